@@ -1,0 +1,182 @@
+//! CUBIC, RFC 9438, in the arithmetic of Linux `tcp_cubic.c` (whole segments, time in 1024ths of a second).
+//!
+//! `HyStart` is not here: it is a startup.
+//!
+//! Departs from the RFC, as Linux does:
+//! - without a maximum to aim for (an exit that lost nothing) the window grows by at least 5 % a round trip;
+//! - the curve is evaluated at most once a millisecond, and at least every 1/32 s;
+//! - the Reno-friendly estimate counts with `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and never becomes faster.
+
+use super::Avoidance;
+use crate::param::params;
+use crate::step::{Exit, Window};
+use crate::units::{Bytes, Fixed, Instant, Span, cube_root};
+use crate::view::{Ack, Congestion, View};
+
+params! {
+    /// Parameters of CUBIC.
+    pub struct Params {
+        /// The share of the window kept on congestion (RFC 9438 §4.6: 0.7).
+        beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
+        /// The share kept when it is a startup that congestion ends; Linux keeps 0.7, quicly 0.5.
+        startup_beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
+        /// Gives up more when a maximum is lower than the last (RFC 9438 §4.7).
+        fast_convergence: bool = true, "on or off", |_v| true;
+    }
+}
+
+/// C of RFC 9438 §5 in 1024ths: 0.4, as Linux has it (41 * 10).
+const C_1024: u64 = 410;
+/// 2^40 / C: turns segments into cubed 1024ths of a second.
+const CUBE_FACTOR: u64 = (1 << 40) / C_1024;
+
+/// CUBIC's congestion avoidance.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    pub(crate) params: Params,
+    /// The startup has not yet been left.
+    fresh: bool,
+    /// `W_max` in segments; 0 while there is none.
+    last_max: u64,
+    /// The plateau of the present curve, in segments.
+    origin: u64,
+    /// K in 1024ths of a second.
+    k: u64,
+    epoch: Option<Instant>,
+    last_update: Instant,
+    last_cwnd: u64,
+    /// Segments to be acknowledged for one segment of growth.
+    cnt: u64,
+    /// Segments acknowledged towards it.
+    credit: Bytes,
+    /// What Reno would have, in segments, and the ACKs counted for it.
+    reno_cwnd: u64,
+    reno_acks: u64,
+    /// Bytes acknowledged that do not yet make a segment.
+    odd: Bytes,
+}
+
+impl Cubic {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            fresh: true,
+            last_max: 0,
+            origin: 0,
+            k: 0,
+            epoch: None,
+            last_update: Instant::ZERO,
+            last_cwnd: 0,
+            cnt: 1,
+            credit: Bytes::ZERO,
+            reno_cwnd: 0,
+            reno_acks: 0,
+            odd: Bytes::ZERO,
+        }
+    }
+
+    /// `bictcp_update`: how many segments must be acknowledged for one of growth.
+    fn update(&mut self, v: &View, cwnd: u64, acked: u64) {
+        const MS: Span = Span::millis(1);
+        self.reno_acks += acked;
+        let since = v.now.since(self.last_update);
+        if self.last_cwnd == cwnd && self.epoch.is_some() && since <= Span(1_000_000_000 / 32) {
+            return;
+        }
+        if self.epoch.is_none() || since >= MS {
+            self.last_cwnd = cwnd;
+            self.last_update = v.now;
+            let epoch = *self.epoch.get_or_insert_with(|| {
+                self.reno_acks = acked;
+                self.reno_cwnd = cwnd;
+                if self.last_max <= cwnd {
+                    (self.k, self.origin) = (0, cwnd);
+                } else {
+                    self.k = cube_root(CUBE_FACTOR.saturating_mul(self.last_max - cwnd));
+                    self.origin = self.last_max;
+                }
+                v.now
+            });
+            // The window one round trip ahead (RFC 9438 §4.2).
+            let ahead = v.now.since(epoch) + v.min_rtt.unwrap_or_default();
+            let t = ahead.scale(1024, 1_000_000_000).0;
+            let off = t.abs_diff(self.k);
+            let cube = u128::from(C_1024) * u128::from(off) * u128::from(off) * u128::from(off);
+            let delta = u64::try_from(cube >> 40).unwrap_or(u64::MAX);
+            let target =
+                if t < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
+            self.cnt = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+            // No maximum known: look for one at 5 % a round trip or faster.
+            if self.last_max == 0 {
+                self.cnt = self.cnt.min(20);
+            }
+        }
+        // The Reno-friendly region, RFC 9438 §4.3.
+        let beta = (self.params.beta.0 as u64 * 1024) / Fixed::ONE as u64;
+        let scale = 8 * (1024 + beta) / 3 / (1024 - beta);
+        let each = ((cwnd * scale) >> 3).max(1);
+        let steps = self.reno_acks.saturating_sub(1) / each;
+        self.reno_acks -= steps * each;
+        self.reno_cwnd += steps;
+        if self.reno_cwnd > cwnd {
+            self.cnt = self.cnt.min(cwnd / (self.reno_cwnd - cwnd));
+        }
+        // At most one segment for two acknowledged: 1.5 times a round trip (RFC 9438 §4.2).
+        self.cnt = self.cnt.max(2);
+    }
+}
+
+impl Avoidance for Cubic {
+    fn enter(&mut self, _: &View, how: Exit) {
+        self.fresh = false;
+        self.epoch = None;
+        self.credit = Bytes::ZERO;
+        self.odd = Bytes::ZERO;
+        // A timeout forgets everything (bictcp_state, TCP_CA_Loss): what stands in ssthresh is all that is kept.
+        if how == Exit::Timeout {
+            self.last_max = 0;
+        }
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+        let bytes = ack.bytes + self.odd;
+        let acked = bytes.units(v.mss);
+        self.odd = bytes - v.mss * acked;
+        if acked == 0 {
+            return Window::Keep;
+        }
+        let cwnd = v.cwnd.units(v.mss).max(1);
+        self.update(v, cwnd, acked);
+        // tcp_cong_avoid_ai
+        let mut grown = 0;
+        if self.credit.0 >= self.cnt {
+            self.credit = Bytes::ZERO;
+            grown += 1;
+        }
+        self.credit += Bytes(acked);
+        grown += self.credit.0 / self.cnt;
+        self.credit = Bytes(self.credit.0 % self.cnt);
+        if grown == 0 { Window::Keep } else { Window::Grow(v.mss * grown) }
+    }
+
+    fn on_congestion(&mut self, v: &View, _: &Congestion) -> Bytes {
+        let cwnd = v.cwnd.units(v.mss).max(1);
+        let one = Fixed::ONE as u64;
+        let beta = if self.fresh { self.params.startup_beta } else { self.params.beta }.0 as u64;
+        self.epoch = None;
+        self.last_max = if self.params.fast_convergence && cwnd < self.last_max {
+            cwnd * (one + beta) / (2 * one)
+        } else {
+            cwnd
+        };
+        v.mss * (cwnd * beta / one)
+    }
+
+    fn on_idle(&mut self, idle: Span) {
+        // cubictcp_cwnd_event, CA_EVENT_TX_START: the curve stands still while nothing is sent.
+        if let Some(epoch) = &mut self.epoch {
+            *epoch = *epoch + idle;
+        }
+    }
+}

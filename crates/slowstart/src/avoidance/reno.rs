@@ -1,0 +1,50 @@
+//! Reno, RFC 5681 §3.1: one segment for each window acknowledged, half the window on loss.
+//!
+//! Departs from the RFC:
+//! - the cut is taken of cwnd, not of the flight size, as Linux does: an application-limited flow keeps what it had.
+
+use super::Avoidance;
+use crate::param::params;
+use crate::step::{Exit, Window};
+use crate::units::{Bytes, Fixed};
+use crate::view::{Ack, Congestion, View};
+
+params! {
+    /// Parameters of Reno.
+    pub struct Params {
+        /// The share of the window kept on congestion, 0 to 1 (RFC 5681: 0.5).
+        beta: Fixed = Fixed::milli(500), "a share above 0 and up to 1, such as 0.5", |v| 0 < v.0 && v.0 <= Fixed::ONE;
+    }
+}
+
+/// Reno's congestion avoidance.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    pub(crate) params: Params,
+    /// Bytes acknowledged towards the next segment of growth.
+    credit: Bytes,
+}
+
+impl Reno {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, credit: Bytes::ZERO }
+    }
+}
+
+impl Avoidance for Reno {
+    fn enter(&mut self, _: &View, _: Exit) {
+        self.credit = Bytes::ZERO;
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
+        self.credit += ack.bytes;
+        let segments = self.credit.units(v.cwnd);
+        self.credit -= v.cwnd * segments;
+        if segments == 0 { Window::Keep } else { Window::Grow(v.mss * segments) }
+    }
+
+    fn on_congestion(&mut self, v: &View, _: &Congestion) -> Bytes {
+        v.cwnd.scale(self.params.beta.0 as u64, Fixed::ONE as u64)
+    }
+}

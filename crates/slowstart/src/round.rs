@@ -1,0 +1,46 @@
+//! Measuring parts that two algorithms share.
+
+use crate::units::{Mark, Span};
+
+/// Counts round trips by marks: a round ends when all that had been sent at its start is acknowledged.
+///
+/// Never by time: an idle sender's clock runs on, its rounds do not.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    end: Option<Mark>,
+}
+
+impl Round {
+    /// True if this ACK ended a round, and so began another.
+    pub fn ended(&mut self, upto: Mark, next: Mark) -> bool {
+        match self.end {
+            Some(end) if upto < end => false,
+            ended => {
+                self.end = Some(next);
+                ended.is_some()
+            }
+        }
+    }
+}
+
+/// The least RTT of a round, from at least so many samples.
+#[derive(Clone, Debug, Default)]
+pub struct RoundMin {
+    /// The least so far.
+    pub least: Option<Span>,
+    /// How many samples it rests on.
+    pub samples: u32,
+}
+
+impl RoundMin {
+    /// Takes a sample.
+    pub fn add(&mut self, rtt: Span) {
+        self.least = Some(self.least.map_or(rtt, |l| l.min(rtt)));
+        self.samples += 1;
+    }
+
+    /// Begins a new round; answers the least of the one that ended.
+    pub fn restart(&mut self) -> Option<Span> {
+        core::mem::take(self).least
+    }
+}

@@ -1,0 +1,134 @@
+//! Startups: one algorithm a file, and the one list of them in the project.
+
+use crate::param::{BadParam, Parameters, Shown};
+use crate::step::{Resume, Step};
+use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
+
+/// A way of finding the capacity of a path that is not yet known.
+///
+/// It sees every event, application-limited ones too, and answers with what it wants; it never writes the window
+/// itself. It is plain data: a clone is a second opinion, a fresh clone is a restart.
+pub trait Startup {
+    /// The connection is established; nothing has been sent.
+    fn on_established(&mut self, _v: &View, _hs: &Handshake) -> Step {
+        Step::HOLD
+    }
+    /// A packet left.
+    fn on_sent(&mut self, _v: &View, _s: &Sent) {}
+    /// New data was acknowledged.
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step;
+    /// Loss, mark, timeout or stall: once an episode with `first`, then once for each newly marked loss. To answer
+    /// without an exit is to stay in startup; an exit without a window leaves the cut to the avoidance.
+    fn on_congestion(&mut self, _v: &View, c: &Congestion) -> Step {
+        Step::exit(c.signal.into())
+    }
+    /// The loss episode is over.
+    fn on_recovered(&mut self, _v: &View, _r: &Recovery) -> Step {
+        Step::HOLD
+    }
+    /// The time asked for has come.
+    fn on_timer(&mut self, _v: &View) -> Step {
+        Step::HOLD
+    }
+    /// Slow start again: how to go on.
+    fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
+        Resume::Standard
+    }
+    /// The name of the phase it is in.
+    fn phase(&self) -> &'static str {
+        "slow-start"
+    }
+    /// What it thinks, for traces and tests.
+    fn gauges(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// One line of the registry: an algorithm with the parameters of one source.
+pub struct Entry {
+    /// Its name, wherever a person writes one.
+    pub name: &'static str,
+    /// The paper, RFC or draft it follows.
+    pub source: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// With that source's parameters.
+    pub make: fn() -> AnyStartup,
+}
+
+impl Entry {
+    /// The line of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        REGISTRY.iter().find(|e| e.name == name)
+    }
+}
+
+macro_rules! registry {
+    (
+        types { $($module:ident :: $ty:ident),* $(,)? }
+        $($name:literal => $line:ident($params:expr), $source:literal, $about:literal;)*
+    ) => {
+        $(pub mod $module;)*
+
+        /// Any startup of the registry, by value.
+        #[derive(Clone, Debug)]
+        pub enum AnyStartup { $(
+            #[doc = concat!("See [`", stringify!($module), "`].")]
+            $ty($module::$ty)
+        ),* }
+
+        /// Every startup there is. The command line, the documentation, the laws and the kernel's table iterate over it.
+        pub const REGISTRY: &[Entry] = &[$(Entry {
+            name: $name,
+            source: $source,
+            about: $about,
+            make: || AnyStartup::$line(<registry!(@type $line)>::new($params)),
+        }),*];
+
+        impl AnyStartup {
+            fn get(&mut self) -> &mut dyn Startup { match self { $(Self::$ty(s) => s),* } }
+            fn see(&self) -> &dyn Startup { match self { $(Self::$ty(s) => s),* } }
+
+            /// Sets one parameter from what a person wrote.
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
+                match self { $(Self::$ty(s) => s.params.set(key, value)),* }
+            }
+            /// Shows each parameter.
+            pub fn each_param(&self, put: &mut dyn FnMut(&'static str, Shown)) {
+                match self { $(Self::$ty(s) => s.params.each(put)),* }
+            }
+        }
+
+        impl Startup for AnyStartup {
+            fn on_established(&mut self, v: &View, hs: &Handshake) -> Step { self.get().on_established(v, hs) }
+            fn on_sent(&mut self, v: &View, s: &Sent) { self.get().on_sent(v, s) }
+            fn on_ack(&mut self, v: &View, a: &Ack) -> Step { match self { $(Self::$ty(s) => s.on_ack(v, a)),* } }
+            fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step { self.get().on_congestion(v, c) }
+            fn on_recovered(&mut self, v: &View, r: &Recovery) -> Step { self.get().on_recovered(v, r) }
+            fn on_timer(&mut self, v: &View) -> Step { self.get().on_timer(v) }
+            fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.get().on_restart(v, why) }
+            fn phase(&self) -> &'static str { self.see().phase() }
+            fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) { self.see().gauges(put) }
+        }
+    };
+    (@type Standard) => { standard::Standard };
+    (@type Limited) => { limited::Limited };
+    (@type HyStart) => { hystart::HyStart };
+    (@type HyStartPp) => { hystart_pp::HyStartPp };
+    (@type Search) => { search::Search };
+}
+
+registry! {
+    types { standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search }
+
+    "standard" => Standard(standard::Params::default()),
+        "RFC 5681, RFC 9002", "doubles each round trip until packets are lost";
+    "limited" => Limited(limited::Params::default()),
+        "RFC 3742", "doubles to 100 segments, then grows by at most 50 a round trip";
+    "hystart" => HyStart(hystart::Params::default()),
+        "Ha & Rhee 2011; Linux 6.13 and later tcp_cubic.c", "leaves on a long ACK train or a rise in delay";
+    "hystart++" => HyStartPp(hystart_pp::Params::default()),
+        "RFC 9406", "a rise in delay slows growth to a quarter; five such rounds end it";
+    "search-2.0" => Search(search::Params::thesis_2_0()),
+        "SEARCH thesis, Algorithm 1", "leaves when delivery falls short of twice what it was a round trip ago";
+    "search" => Search(search::Params::default()),
+        "draft-chung-ccwg-search-09", "leaves when delivery falls short of what was sent a round trip ago, then drains";
+}

@@ -1,0 +1,308 @@
+//! Quantities of a transport, as types that permit only sensible arithmetic.
+//!
+//! Everything is an unsigned integer: the same bits on every machine, in the kernel's BPF and here. Subtraction
+//! saturates at zero, because "less than nothing in flight" is never meant.
+
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+/// Nanoseconds in a second.
+pub const NS_PER_S: u64 = 1_000_000_000;
+
+/// An amount of payload, in bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Self = Self(0);
+    /// More than any window.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `self * num / den` without overflow in between; `den` 0 counts as 1.
+    #[must_use]
+    pub fn scale(self, num: u64, den: u64) -> Self {
+        Self(mul_div(self.0, num, den))
+    }
+
+    /// How many whole `unit`s fit; `unit` 0 counts as 1.
+    pub fn units(self, unit: Self) -> u64 {
+        self.0 / unit.0.max(1)
+    }
+}
+
+/// `a * b / c` in 128 bits, saturating; `c` 0 counts as 1.
+pub fn mul_div(a: u64, b: u64, c: u64) -> u64 {
+    // The narrow case is the common one, and a 64-bit division is several times cheaper.
+    match a.checked_mul(b) {
+        Some(p) => p / c.max(1),
+        None => u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX),
+    }
+}
+
+/// A moment, in nanoseconds since the run (or the host's clock) began.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The beginning of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that happens.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// Time passed since `earlier`; zero if that lies ahead.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Span> for Instant {
+    type Output = Self;
+    fn add(self, d: Span) -> Self {
+        Self(self.0.saturating_add(d.0))
+    }
+}
+
+impl Sub<Span> for Instant {
+    type Output = Self;
+    fn sub(self, d: Span) -> Self {
+        Self(self.0.saturating_sub(d.0))
+    }
+}
+
+/// A length of time, in nanoseconds. (`core::time::Duration` splits seconds off, which costs a division an ACK.)
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub u64);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// Longer than any run.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `s` seconds.
+    pub const fn secs(s: u64) -> Self {
+        Self(s * NS_PER_S)
+    }
+    /// `ms` milliseconds.
+    pub const fn millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+    /// `us` microseconds.
+    pub const fn micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+    /// `self * num / den` without overflow in between; `den` 0 counts as 1.
+    #[must_use]
+    pub fn scale(self, num: u64, den: u64) -> Self {
+        Self(mul_div(self.0, num, den))
+    }
+    /// For people and reports; algorithms keep to integers.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / NS_PER_S as f64
+    }
+}
+
+/// A rate of payload or of wire bytes, in bits a second.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// `bytes` in `time`; `None` if no time passed.
+    pub fn new(bytes: Bytes, time: Span) -> Option<Self> {
+        (time.0 > 0).then(|| Self(mul_div(bytes.0.saturating_mul(8), NS_PER_S, time.0)))
+    }
+    /// What this rate moves in `time`: with an RTT, the bandwidth-delay product.
+    pub fn over(self, time: Span) -> Bytes {
+        Bytes(mul_div(self.0, time.0, 8 * NS_PER_S))
+    }
+    /// How long `bytes` take at this rate; [`Span::MAX`] at rate zero.
+    pub fn time_for(self, bytes: Bytes) -> Span {
+        if self.0 == 0 { Span::MAX } else { Span(mul_div(bytes.0.saturating_mul(8), NS_PER_S, self.0)) }
+    }
+    /// `self * num / den` without overflow in between; `den` 0 counts as 1.
+    #[must_use]
+    pub fn scale(self, num: u64, den: u64) -> Self {
+        Self(mul_div(self.0, num, den))
+    }
+}
+
+/// A factor, in 1024ths.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gain(pub u32);
+
+impl Gain {
+    /// One: neither more nor less.
+    pub const UNIT: Self = Self(1024);
+    /// `p` per cent.
+    pub const fn percent(p: u32) -> Self {
+        Self(p * 1024 / 100)
+    }
+}
+
+impl Mul<Gain> for Rate {
+    type Output = Self;
+    fn mul(self, g: Gain) -> Self {
+        self.scale(u64::from(g.0), 1024)
+    }
+}
+
+impl Mul<Gain> for Bytes {
+    type Output = Self;
+    fn mul(self, g: Gain) -> Self {
+        self.scale(u64::from(g.0), 1024)
+    }
+}
+
+/// A place in the order of sending, as the host knows it: stream offset in TCP, packet number in QUIC.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark(pub u64);
+
+/// A signed decimal number in millionths, for parameters such as a threshold of 0.26.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fixed(pub i64);
+
+impl Fixed {
+    /// The scale: how many make one.
+    pub const ONE: i64 = 1_000_000;
+
+    /// `m` thousandths.
+    pub const fn milli(m: i64) -> Self {
+        Self(m * 1000)
+    }
+    /// `part / whole` as a fraction; zero when `whole` is.
+    pub fn ratio(part: Bytes, whole: Bytes) -> Self {
+        if whole.0 == 0 {
+            return Self(0);
+        }
+        Self(i64::try_from(mul_div(part.0, Self::ONE as u64, whole.0)).unwrap_or(i64::MAX))
+    }
+    /// For people and reports; algorithms keep to integers.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / Self::ONE as f64
+    }
+    /// Reads decimal notation of up to six places, as `-1.25`; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, text),
+        };
+        let (whole, places) = digits.split_once('.').unwrap_or((digits, "0"));
+        let all_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        if !all_digits(whole) || !all_digits(places) || places.len() > 6 {
+            return None;
+        }
+        let scale = 10_i64.pow(6 - places.len() as u32);
+        let whole = whole.parse::<i64>().ok()?.checked_mul(Self::ONE)?;
+        Some(Self(sign * whole.checked_add(places.parse::<i64>().ok()? * scale)?))
+    }
+}
+
+impl fmt::Display for Fixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.as_f64())
+    }
+}
+
+macro_rules! amounts {
+    ($($t:ident),*) => {$(
+        impl Add for $t {
+            type Output = Self;
+            fn add(self, o: Self) -> Self { Self(self.0.saturating_add(o.0)) }
+        }
+        impl AddAssign for $t {
+            fn add_assign(&mut self, o: Self) { *self = *self + o; }
+        }
+        impl Sub for $t {
+            type Output = Self;
+            fn sub(self, o: Self) -> Self { Self(self.0.saturating_sub(o.0)) }
+        }
+        impl SubAssign for $t {
+            fn sub_assign(&mut self, o: Self) { *self = *self - o; }
+        }
+        impl Mul<u64> for $t {
+            type Output = Self;
+            fn mul(self, k: u64) -> Self { Self(self.0.saturating_mul(k)) }
+        }
+        impl Div<u64> for $t {
+            type Output = Self;
+            fn div(self, k: u64) -> Self { Self(self.0 / k.max(1)) }
+        }
+        impl Sum for $t {
+            fn sum<I: Iterator<Item = Self>>(all: I) -> Self { all.fold(Self(0), |a, b| a + b) }
+        }
+    )*};
+}
+amounts!(Bytes, Span);
+
+/// Integer cube root, rounded down.
+pub fn cube_root(x: u64) -> u64 {
+    if x == 0 {
+        return 0;
+    }
+    // Newton from above: the first guess is a power of two no smaller than the root.
+    let mut r = 1_u64 << x.ilog2().div_ceil(3).min(21).max(1);
+    r = r.max(2);
+    while r > 2_642_245 || r * r * r > x {
+        let next = (2 * r + x / (r * r)) / 3;
+        if next >= r {
+            r -= 1;
+        } else {
+            r = next;
+        }
+    }
+    while (r + 1) <= 2_642_245 && (r + 1) * (r + 1) * (r + 1) <= x {
+        r += 1;
+    }
+    r
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_products_agree() {
+        let rate = Rate(144_000_000);
+        assert_eq!(rate.over(Span::millis(600)), Bytes(10_800_000));
+        assert_eq!(rate.time_for(Bytes(10_800_000)), Span::millis(600));
+        assert_eq!(Rate::new(Bytes(10_800_000), Span::millis(600)), Some(rate));
+        assert_eq!(Rate::new(Bytes(1), Span::ZERO), None);
+        assert_eq!(Rate(0).time_for(Bytes(1)), Span::MAX);
+    }
+
+    #[test]
+    fn less_than_nothing_is_nothing() {
+        assert_eq!(Bytes(3) - Bytes(5), Bytes::ZERO);
+        assert_eq!(Instant(3).since(Instant(5)), Span::ZERO);
+    }
+
+    #[test]
+    fn fixed_reads_decimals_and_nothing_else() {
+        for (text, want) in [
+            ("0.26", Some(260_000)),
+            ("-1.5", Some(-1_500_000)),
+            ("16", Some(16_000_000)),
+            ("", None),
+            (".5", None),
+            ("1e3", None),
+            ("0.1234567", None),
+            ("--1", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(Fixed::parse(text).map(|f| f.0), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn cube_roots_are_exact() {
+        for r in [1_u64, 2, 3, 7, 10, 99, 1000, 123_456, 2_642_244, 2_642_245] {
+            let cube = r * r * r;
+            assert_eq!(cube_root(cube), r);
+            assert_eq!(cube_root(cube - 1), r - 1);
+            assert_eq!(cube_root(cube.saturating_add(1)), if r == 2_642_245 && cube == u64::MAX { r } else { r });
+        }
+        assert_eq!(cube_root(u64::MAX), 2_642_245);
+    }
+}
