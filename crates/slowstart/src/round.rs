@@ -2,7 +2,9 @@
 
 use crate::units::{Mark, Span};
 
-/// Counts round trips by marks: a round ends when all that had been sent at its start is acknowledged.
+/// Counts round trips by marks: a round ends with the first acknowledgement of what was sent after its start, so that
+/// every sample of a round is of a packet sent in it (RFC 9406 §4.2: "when windowEnd is ACKed"; Linux:
+/// `after(snd_una, end_seq)`).
 ///
 /// Never by time: an idle sender's clock runs on, its rounds do not.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +16,7 @@ impl Round {
     /// True if this ACK ended a round, and so began another.
     pub fn ended(&mut self, upto: Mark, next: Mark) -> bool {
         match self.end {
-            Some(end) if upto < end => false,
+            Some(end) if upto <= end => false,
             ended => {
                 self.end = Some(next);
                 ended.is_some()
