@@ -1,0 +1,79 @@
+//! Packets under way: a FIFO of arrivals.
+
+use std::collections::VecDeque;
+
+use slowstart::units::Instant;
+
+/// Things that arrive in the order in which they were sent.
+///
+/// Law: `next() == Some(t)` implies `pop(t).is_some()`.
+#[derive(Clone, Debug)]
+pub struct Line<T> {
+    queue: VecDeque<(Instant, T)>,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Line<T> {
+    /// An empty line.
+    pub const fn new() -> Self {
+        Self { queue: VecDeque::new() }
+    }
+
+    /// Adds what arrives at `at`, not before the last one pushed.
+    pub fn push(&mut self, at: Instant, item: T) {
+        debug_assert!(self.queue.back().is_none_or(|(last, _)| *last <= at), "a line keeps its order");
+        self.queue.push_back((at, item));
+    }
+
+    /// When [`Line::pop`] will next yield.
+    pub fn next(&self) -> Option<Instant> {
+        self.queue.front().map(|(at, _)| *at)
+    }
+
+    /// The first in line, if it has arrived by `now`.
+    pub fn pop(&mut self, now: Instant) -> Option<T> {
+        self.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, item)| item)
+    }
+
+    /// How many are under way.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_announced_arrives(gaps in prop::collection::vec(0_u64..5, 0..50)) {
+            let mut line = Line::new();
+            let mut at = Instant::ZERO;
+            for (i, gap) in gaps.iter().enumerate() {
+                at.0 += gap;
+                line.push(at, i);
+            }
+            let mut got = Vec::new();
+            while let Some(t) = line.next() {
+                if t > Instant::ZERO {
+                    prop_assert_eq!(line.pop(Instant(t.0 - 1)), None);
+                }
+                got.push(line.pop(t).expect("next() announced it"));
+            }
+            prop_assert!(got.iter().copied().eq(0..gaps.len()));
+            prop_assert!(line.is_empty() && line.pop(Instant::NEVER).is_none());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The link and the queue before it.
+//!
+//! A packet leaves the queue when its service begins, so one in service occupies none of it. Its departure is known
+//! when it enters: the queue is a list of service times, and who asks for it throws away what is past.
+
+use std::collections::VecDeque;
+
+use slowstart::units::{Bytes, Instant, Span};
+
+use super::rates::Rates;
+use super::trace::Opportunities;
+use super::{Cause, Dropped, Parcel};
+use crate::random::Stream;
+
+/// What may wait. A packet that would exceed it is dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    Infinite,
+    Packets(u64),
+    Bytes(Bytes),
+    /// How long a packet may wait.
+    Time(Span),
+}
+
+/// The active queue management of the SEARCH thesis' GEO gateway (5.1.1): above a backlog, a random share is dropped.
+#[derive(Clone, Debug)]
+pub(super) struct RandomDrop {
+    /// The share, in millionths.
+    pub(super) share: u32,
+    pub(super) above: Bytes,
+    pub(super) stream: Stream,
+}
+
+/// When packets are served.
+#[derive(Clone, Debug)]
+pub(super) enum Service {
+    Rates(Rates),
+    Opportunities(Opportunities),
+}
+
+impl Service {
+    fn start(&self, now: Instant) -> Instant {
+        match self {
+            Self::Rates(r) => r.start(now),
+            Self::Opportunities(o) => o.start(now),
+        }
+    }
+
+    fn send(&mut self, now: Instant, bytes: u32) -> Instant {
+        match self {
+            Self::Rates(r) => r.send(now, bytes),
+            Self::Opportunities(o) => o.send(now, bytes),
+        }
+    }
+
+    fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        match self {
+            Self::Rates(r) => r.capacity(from, to),
+            Self::Opportunities(o) => o.capacity(from, to),
+        }
+    }
+}
+
+/// A link and its queue.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    service: Service,
+    limit: Limit,
+    random_drop: Option<RandomDrop>,
+    /// When the service of each waiting packet begins, and its bytes.
+    waiting: VecDeque<(Instant, u32)>,
+    /// The sum of those bytes.
+    backlog: u64,
+}
+
+impl Link {
+    pub(super) fn new(service: Service, limit: Limit, random_drop: Option<RandomDrop>) -> Self {
+        Self { service, limit, random_drop, waiting: VecDeque::new(), backlog: 0 }
+    }
+
+    pub(super) fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
+        let backlog = self.backlog(now);
+        if let Some(aqm) = &mut self.random_drop
+            && backlog > aqm.above
+            && aqm.stream.chance(aqm.share)
+        {
+            return Err(Dropped { at: now, cause: Cause::Aqm });
+        }
+        let start = self.service.start(now);
+        if start > now {
+            let full = match self.limit {
+                Limit::Infinite => false,
+                Limit::Packets(n) => self.waiting.len() as u64 >= n,
+                Limit::Bytes(b) => self.backlog + u64::from(p.bytes) > b.0,
+                Limit::Time(t) => start.since(now) > t,
+            };
+            if full {
+                return Err(Dropped { at: now, cause: Cause::QueueFull });
+            }
+            self.waiting.push_back((start, p.bytes));
+            self.backlog += u64::from(p.bytes);
+        }
+        Ok(self.service.send(now, p.bytes))
+    }
+
+    /// The bytes that wait.
+    pub(super) fn backlog(&mut self, now: Instant) -> Bytes {
+        while let Some((_, bytes)) = self.waiting.pop_front_if(|(start, _)| *start <= now) {
+            self.backlog -= u64::from(bytes);
+        }
+        Bytes(self.backlog)
+    }
+
+    /// How long a packet that arrives now would wait for its service to begin.
+    pub(super) fn wait(&self, now: Instant) -> Span {
+        self.service.start(now).since(now)
+    }
+
+    pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        self.service.capacity(from, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::Kind;
+    use crate::path::rates::Profile;
+    use slowstart::units::Rate;
+
+    const PACKET: Parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+
+    /// 12 Mbit/s: a packet a millisecond.
+    fn link(limit: Limit) -> Link {
+        let steady = Profile::Steps([(Instant::ZERO, Rate(12_000_000))].into());
+        Link::new(Service::Rates(Rates::new(steady)), limit, None)
+    }
+
+    fn accepted(limit: Limit, parcel: &Parcel) -> usize {
+        let mut link = link(limit);
+        (0..1000).take_while(|_| link.pass(Instant::ZERO, parcel).is_ok()).count()
+    }
+
+    #[test]
+    fn each_limit_is_exact() {
+        // One more than may wait: the one in service.
+        assert_eq!(accepted(Limit::Packets(7), &PACKET), 8);
+        assert_eq!(accepted(Limit::Bytes(Bytes(10_500)), &PACKET), 8);
+        assert_eq!(accepted(Limit::Bytes(Bytes(10_499)), &PACKET), 7);
+        assert_eq!(accepted(Limit::Time(Span::millis(7)), &PACKET), 8);
+        assert_eq!(accepted(Limit::Time(Span(6_999_999)), &PACKET), 7);
+        assert_eq!(accepted(Limit::Infinite, &PACKET), 1000);
+        let small = Parcel { bytes: 100, ..PACKET };
+        assert_eq!(accepted(Limit::Packets(7), &small), 8);
+        assert_eq!(accepted(Limit::Bytes(Bytes(750)), &small), 8);
+    }
+
+    #[test]
+    fn the_packet_in_service_does_not_wait() {
+        let mut link = link(Limit::Infinite);
+        for _ in 0..3 {
+            link.pass(Instant::ZERO, &PACKET).expect("no limit");
+        }
+        let at = |us| Instant::ZERO + Span::micros(us);
+        assert_eq!((link.backlog(at(0)), link.wait(at(0))), (Bytes(3000), Span::millis(3)));
+        assert_eq!((link.backlog(at(999)), link.wait(at(999))), (Bytes(3000), Span::micros(2001)));
+        assert_eq!((link.backlog(at(1000)), link.wait(at(1000))), (Bytes(1500), Span::millis(2)));
+        assert_eq!((link.backlog(at(2000)), link.wait(at(3000))), (Bytes(0), Span::ZERO));
+    }
+
+    #[test]
+    fn a_full_queue_drops_with_its_cause_and_recovers() {
+        let mut link = link(Limit::Packets(1));
+        let at = |ms| Instant::ZERO + Span::millis(ms);
+        assert_eq!(link.pass(at(0), &PACKET), Ok(at(1)));
+        assert_eq!(link.pass(at(0), &PACKET), Ok(at(2)));
+        assert_eq!(link.pass(at(0), &PACKET), Err(Dropped { at: at(0), cause: Cause::QueueFull }));
+        assert_eq!(link.pass(at(1), &PACKET), Ok(at(3)));
+    }
+
+    #[test]
+    fn random_drop_sets_in_above_its_backlog() {
+        let mut link = link(Limit::Infinite);
+        let stream = Stream::named(1, "test");
+        link.random_drop = Some(RandomDrop { share: 250_000, above: Bytes(15_000), stream });
+        let mut dropped = 0;
+        for i in 0..10_000 {
+            match link.pass(Instant::ZERO, &PACKET) {
+                Ok(_) => {}
+                Err(d) => {
+                    assert!(i > 11 && d.cause == Cause::Aqm, "ten packets wait, one more may come");
+                    dropped += 1;
+                }
+            }
+        }
+        // Five standard deviations of a binomial (10000, 1/4): 217.
+        assert!(2500_u32.abs_diff(dropped) < 217, "{dropped}");
+    }
+}

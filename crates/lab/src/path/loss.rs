@@ -1,0 +1,77 @@
+//! Losses: at random, or as a script says.
+
+use super::{Kind, Parcel};
+use crate::random::Stream;
+
+/// Drops each packet with the same chance.
+#[derive(Clone, Debug)]
+pub(super) struct Loss {
+    /// The chance, in millionths.
+    share: u32,
+    stream: Stream,
+}
+
+impl Loss {
+    pub(super) fn new(share: u32, stream: Stream) -> Self {
+        Self { share, stream }
+    }
+
+    pub(super) fn drops(&mut self) -> bool {
+        self.stream.chance(self.share)
+    }
+}
+
+/// Drops the packets of one kind whose places, counted from 1 as they enter, are listed.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    kind: Kind,
+    /// Ranges with both ends in them, sorted and apart, of which those before `next` are past.
+    places: Box<[(u64, u64)]>,
+    next: usize,
+    seen: u64,
+}
+
+impl Script {
+    pub(super) fn new(kind: Kind, places: &[(u64, u64)]) -> Self {
+        Self { kind, places: places.into(), next: 0, seen: 0 }
+    }
+
+    pub(super) fn drops(&mut self, p: &Parcel) -> bool {
+        if p.kind != self.kind {
+            return false;
+        }
+        self.seen += 1;
+        let Some((from, to)) = self.places.get(self.next) else { return false };
+        if self.seen == *to {
+            self.next += 1;
+        }
+        self.seen >= *from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_losses_have_their_share() {
+        let mut loss = Loss::new(10_000, Stream::named(1, "loss"));
+        let lost = (0..1_000_000).filter(|_| loss.drops()).count();
+        // Five standard deviations of a binomial (10^6, 1 %): 497.
+        assert!(lost.abs_diff(10_000) < 497, "{lost}");
+    }
+
+    #[test]
+    fn a_script_counts_its_own_kind() {
+        let mut script = Script::new(Kind::Data, &[(1, 1), (4, 6), (7, 7)]);
+        let data = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+        let fin = Parcel { kind: Kind::Fin, ..data };
+        let dropped: Vec<u32> = (1..=20)
+            .filter(|_| {
+                assert!(!script.drops(&fin));
+                script.drops(&data)
+            })
+            .collect();
+        assert_eq!(dropped, [1, 4, 5, 6, 7]);
+    }
+}

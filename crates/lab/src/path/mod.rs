@@ -1,0 +1,382 @@
+//! Paths: what lies between two hosts, as two directions, each a chain of elements.
+//!
+//! Every element is a FIFO whose output for a packet depends on earlier packets only. So the arrival of a packet, or
+//! its loss, is known when it enters, and no event is needed on its way.
+//!
+//! A direction is, in this order: scripted losses, the link with its queue, delays, jitter, random losses (the link
+//! has carried what the medium then loses), aggregation. A [`PathSpec`] is a path as written; [`PathSpec::build`]
+//! makes one to run, in which all that varies is drawn from the seed.
+
+mod aggregate;
+mod delay;
+mod error;
+mod line;
+mod link;
+mod loss;
+mod quantity;
+mod rates;
+mod spec;
+mod trace;
+
+use std::fmt;
+
+use slowstart::units::{Bytes, Instant, Rate, Span};
+
+pub use error::PathError;
+pub use line::Line;
+pub use spec::{Builtin, PathSpec};
+
+use aggregate::Aggregate;
+use delay::{Delay, Jitter};
+use link::Link;
+use loss::{Loss, Script};
+
+/// What an element needs to know of a packet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// The length of the IP packet in bytes; below 2^30.
+    pub bytes: u32,
+    /// The flow it belongs to.
+    pub flow: u32,
+    /// What it carries.
+    pub kind: Kind,
+}
+
+/// What a packet carries.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request to connect.
+    Syn,
+    /// Its answer.
+    SynAck,
+    /// Payload.
+    Data,
+    /// An acknowledgement alone.
+    Ack,
+    /// The end of the stream alone.
+    Fin,
+}
+
+/// Why a packet was dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// It would have exceeded the limit of the queue.
+    QueueFull,
+    /// The queue's management chose it.
+    Aqm,
+    /// By chance.
+    Random,
+    /// The path's script names it.
+    Scripted,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::QueueFull => "queue-full",
+            Self::Aqm => "aqm",
+            Self::Random => "random",
+            Self::Scripted => "scripted",
+        })
+    }
+}
+
+/// A packet's end on the way.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// When; not in order with the arrivals of other packets, as a loss may lie before or after a queue.
+    pub at: Instant,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// One part of a direction.
+#[derive(Clone, Debug)]
+enum Element {
+    Script(Script),
+    Link(Link),
+    Delay(Delay),
+    Jitter(Jitter),
+    Loss(Loss),
+    Aggregate(Aggregate),
+}
+
+impl Element {
+    fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
+        let kept = |drops: bool, cause| if drops { Err(Dropped { at: now, cause }) } else { Ok(now) };
+        match self {
+            Self::Script(e) => kept(e.drops(p), Cause::Scripted),
+            Self::Link(e) => e.pass(now, p),
+            Self::Delay(e) => Ok(e.pass(now)),
+            Self::Jitter(e) => Ok(e.pass(now)),
+            Self::Loss(e) => kept(e.drops(), Cause::Random),
+            Self::Aggregate(e) => Ok(e.pass(now)),
+        }
+    }
+}
+
+/// One way through the network.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    /// In the order in which a packet passes them. At most one is a link, and before it none takes time: what is asked
+    /// about the queue now is answered by the link now.
+    elements: Vec<Element>,
+}
+
+impl Direction {
+    /// Sends a packet at `now`, not before the last one: when it arrives, or where it ends. Arrivals keep the order.
+    pub fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
+        let mut t = now;
+        for element in &mut self.elements {
+            t = element.pass(t, p)?;
+        }
+        Ok(t)
+    }
+
+    /// The bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.
+    pub fn backlog(&mut self, now: Instant) -> Bytes {
+        let link =
+            self.elements.iter_mut().find_map(|e| if let Element::Link(l) = e { Some(l) } else { None });
+        link.map_or(Bytes::ZERO, |l| l.backlog(now))
+    }
+
+    /// How long a packet that came now would wait before its transmission begins. On a trace that includes the wait for
+    /// the next opportunity.
+    pub fn queue_delay(&self, now: Instant) -> Span {
+        self.link().map_or(Span::ZERO, |l| l.wait(now))
+    }
+
+    /// The bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
+    /// no link.
+    pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        self.link().map_or(Bytes::MAX, |l| l.capacity(from, to))
+    }
+
+    fn link(&self) -> Option<&Link> {
+        self.elements.iter().find_map(|e| if let Element::Link(l) = e { Some(l) } else { None })
+    }
+}
+
+/// A path to run: both ways, and the truth about them.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// The way of the data of a download, and of SYN-ACKs: from server to client.
+    pub forward: Direction,
+    /// The way of its ACKs, and of SYNs: from client to server.
+    pub back: Direction,
+    /// What is true of it.
+    pub facts: PathFacts,
+}
+
+/// What is true of a path, known to the laboratory and hidden from the hosts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PathFacts {
+    /// The mean rate of the forward link: over a trace's period; over a schedule, whose last step counts as long as the
+    /// one before it.
+    pub rate: Rate,
+    /// The least two-way propagation delay, without transmission.
+    pub base_rtt: Span,
+    /// Rate times base RTT, in bytes of IP packets.
+    pub bdp: Bytes,
+    /// What may wait at the forward link, in bytes of IP packets (of 1500 bytes where the limit is in packets, at the
+    /// mean rate where it is in time); `None` if there is no limit.
+    pub buffer: Option<Bytes>,
+    /// Whether the rate varies over time.
+    pub variable: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Words of which any subset makes a path, given a rate and an RTT.
+    const EXTRAS: &[&str] = &[
+        "jitter=3ms",
+        "ack_jitter=1ms",
+        "vary=10ms vary_period=70ms",
+        "handover=50ms handover_step=20ms",
+        "loss=2%",
+        "ack_loss=1%",
+        "drop=1,5,10-20",
+        "drop_ack=3",
+        "drop_syn=1",
+        "drop_synack=2",
+        "aggregate=2ms",
+        "ack_aggregate=4ms",
+        "ack_rate=300kbit ack_queue=20packets",
+        "random_drop=30%@10kB",
+    ];
+    const LINKS: &[&str] = &[
+        "rate=12Mbit",
+        "rate=999983bit",
+        "rate=20Mbit rate_vary=100% rate_vary_period=3ms",
+        "schedule=0s:12Mbit,50ms:0bit,80ms:48Mbit",
+        "trace=synthetic.down",
+        "trace=synthetic.down trace_start=0",
+    ];
+    const QUEUES: &[&str] = &["1bdp", "7packets", "30kB", "5ms", "infinite"];
+
+    fn load(line: &str) -> PathSpec {
+        let traces = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces");
+        PathSpec::load(line, Some(&traces)).unwrap_or_else(|e| panic!("{line}: {e}"))
+    }
+
+    fn any_line() -> impl Strategy<Value = String> {
+        let extras = prop::sample::subsequence(EXTRAS, 0..=EXTRAS.len());
+        let link = prop::sample::select(LINKS);
+        let queue = prop::sample::select(QUEUES);
+        (link, queue, extras, any::<bool>()).prop_map(|(link, queue, extras, delays)| {
+            let delay = if delays { "delay_trace=synthetic.delay.gz" } else { "rtt=30ms" };
+            format!("{link} {delay} queue={queue} {}", extras.join(" "))
+        })
+    }
+
+    fn any_traffic() -> impl Strategy<Value = Vec<(u64, Parcel)>> {
+        let kind = prop::sample::select(
+            &[Kind::Data, Kind::Data, Kind::Ack, Kind::Syn, Kind::SynAck, Kind::Fin][..],
+        );
+        let gap = prop_oneof![Just(0), 0_u64..2_000_000, Just(30_000_000)];
+        let each = (gap, 40_u32..1500, kind);
+        prop::collection::vec(each, 1..300).prop_map(|all| {
+            let mut now = 0;
+            let each = |(gap, bytes, kind)| {
+                now += gap;
+                (now, Parcel { bytes, flow: 0, kind })
+            };
+            all.into_iter().map(each).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn arrivals_keep_the_order_and_their_delay(line in any_line(), traffic in any_traffic(), seed in any::<u64>()) {
+            let mut path = load(&line).build(seed);
+            for way in [&mut path.forward, &mut path.back] {
+                let mut last = Instant::ZERO;
+                for (now, parcel) in &traffic {
+                    let now = Instant(*now);
+                    match way.pass(now, parcel) {
+                        Ok(at) => {
+                            prop_assert!(at >= last && at >= now);
+                            last = at;
+                        }
+                        Err(dropped) => prop_assert!(dropped.at >= now),
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn no_link_carries_more_than_its_capacity(
+            link in prop::sample::select(LINKS), traffic in any_traffic(), seed in any::<u64>()
+        ) {
+            let mut way = load(&format!("{link} rtt=1ms queue=infinite")).build(seed).forward;
+            way.elements.retain(|e| matches!(e, Element::Link(_)));
+            let sent: Vec<(Instant, Instant, u32)> = traffic
+                .iter()
+                .map(|(now, p)| (Instant(*now), way.pass(Instant(*now), p).expect("no limit"), p.bytes))
+                .collect();
+            for i in (0..sent.len()).step_by(17) {
+                let (from, mut bytes) = (sent[i].0, 0);
+                for (_, to, more) in sent.iter().skip(i).filter(|s| s.0 >= from) {
+                    bytes += u64::from(*more);
+                    prop_assert!(bytes <= way.capacity(from, *to).0 + u64::from(*more));
+                }
+            }
+        }
+
+        #[test]
+        fn a_seed_is_a_path(line in any_line(), traffic in any_traffic(), seed in any::<u64>()) {
+            let run = || {
+                let mut path = load(&line).build(seed);
+                traffic.iter().map(|(t, p)| path.forward.pass(Instant(*t), p)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(run(), run());
+        }
+    }
+
+    #[test]
+    fn capacity_is_what_a_saturated_link_carries() {
+        for link in LINKS {
+            let mut way = load(&format!("{link} rtt=1ms queue=infinite")).build(3).forward;
+            way.elements.retain(|e| matches!(e, Element::Link(_)));
+            let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+            let (mut carried, mut last) = (0, Instant::ZERO);
+            while last < Instant::ZERO + Span::secs(2) {
+                last = way.pass(Instant::ZERO, &parcel).expect("no limit");
+                carried += 1500;
+            }
+            let capacity = way.capacity(Instant::ZERO, last).0;
+            // A trace may have more opportunities at the same moment.
+            assert!(
+                (carried - 1..=carried + 3 * 1500).contains(&capacity),
+                "{link}: {capacity}, not {carried}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_seed_is_another_path() {
+        let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+        for extra in
+            ["jitter=3ms", "vary=10ms vary_period=70ms", "handover=1s handover_step=20ms", "aggregate=2ms"]
+        {
+            let spec = load(&format!("rate=12Mbit rtt=30ms {extra}"));
+            let first = |seed| spec.build(seed).forward.pass(Instant::ZERO, &parcel);
+            assert!(first(1) == first(1) && first(1) != first(2), "{extra}");
+        }
+        let spec = load("trace=synthetic.down rtt=30ms");
+        let first = |seed| spec.build(seed).forward.pass(Instant::ZERO, &parcel);
+        assert_ne!(first(1), first(2));
+    }
+
+    #[test]
+    fn one_element_does_not_shift_the_chance_of_another() {
+        let drops = |extra: &str| {
+            let mut way = load(&format!("rate=1Gbit rtt=30ms loss=10% {extra}")).build(1).forward;
+            let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+            (0..1000).map(|i| way.pass(Instant(i * 1_000_000), &parcel).is_err()).collect::<Vec<_>>()
+        };
+        assert_eq!(drops(""), drops("jitter=5ms handover=1s handover_step=9ms ack_loss=3%"));
+    }
+
+    #[test]
+    fn a_packet_takes_its_transmission_and_half_the_rtt() {
+        let mut path = load("rate=12Mbit rtt=40ms").build(1);
+        let at = |ms| Instant::ZERO + Span::millis(ms);
+        let data = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+        assert_eq!(path.forward.pass(at(0), &data), Ok(at(21)));
+        assert_eq!(path.forward.pass(at(0), &data), Ok(at(22)));
+        assert_eq!(
+            (path.forward.backlog(at(0)), path.forward.queue_delay(at(0))),
+            (Bytes(1500), Span::millis(2))
+        );
+        // The way back has no link.
+        assert_eq!(path.back.pass(at(0), &Parcel { bytes: 40, flow: 0, kind: Kind::Ack }), Ok(at(20)));
+        assert_eq!(path.back.capacity(at(0), at(1)), Bytes::MAX);
+        assert_eq!((path.back.backlog(at(0)), path.back.queue_delay(at(0))), (Bytes::ZERO, Span::ZERO));
+    }
+
+    #[test]
+    fn scripts_name_their_packets() {
+        let mut path = load("rate=1Gbit rtt=1ms drop=2,4-5 drop_ack=1 drop_syn=1 drop_synack=2").build(1);
+        let mut fates = |forward: bool, kind| {
+            let way = if forward { &mut path.forward } else { &mut path.back };
+            let parcel = Parcel { bytes: 100, flow: 0, kind };
+            (1..=6).filter(|_| way.pass(Instant::ZERO, &parcel).is_err()).count()
+        };
+        assert_eq!(fates(true, Kind::Data), 3);
+        assert_eq!(fates(true, Kind::SynAck), 2);
+        assert_eq!(fates(true, Kind::Ack), 0);
+        assert_eq!(fates(false, Kind::Ack), 1);
+        assert_eq!(fates(false, Kind::Syn), 1);
+        assert_eq!(fates(false, Kind::Data), 0);
+    }
+
+    #[test]
+    fn causes_have_names() {
+        let names = [Cause::QueueFull, Cause::Aqm, Cause::Random, Cause::Scripted].map(|c| c.to_string());
+        assert_eq!(names, ["queue-full", "aqm", "random", "scripted"]);
+    }
+}

@@ -1,0 +1,718 @@
+//! Paths as people write them: TOML files, one line of `key=value`, or the name of a built-in path.
+//!
+//! The keys are the same everywhere. All is checked and all files are read when a path is loaded, so that building one
+//! cannot fail.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path as fs_path;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use slowstart::units::{Bytes, Fixed, Instant, Rate, Span, mul_div};
+
+use super::aggregate::Aggregate;
+use super::delay::{Course, Delay, Jitter};
+use super::error::PathError;
+use super::link::{Limit, Link, RandomDrop, Service};
+use super::loss::{Loss, Script};
+use super::rates::{Profile, Rates};
+use super::trace::{DelayTrace, Opportunities, Trace};
+use super::{Direction, Element, Kind, Path, PathFacts, quantity};
+use crate::random::Stream;
+
+/// Every key of a path, in the order of the handbook.
+const KEYS: &[&str] = &[
+    "name",
+    "about",
+    "sources",
+    "rate",
+    "rate_vary",
+    "rate_vary_period",
+    "schedule",
+    "trace",
+    "trace_start",
+    "rtt",
+    "queue",
+    "random_drop",
+    "jitter",
+    "vary",
+    "vary_period",
+    "handover",
+    "handover_step",
+    "delay_trace",
+    "loss",
+    "drop",
+    "drop_syn",
+    "drop_synack",
+    "aggregate",
+    "ack_rate",
+    "ack_queue",
+    "ack_jitter",
+    "ack_loss",
+    "drop_ack",
+    "ack_aggregate",
+];
+
+/// The packet by which a limit in packets is turned into bytes.
+const PACKET: Bytes = Bytes(1500);
+
+const RATE: &str = "a rate such as 100Mbit";
+const SPAN: &str = "a length of time such as 40ms";
+const SHARE: &str = "a share such as 1% or 0.01";
+const COUNT: &str = "a whole number such as 1";
+const PLACES: &str = "places from 1 on, such as 1,5,10-20";
+const QUEUE: &str = "a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or infinite";
+
+/// A path that comes with the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    /// What to call it.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// Where its numbers come from.
+    pub sources: Vec<String>,
+    /// Its TOML file.
+    pub text: &'static str,
+}
+
+macro_rules! texts {
+    ($($name:literal),*) => {
+        &[$(($name, include_str!(concat!("../../../../scenarios/paths/", $name, ".toml")))),*]
+    };
+}
+/// The names of the built-in paths, and their files.
+const TEXTS: &[(&str, &str)] =
+    texts!("geo", "leo", "lte", "wifi-strong", "wifi-weak", "fiber", "dsl", "transatlantic", "datacenter");
+
+/// The rate of the forward link, over time.
+#[derive(Clone, Debug)]
+enum Supply {
+    Steps(Arc<[(Instant, Rate)]>),
+    Drawn { mean: Rate, spread: Rate, period: Span },
+    Trace(Arc<Trace>),
+}
+
+/// What each direction may have of its own.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    /// Propagation; zero where a delay trace has it.
+    delay: Span,
+    jitter: Span,
+    /// The chance of a loss, in millionths.
+    loss: u32,
+    scripts: Vec<(Kind, Vec<(u64, u64)>)>,
+    aggregate: Option<Span>,
+}
+
+/// A path as written, checked.
+#[derive(Clone, Debug)]
+pub struct PathSpec {
+    /// Its name: that of the built-in path, the key `name`, the name of the file, or the line itself.
+    pub name: String,
+    /// What it is, in a sentence; may be empty.
+    pub about: String,
+    /// Where its numbers come from; may be empty.
+    pub sources: Vec<String>,
+    supply: Supply,
+    limit: Limit,
+    /// The chance of a drop in millionths, and the backlog above which it applies.
+    random_drop: Option<(u32, Bytes)>,
+    forward: Way,
+    back: Way,
+    back_link: Option<(Rate, Limit)>,
+    /// Amplitude and period.
+    wave: Option<(Span, Span)>,
+    /// The most delay it adds, and its period.
+    handover: Option<(Span, Span)>,
+    delay_trace: Option<Arc<DelayTrace>>,
+    random_start: bool,
+    facts: PathFacts,
+}
+
+impl PathSpec {
+    /// The path that `arg` names: a built-in path, a file `*.toml`, or a line such as `rate=100Mbit rtt=40ms
+    /// queue=1bdp`. Relative names of files are looked for in `root`, or else in the current directory; those within a
+    /// TOML file, in that file's folder.
+    pub fn load(arg: &str, root: Option<&fs_path::Path>) -> Result<Self, PathError> {
+        let root = root.map(PathBuf::from).unwrap_or_default();
+        if arg.contains('=') {
+            Self::inline(arg, root)
+        } else if fs_path::Path::new(arg).extension().is_some_and(|e| e == "toml") {
+            let file = root.join(arg);
+            let text = fs::read_to_string(&file).map_err(|e| PathError::File {
+                file: file.display().to_string(),
+                why: e.to_string(),
+                expected: "a path in TOML",
+            })?;
+            Self::toml(&file, &text)
+        } else {
+            let (_, text) =
+                TEXTS.iter().find(|(name, _)| *name == arg).ok_or_else(|| PathError::UnknownName {
+                    found: arg.into(),
+                    names: TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+                })?;
+            Self::toml(fs_path::Path::new(&format!("{arg}.toml")), text)
+        }
+    }
+
+    /// The paths that come with the program.
+    pub fn builtins() -> &'static [Builtin] {
+        static LIST: LazyLock<Vec<Builtin>> = LazyLock::new(|| {
+            let each = |&(name, text)| {
+                let spec = PathSpec::load(name, None).expect("a test loads every built-in path");
+                Builtin { name, about: spec.about, sources: spec.sources, text }
+            };
+            TEXTS.iter().map(each).collect()
+        });
+        &LIST
+    }
+
+    /// What is true of the path, whatever the seed.
+    pub const fn facts(&self) -> PathFacts {
+        self.facts
+    }
+
+    fn inline(line: &str, root: PathBuf) -> Result<Self, PathError> {
+        let mut keys = Keys { source: "path".into(), root, values: BTreeMap::new() };
+        for word in line.split_ascii_whitespace() {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| keys.wrong(word, "nothing", "key=value, such as rate=100Mbit"))?;
+            if keys.values.insert(key.into(), value.into()).is_some() {
+                return Err(keys.wrong(key, value, "each key once"));
+            }
+        }
+        let name = line.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        Self::from_keys(keys, name, Vec::new())
+    }
+
+    fn toml(file: &fs_path::Path, text: &str) -> Result<Self, PathError> {
+        let source = file.display().to_string();
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            let at = e.span().map_or(0, |s| s.start);
+            let line = text.bytes().take(at).filter(|b| *b == b'\n').count();
+            PathError::Line {
+                file: source.clone(),
+                line: line + 1,
+                found: text.lines().nth(line).unwrap_or_default().chars().take(80).collect(),
+                expected: format!("TOML ({})", e.message()),
+            }
+        })?;
+        let root = file.parent().map(PathBuf::from).unwrap_or_default();
+        let mut keys = Keys { source, root, values: BTreeMap::new() };
+        let mut sources = Vec::new();
+        for (key, value) in table {
+            let value = match value {
+                toml::Value::String(s) => s,
+                toml::Value::Integer(n) => n.to_string(),
+                toml::Value::Float(x) => x.to_string(),
+                toml::Value::Array(list) if key == "sources" => {
+                    let strings = list.iter().map(|s| s.as_str().map(String::from)).collect::<Option<_>>();
+                    sources = strings.ok_or_else(|| keys.wrong(&key, "other values", "a list of strings"))?;
+                    continue;
+                }
+                other => return Err(keys.wrong(&key, &other.to_string(), "a string or a number")),
+            };
+            keys.values.insert(key, value);
+        }
+        let stem = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::from_keys(keys, stem, sources)
+    }
+
+    fn from_keys(mut keys: Keys, name: String, mut sources: Vec<String>) -> Result<Self, PathError> {
+        keys.known()?;
+        let name = keys.values.remove("name").unwrap_or(name);
+        let about = keys.values.remove("about").unwrap_or_default();
+        sources.extend(keys.values.remove("sources"));
+
+        let supply = keys.supply()?;
+        let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
+        let delay_trace = keys.file("delay_trace", DelayTrace::load)?;
+        let (forward, back) = match (&delay_trace, rtt) {
+            (Some(trace), rtt) => (Span::ZERO, rtt.map_or(trace.least(), |r| r / 2)),
+            (None, Some(rtt)) => (rtt / 2, rtt - rtt / 2),
+            (None, None) => return Err(keys.missing("rtt", SPAN)),
+        };
+        let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back;
+        let rate = supply.mean();
+        let bdp = rate.over(base_rtt);
+        let limit = keys.limit("queue", bdp)?;
+        let back_link = match keys.take("ack_rate", quantity::rate, RATE)? {
+            Some(rate) => Some((rate, keys.limit("ack_queue", rate.over(base_rtt))?)),
+            None => None,
+        };
+        if let Some(found) = keys.values.get("ack_queue") {
+            return Err(keys.wrong("ack_queue", found, "ack_rate with it"));
+        }
+        let start = |text: &str| match text {
+            "random" => Some(true),
+            "0" => Some(false),
+            _ => None,
+        };
+        let random_start = keys.take("trace_start", start, "random or 0")?.unwrap_or(true);
+
+        // A connection may be opened from either end, so the scripts for its SYNs lie in both directions.
+        let mut syns = Vec::new();
+        for (key, kind) in [("drop_syn", Kind::Syn), ("drop_synack", Kind::SynAck)] {
+            let first = keys.take(key, quantity::whole, COUNT)?.filter(|n| *n > 0);
+            syns.extend(first.map(|n| (kind, vec![(1, n)])));
+        }
+        let wave = keys.pair("vary", quantity::span, "vary_period")?;
+        let handover = keys.pair("handover_step", quantity::span, "handover")?;
+        let buffer = match limit {
+            Limit::Infinite => None,
+            Limit::Packets(n) => Some(PACKET * n),
+            Limit::Bytes(b) => Some(b),
+            Limit::Time(t) => Some(rate.over(t)),
+        };
+        Ok(Self {
+            name,
+            about,
+            sources,
+            limit,
+            random_drop: keys.take(
+                "random_drop",
+                quantity::share_above,
+                "a share and a backlog, as 25%@18MB",
+            )?,
+            forward: keys.way(forward, ["jitter", "loss", "drop", "aggregate"], Kind::Data, &syns)?,
+            back: keys.way(
+                back,
+                ["ack_jitter", "ack_loss", "drop_ack", "ack_aggregate"],
+                Kind::Ack,
+                &syns,
+            )?,
+            back_link,
+            wave,
+            handover,
+            delay_trace,
+            random_start,
+            facts: PathFacts { rate, base_rtt, bdp, buffer, variable: supply.varies() },
+            supply,
+        })
+    }
+
+    /// A path to run. All that varies between runs is drawn from the seed, each from a stream of its own.
+    pub fn build(&self, seed: u64) -> Path {
+        let stream = |name: &str| Stream::named(seed, name);
+        let phase = |name: &str, period: Span| Span(stream(name).below(period.0));
+        // One start for both traces: those of one path were recorded together.
+        let start = match (&self.supply, &self.delay_trace) {
+            _ if !self.random_start => Span::ZERO,
+            (Supply::Trace(trace), _) => phase("trace-start", trace.period()),
+            (_, Some(trace)) => phase("trace-start", trace.period()),
+            _ => Span::ZERO,
+        };
+        let service = match &self.supply {
+            Supply::Steps(steps) => Service::Rates(Rates::new(Profile::Steps(Arc::clone(steps)))),
+            &Supply::Drawn { mean, spread, period } => Service::Rates(Rates::new(Profile::Drawn {
+                mean,
+                spread,
+                period,
+                phase: phase("forward.rate.phase", period),
+                seed: stream("forward.rate").any(),
+            })),
+            Supply::Trace(trace) => Service::Opportunities(Opportunities::new(Arc::clone(trace), start)),
+        };
+        let random_drop = self.random_drop.map(|(share, above)| RandomDrop {
+            share,
+            above,
+            stream: stream("forward.random-drop"),
+        });
+        let forward_link = Link::new(service, self.limit, random_drop);
+        let back_link = self.back_link.map(|(rate, limit)| {
+            let steady = Profile::Steps([(Instant::ZERO, rate)].into());
+            Link::new(Service::Rates(Rates::new(steady)), limit, None)
+        });
+
+        let mut courses = Vec::new();
+        courses
+            .extend(self.delay_trace.as_ref().map(|t| Course::Trace { trace: Arc::clone(t), offset: start }));
+        courses.extend(
+            self.wave
+                .map(|(amplitude, period)| Course::wave(amplitude, period, stream("forward.vary").any())),
+        );
+        courses.extend(self.handover.map(|(most, period)| Course::Handover {
+            most,
+            period,
+            phase: phase("forward.handover.phase", period),
+            seed: stream("forward.handover").any(),
+        }));
+        Path {
+            forward: self.forward.build(seed, "forward", Some(forward_link), courses),
+            back: self.back.build(seed, "back", back_link, Vec::new()),
+            facts: self.facts,
+        }
+    }
+}
+
+impl Supply {
+    fn mean(&self) -> Rate {
+        match self {
+            Self::Steps(steps) => {
+                // The last step has no end; it counts as long as the one before it.
+                let ends = steps.iter().skip(1).map(|(at, _)| *at);
+                let last = match **steps {
+                    [.., (a, _), (b, _)] => b.since(a),
+                    _ => Span(1),
+                };
+                let end = steps.last().map_or(Instant::ZERO, |(at, _)| *at) + last;
+                let work: u128 = steps
+                    .iter()
+                    .zip(ends.chain([end]))
+                    .map(|((from, rate), to)| u128::from(rate.0) * u128::from(to.since(*from).0))
+                    .sum();
+                Rate((work / u128::from(end.0)) as u64)
+            }
+            Self::Drawn { mean, .. } => *mean,
+            Self::Trace(trace) => trace.mean(),
+        }
+    }
+
+    fn varies(&self) -> bool {
+        match self {
+            Self::Steps(steps) => steps.len() > 1,
+            Self::Drawn { .. } | Self::Trace(_) => true,
+        }
+    }
+}
+
+impl Way {
+    fn build(&self, seed: u64, name: &str, link: Option<Link>, courses: Vec<Course>) -> Direction {
+        let stream = |what: &str| Stream::named(seed, &format!("{name}.{what}"));
+        let mut elements = Vec::new();
+        elements
+            .extend(self.scripts.iter().map(|(kind, places)| Element::Script(Script::new(*kind, places))));
+        elements.extend(link.map(Element::Link));
+        if self.delay > Span::ZERO {
+            elements.push(Element::Delay(Delay::new(Course::Constant(self.delay))));
+        }
+        elements.extend(courses.into_iter().map(|c| Element::Delay(Delay::new(c))));
+        if self.jitter > Span::ZERO {
+            elements.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
+        }
+        if self.loss > 0 {
+            elements.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
+        }
+        elements.extend(self.aggregate.map(|period| {
+            let phase = Span(stream("aggregate").below(period.0));
+            Element::Aggregate(Aggregate::new(period, phase))
+        }));
+        Direction { elements }
+    }
+}
+
+/// Keys and their values as found, to be taken one by one.
+struct Keys {
+    /// What messages call their source: the file, or "path".
+    source: String,
+    /// Where relative files are looked for.
+    root: PathBuf,
+    values: BTreeMap<String, String>,
+}
+
+impl Keys {
+    fn wrong(&self, key: &str, found: &str, expected: &str) -> PathError {
+        PathError::Value {
+            source_name: self.source.clone(),
+            key: key.into(),
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+
+    fn missing(&self, key: &'static str, expected: &'static str) -> PathError {
+        PathError::Missing { source_name: self.source.clone(), key, expected }
+    }
+
+    fn known(&self) -> Result<(), PathError> {
+        match self.values.keys().find(|k| !KEYS.contains(&k.as_str())) {
+            None => Ok(()),
+            Some(key) => Err(PathError::UnknownKey {
+                source_name: self.source.clone(),
+                key: key.clone(),
+                allowed: KEYS.join(", "),
+            }),
+        }
+    }
+
+    fn take<T>(
+        &mut self,
+        key: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        expected: &str,
+    ) -> Result<Option<T>, PathError> {
+        let Some(found) = self.values.remove(key) else { return Ok(None) };
+        parse(&found).map(Some).ok_or_else(|| self.wrong(key, &found, expected))
+    }
+
+    /// An amount and its period, which mean nothing without each other.
+    fn pair<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+        period: &'static str,
+    ) -> Result<Option<(T, Span)>, PathError> {
+        let amount = self.take(key, parse, SPAN)?;
+        match (amount, self.take(period, quantity::some_span, SPAN)?) {
+            (Some(amount), Some(period)) => Ok(Some((amount, period))),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(self.missing(period, SPAN)),
+            (None, Some(_)) => Err(self.missing(key, SPAN)),
+        }
+    }
+
+    fn file<T>(
+        &mut self,
+        key: &str,
+        load: impl Fn(&fs_path::Path) -> Result<T, PathError>,
+    ) -> Result<Option<Arc<T>>, PathError> {
+        self.values.remove(key).map(|file| load(&self.root.join(file)).map(Arc::new)).transpose()
+    }
+
+    fn supply(&mut self) -> Result<Supply, PathError> {
+        let given: Vec<_> =
+            ["rate", "schedule", "trace"].into_iter().filter(|k| self.values.contains_key(*k)).collect();
+        if let [_, second, ..] = *given {
+            return Err(self.wrong(second, &self.values[second], "only one of rate, schedule and trace"));
+        }
+        let vary = "rate_vary";
+        if let Some(found) = self.values.get(vary).filter(|_| given != ["rate"]) {
+            return Err(self.wrong(vary, found, "rate with it"));
+        }
+        // Shorter periods than a packet's time would be averaged out, at the price of a step each.
+        let least = Span::micros(100);
+        let period = self.take(
+            "rate_vary_period",
+            |s| quantity::span(s).filter(|p| *p >= least),
+            "a length of time not below 100us, such as 100ms",
+        )?;
+        let share = self.take(vary, quantity::share, SHARE)?;
+        if let Some(rate) = self.take("rate", quantity::rate, RATE)? {
+            return match (share, period) {
+                (None, None) => Ok(Supply::Steps([(Instant::ZERO, rate)].into())),
+                (Some(share), Some(period)) => {
+                    let spread = rate.scale(u64::from(share), Fixed::ONE as u64);
+                    Ok(Supply::Drawn { mean: rate, spread, period })
+                }
+                (Some(_), None) => Err(self.missing("rate_vary_period", SPAN)),
+                (None, Some(_)) => Err(self.missing(vary, SHARE)),
+            };
+        }
+        if period.is_some() {
+            return Err(self.missing(vary, SHARE));
+        }
+        let schedule = "rates from 0s on in order of time, the last above zero, such as 0s:12Mbit,7s:48Mbit";
+        if let Some(steps) = self.take("schedule", quantity::schedule, schedule)? {
+            return Ok(Supply::Steps(steps.into()));
+        }
+        let trace = self.file("trace", Trace::load)?;
+        trace
+            .map(Supply::Trace)
+            .ok_or_else(|| self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"))
+    }
+
+    /// A limit of a queue, 1 BDP by default. Limits in BDP hold one packet at least.
+    fn limit(&mut self, key: &str, bdp: Bytes) -> Result<Limit, PathError> {
+        let parse = |text: &str| {
+            let text = text.trim();
+            if text == "infinite" {
+                return Some(Limit::Infinite);
+            }
+            if let Some(n) = text.strip_suffix("packets").or(text.strip_suffix("packet")) {
+                return quantity::whole(n.trim_end()).filter(|n| *n > 0).map(Limit::Packets);
+            }
+            if let Some(x) = text.strip_suffix("bdp") {
+                let share = quantity::decimal(x.trim_end()).filter(|x| *x > 0)?;
+                return Some(Limit::Bytes(Bytes(mul_div(bdp.0, share, Fixed::ONE as u64)).max(PACKET)));
+            }
+            let bytes = quantity::bytes(text).filter(|b| *b >= PACKET).map(Limit::Bytes);
+            bytes.or_else(|| quantity::some_span(text).map(Limit::Time))
+        };
+        Ok(self.take(key, parse, QUEUE)?.unwrap_or(Limit::Bytes(bdp.max(PACKET))))
+    }
+
+    fn way(
+        &mut self,
+        delay: Span,
+        [jitter, loss, drop, aggregate]: [&str; 4],
+        dropped: Kind,
+        syns: &[(Kind, Vec<(u64, u64)>)],
+    ) -> Result<Way, PathError> {
+        let mut scripts = syns.to_vec();
+        scripts.extend(self.take(drop, quantity::places, PLACES)?.map(|p| (dropped, p)));
+        Ok(Way {
+            delay,
+            jitter: self.take(jitter, quantity::span, SPAN)?.unwrap_or_default(),
+            loss: self.take(loss, quantity::share, SHARE)?.unwrap_or_default(),
+            scripts,
+            aggregate: self.take(aggregate, quantity::some_span, SPAN)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn facts(line: &str) -> PathFacts {
+        PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}")).facts()
+    }
+
+    fn error(line: &str) -> String {
+        PathSpec::load(line, None).expect_err(line).to_string()
+    }
+
+    #[test]
+    fn every_builtin_loads_and_names_its_sources() {
+        for builtin in PathSpec::builtins() {
+            let spec = PathSpec::load(builtin.name, None).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(spec.name, builtin.name);
+            assert!(!builtin.about.is_empty() && !builtin.sources.is_empty(), "{}", builtin.name);
+            spec.build(1);
+        }
+        let geo = PathSpec::load("geo", None).expect("a built-in path").facts();
+        assert_eq!(geo.bdp, Bytes(10_800_000));
+        assert_eq!(geo.buffer, Some(Bytes(36_000_000)));
+    }
+
+    #[test]
+    fn queues_are_measured_in_bytes() {
+        for (queue, want) in [
+            ("", Some(500_000)),
+            (" queue=1.5bdp", Some(750_000)),
+            (" queue=0.001bdp", Some(1500)),
+            (" queue=300packets", Some(450_000)),
+            (" queue=36MB", Some(36_000_000)),
+            (" queue=50ms", Some(625_000)),
+            (" queue=infinite", None),
+        ] {
+            assert_eq!(facts(&format!("rate=100Mbit rtt=40ms{queue}")).buffer, want.map(Bytes), "{queue:?}");
+        }
+    }
+
+    #[test]
+    fn rates_have_their_mean() {
+        let steady = facts("rate=100Mbit rtt=40ms");
+        assert_eq!((steady.rate, steady.variable), (Rate(100_000_000), false));
+        let step = facts("schedule=0s:12Mbit,7s:48Mbit rtt=40ms");
+        assert_eq!((step.rate, step.variable), (Rate(30_000_000), true));
+        assert_eq!(facts("schedule=0s:12Mbit,1s:0bit,3s:24Mbit rtt=40ms").rate, Rate(12_000_000));
+        let noisy = facts("rate=100Mbit rate_vary=20% rate_vary_period=10ms rtt=40ms");
+        assert_eq!((noisy.rate, noisy.variable), (Rate(100_000_000), true));
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        for (line, message) in [
+            ("rate=-5Mbit rtt=40ms", "path: rate: found \"-5Mbit\", expected a rate such as 100Mbit"),
+            (
+                "rate=5Mbit rtt=40ms queue=0packets",
+                "path: queue: found \"0packets\", expected a queue of at least one packet, such as 1bdp, 300packets, \
+                 36MB, 50ms or infinite",
+            ),
+            ("rate=5Mbit", "path: rtt: found nothing, expected a length of time such as 40ms"),
+            ("rate=5Mbit rtt=0ms", "path: rtt: found \"0ms\", expected a length of time such as 40ms"),
+            (
+                "rtt=40ms",
+                "path: rate: found nothing, expected a rate such as 100Mbit, or a schedule or a trace",
+            ),
+            ("rate=5Mbit rtt=40ms rtt=50ms", "path: rtt: found \"50ms\", expected each key once"),
+            ("rate=5Mbit geo", "path: geo: found \"nothing\", expected key=value, such as rate=100Mbit"),
+            (
+                "rate=5Mbit rtt=40ms schedule=0s:5Mbit",
+                "path: schedule: found \"0s:5Mbit\", expected only one of rate, schedule and trace",
+            ),
+            (
+                "rate=5Mbit rtt=40ms rate_vary=20%",
+                "path: rate_vary_period: found nothing, expected a length of time such as 40ms",
+            ),
+            (
+                "schedule=0s:5Mbit rtt=40ms rate_vary=20%",
+                "path: rate_vary: found \"20%\", expected rate with it",
+            ),
+            (
+                "rate=5Mbit rtt=40ms vary=5ms",
+                "path: vary_period: found nothing, expected a length of time such as 40ms",
+            ),
+            (
+                "rate=5Mbit rtt=40ms handover=15s",
+                "path: handover_step: found nothing, expected a length of time such as 40ms",
+            ),
+            (
+                "rate=5Mbit rtt=40ms loss=101%",
+                "path: loss: found \"101%\", expected a share such as 1% or 0.01",
+            ),
+            (
+                "rate=5Mbit rtt=40ms drop=0",
+                "path: drop: found \"0\", expected places from 1 on, such as 1,5,10-20",
+            ),
+            (
+                "rate=5Mbit rtt=40ms ack_queue=9kB",
+                "path: ack_queue: found \"9kB\", expected ack_rate with it",
+            ),
+            (
+                "rate=5Mbit rtt=40ms random_drop=25%",
+                "path: random_drop: found \"25%\", expected a share and a backlog, as 25%@18MB",
+            ),
+            ("rate=5Mbit rtt=40ms trace_start=1", "path: trace_start: found \"1\", expected random or 0"),
+        ] {
+            assert_eq!(error(line), message, "{line}");
+        }
+        let unknown = error("ratee=5Mbit rtt=40ms");
+        assert!(
+            unknown.starts_with(
+                "path: found unknown key \"ratee\", expected one of name, about, sources, rate, "
+            )
+        );
+        let name = error("goe");
+        assert!(
+            name.starts_with("path: found \"goe\", expected one of geo, leo, lte, wifi-strong, "),
+            "{name}"
+        );
+        let missing = error("trace=no/such.down rtt=40ms");
+        assert!(missing.starts_with("no/such.down: ") && missing.contains("expected a trace"), "{missing}");
+        let file = error("no/such.toml");
+        assert!(file.starts_with("no/such.toml: ") && file.ends_with("expected a path in TOML"), "{file}");
+    }
+
+    #[test]
+    fn toml_says_where() {
+        let read = |text: &str| PathSpec::toml(fs_path::Path::new("paths/my.toml"), text);
+        let spec =
+            read("about = 'x'\nrate = '5Mbit'\nrtt = '40ms'\nloss = 0.01\ndrop_syn = 2\n").expect("good");
+        assert_eq!((spec.name.as_str(), spec.about.as_str(), spec.forward.loss), ("my", "x", 10_000));
+        let say = |text: &str| read(text).expect_err(text).to_string();
+        assert!(
+            say("rate = '5Mbit'\nrtt = \n")
+                .starts_with("paths/my.toml: line 2: found \"rtt = \", expected TOML (")
+        );
+        assert_eq!(
+            say("rate = '5'\nrtt = '40ms'"),
+            "paths/my.toml: rate: found \"5\", expected a rate such as 100Mbit"
+        );
+        assert_eq!(
+            say("rate = ['5Mbit']"),
+            "paths/my.toml: rate: found \"[\\\"5Mbit\\\"]\", expected a string or a number"
+        );
+        assert!(say("trace = 'x.down'\nrtt = '40ms'").starts_with("paths/x.down: "));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(
+            text in any::<String>(), key in prop::sample::select(KEYS), value in "[0-9a-zA-Z%@:,.-]{0,12}"
+        ) {
+            let _ = PathSpec::inline(&text, PathBuf::new());
+            let _ = PathSpec::toml(fs_path::Path::new("x.toml"), &text);
+            let base: String = [("rate", "=5Mbit "), ("rtt", "=40ms ")]
+                .iter().filter(|(k, _)| *k != key).map(|(k, v)| [*k, *v].concat()).collect();
+            if let Ok(spec) = PathSpec::load(&format!("{base}{key}={value}"), None) {
+                spec.build(1);
+            }
+        }
+    }
+}

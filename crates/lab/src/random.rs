@@ -1,0 +1,100 @@
+//! Chance, as an argument: named streams of random numbers, in integers.
+//!
+//! Every user of chance has a stream of its own, found by name, so that adding one shifts nobody else's numbers.
+//! The generator is `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014)
+//! read as a function of its counter; a stream is that function with a counter inside.
+
+use slowstart::units::Span;
+
+/// The increment of `SplitMix64`: 2^64 divided by the golden ratio, made odd.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The `n`th random number under `seed`, uniform over all of `u64`: for values that are a function of time, which
+/// may be asked for in any order.
+pub const fn at(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GOLDEN));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Maps a random number to `0..n` (to 0 if `n` is 0). Its bias is n / 2^64 at most, far below what a run can show.
+pub const fn scale(random: u64, n: u64) -> u64 {
+    ((random as u128 * n as u128) >> 64) as u64
+}
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    key: u64,
+    drawn: u64,
+}
+
+impl Stream {
+    /// The stream of this name in the run of this seed, the same on every machine.
+    pub fn named(seed: u64, name: &str) -> Self {
+        // FNV-1a tells names apart; one step of the generator then spreads (seed, name) over all keys.
+        let hash = name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        Self { key: at(at(seed, 0) ^ hash, 0), drawn: 0 }
+    }
+
+    /// Any `u64`.
+    pub fn any(&mut self) -> u64 {
+        self.drawn += 1;
+        at(self.key, self.drawn - 1)
+    }
+
+    /// Uniform in `0..n`; 0 if `n` is 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        scale(self.any(), n)
+    }
+
+    /// True with this probability, in millionths.
+    pub fn chance(&mut self, millionths: u32) -> bool {
+        self.below(1_000_000) < u64::from(millionths)
+    }
+
+    /// Uniform in `0..=max`.
+    pub fn uniform_span(&mut self, max: Span) -> Span {
+        Span(self.below(max.0.saturating_add(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_published_generator() {
+        // First outputs of SplitMix64 from state 1234567, as listed with its reference implementation.
+        let first = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([0, 1, 2].map(|n| at(1_234_567, n)), first);
+    }
+
+    #[test]
+    fn names_and_seeds_make_streams_apart() {
+        let take = |seed, name| {
+            let mut s = Stream::named(seed, name);
+            [s.any(), s.any(), s.any()]
+        };
+        assert_eq!(take(1, "forward.loss"), take(1, "forward.loss"));
+        assert_ne!(take(1, "forward.loss"), take(2, "forward.loss"));
+        assert_ne!(take(1, "forward.loss"), take(1, "back.loss"));
+    }
+
+    #[test]
+    fn draws_are_uniform_and_in_range() {
+        let mut s = Stream::named(7, "test");
+        let mut seen = [0_u32; 10];
+        for _ in 0..100_000 {
+            seen[s.below(10) as usize] += 1;
+        }
+        // Five standard deviations of a binomial (100000, 1/10): 474.
+        assert!(seen.iter().all(|n| n.abs_diff(10_000) < 474), "{seen:?}");
+        assert_eq!(s.below(0), 0);
+        assert!((0..1000).all(|_| s.uniform_span(Span(3)) <= Span(3)));
+        assert!((0..1000).all(|_| !s.chance(0) && s.chance(1_000_000)));
+    }
+}

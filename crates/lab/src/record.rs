@@ -1,0 +1,212 @@
+//! The one schema that every host writes: a result row a flow, samples over time, and events.
+//!
+//! Units stand in the names; absent values are null. Rows are deterministic: no wall or CPU time stands in them.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the schema.
+pub const SCHEMA: u32 = 1;
+
+/// A parameter's value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Param {
+    /// A number; times are in seconds.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// How a startup ended, judged against the path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Before the path was full.
+    Early,
+    /// By its own rule, after the path was full and before a loss was known.
+    ChokePoint,
+    /// By loss, or after one.
+    Late,
+    /// It did not end.
+    None,
+}
+
+impl Class {
+    /// The word in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::ChokePoint => "choke-point",
+            Self::Late => "late",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The end of a startup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExitRow {
+    /// Why (`slowstart::step::Exit::name`).
+    pub reason: String,
+    /// When the reason was seen, seconds since the flow began.
+    pub time_s: f64,
+    /// When it left: later, if it drained first.
+    pub left_s: f64,
+    /// The window when the reason was seen.
+    pub detected_cwnd_bytes: u64,
+    /// The window it left with.
+    pub cwnd_bytes: u64,
+    /// Bytes in flight when it left.
+    pub inflight_bytes: u64,
+}
+
+/// What a flow did to those that were there before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Others {
+    /// Packets of theirs the network dropped while the flow was there.
+    pub lost_packets: u64,
+    /// How far their goodput fell, as a share: the lowest second with it against the mean before it.
+    pub goodput_dip: Option<f64>,
+    /// The 99th percentile of their one-way delay above its least, while the flow was there.
+    pub delay_p99_s: Option<f64>,
+}
+
+/// What it took to compute.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Data packets of all flows.
+    pub packets: u64,
+    /// Events of the engine.
+    pub events: u64,
+}
+
+/// The result of one flow of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version that computed it.
+    pub version: String,
+    /// `sim`, `kernel` or `quic`.
+    pub engine: String,
+    /// The path's name.
+    pub path: String,
+    /// The stack's name, with the knobs that were set.
+    pub profile: String,
+    /// The startup's name in the registry.
+    pub startup: String,
+    /// Its parameters.
+    pub params: BTreeMap<String, Param>,
+    /// The avoidance's name; null for a controller that is a whole of its own.
+    pub avoidance: Option<String>,
+    /// Which flow of the run.
+    pub flow: u32,
+    /// Which run of the study.
+    pub run: u32,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Initial window.
+    pub iw_bytes: u64,
+    /// Size of the transfer, if it has one.
+    pub size_bytes: Option<u64>,
+    /// How long it was observed.
+    pub duration_s: f64,
+    /// Mean rate of the path, on the wire.
+    pub rate_bps: u64,
+    /// Least round-trip time of the path.
+    pub base_rtt_s: f64,
+    /// Payload that fills the path without a queue.
+    pub bdp_bytes: u64,
+    /// Bytes its queue holds, on the wire; null if it is infinite.
+    pub buffer_bytes: Option<u64>,
+    /// The end of the startup.
+    pub exit: Option<ExitRow>,
+    /// How that is judged by the simulator's own knowledge.
+    pub class: Class,
+    /// How it is judged as the SEARCH thesis did (5.2).
+    pub class_by_heuristic: Option<Class>,
+    /// When data in flight first reached what the path then held.
+    pub capacity_time_s: Option<f64>,
+    /// The thesis' guess of that.
+    pub capacity_time_by_heuristic_s: Option<f64>,
+    /// When the network first dropped a packet of the flow.
+    pub first_drop_time_s: Option<f64>,
+    /// When the sender first knew of a loss.
+    pub first_loss_time_s: Option<f64>,
+    /// The most bytes in flight.
+    pub peak_inflight_bytes: u64,
+    /// The longest wait at the bottleneck.
+    pub peak_queue_delay_s: f64,
+    /// Data packets dropped of those sent before the startup ended.
+    pub startup_lost_packets: u64,
+    /// Data packets the network dropped.
+    pub lost_packets: u64,
+    /// Retransmissions.
+    pub retransmitted_packets: u64,
+    /// Timeouts of the retransmission timer.
+    pub timeouts: u64,
+    /// What the receiver's application got, over the time from the flow's begin to its completion or the end.
+    pub goodput_bps: u64,
+    /// When the receiver had everything.
+    pub completion_s: Option<f64>,
+    /// When the receiver had so many bytes.
+    pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
+    /// What it did to others.
+    pub others: Option<Others>,
+    /// What the run took to compute.
+    pub cost: Cost,
+    /// What a reader must know before believing these numbers.
+    pub caveats: Vec<String>,
+}
+
+/// A flow at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Seconds since the run began.
+    pub time_s: f64,
+    /// Which flow.
+    pub flow: u32,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold.
+    pub ssthresh_bytes: Option<u64>,
+    /// Bytes in flight.
+    pub inflight_bytes: u64,
+    /// The newest round-trip sample.
+    pub rtt_s: Option<f64>,
+    /// Bytes the receiver's application has.
+    pub delivered_bytes: u64,
+    /// Bytes waiting at the bottleneck, on the wire, of all flows.
+    pub queue_bytes: u64,
+    /// The pacing rate, in force or not.
+    pub pacing_bps: Option<u64>,
+    /// The controller's phase.
+    pub phase: &'static str,
+    /// What the startup thinks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<&'static str, f64>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Happened {
+    /// Seconds since the run began.
+    pub time_s: f64,
+    /// To which flow.
+    pub flow: u32,
+    /// What: `exit`, `resumed`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `drop`.
+    pub what: &'static str,
+    /// The reason of an exit, the cause of a drop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// All of a run but its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Samples, in order of time.
+    pub samples: Vec<Sample>,
+    /// Events, in order of time.
+    pub events: Vec<Happened>,
+}

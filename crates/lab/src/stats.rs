@@ -1,0 +1,90 @@
+//! Medians, intervals and comparisons, without assumptions about distributions.
+
+use std::cmp::Ordering;
+
+/// The middle of a set of values, with an interval that holds the true median.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Median {
+    /// The middle.
+    pub mid: f64,
+    /// The interval's lower end: an order statistic.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// The `q`-quantile (0 to 1) by linear interpolation between order statistics; `None` of nothing.
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut v: Vec<f64> = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    let at = q * (v.len().checked_sub(1)? as f64);
+    let (lo, hi) = (v[at.floor() as usize], v[at.ceil() as usize]);
+    Some(lo + (hi - lo) * at.fract())
+}
+
+/// The median with its distribution-free 95 % interval: the narrowest symmetric pair of order statistics whose binomial
+/// coverage reaches it (Conover, Practical Nonparametric Statistics, 3.2). With fewer than six values none does, and the
+/// interval is the whole range.
+pub fn median(values: &[f64]) -> Option<Median> {
+    let mid = quantile(values, 0.5)?;
+    let mut v = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    let n = v.len();
+    // P(fewer than k of n fair coins show heads), summed from the smallest term.
+    let mut term = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    let (mut tail, mut k) = (term, 0);
+    while k + 1 < n / 2 {
+        let next = term * (n - k) as f64 / (k + 1) as f64;
+        if 2.0 * (tail + next) > 0.05 {
+            break;
+        }
+        (term, k) = (next, k + 1);
+        tail += next;
+    }
+    Some(Median { mid, low: v[k], high: v[n - 1 - k] })
+}
+
+impl Median {
+    /// Which is smaller, if their intervals tell: `None` is "no difference".
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        if self.high < other.low {
+            Some(Ordering::Less)
+        } else if other.high < self.low {
+            Some(Ordering::Greater)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_values_leave_out_one_at_each_end() {
+        let v: Vec<f64> = (1..=10).map(f64::from).collect();
+        assert_eq!(median(&v), Some(Median { mid: 5.5, low: 2.0, high: 9.0 }));
+        let v: Vec<f64> = (1..=5).map(f64::from).collect();
+        assert_eq!(median(&v), Some(Median { mid: 3.0, low: 1.0, high: 5.0 }));
+        assert_eq!(median(&[7.0]), Some(Median { mid: 7.0, low: 7.0, high: 7.0 }));
+        assert_eq!(median(&[]), None);
+        // 20 values: ranks 6 and 15.
+        let v: Vec<f64> = (1..=20).map(f64::from).collect();
+        assert_eq!(median(&v), Some(Median { mid: 10.5, low: 6.0, high: 15.0 }));
+    }
+
+    #[test]
+    fn overlap_is_no_difference() {
+        let m = |low: f64, high: f64| Median { mid: f64::midpoint(low, high), low, high };
+        assert_eq!(m(1.0, 2.0).compare(&m(1.5, 3.0)), None);
+        assert_eq!(m(1.0, 2.0).compare(&m(2.5, 3.0)), Some(Ordering::Less));
+        assert_eq!(m(3.0, 4.0).compare(&m(1.0, 2.0)), Some(Ordering::Greater));
+    }
+
+    #[test]
+    fn quantiles_interpolate() {
+        assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.25), Some(1.5));
+        assert_eq!(quantile(&[3.0, 1.0, 2.0], 1.0), Some(3.0));
+    }
+}

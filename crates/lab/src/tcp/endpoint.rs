@@ -1,0 +1,309 @@
+//! A connection's end: both halves, the handshake and the close, segments in and segments out.
+
+use super::profile::Profile;
+use super::receiver::{Answer, Receiver};
+use super::rtt::RTO_INITIAL;
+use super::segment::{self, ACK, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
+use super::sender::{Chunk, Incoming, Sender, milliseconds};
+use slowstart::control::Controller;
+use slowstart::units::Instant;
+use slowstart::view::Handshake;
+
+/// The state of the connection, as far as data is concerned (the close is in the halves).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing has been sent.
+    Closed,
+    /// Waiting for a SYN.
+    Listen,
+    /// A SYN was sent.
+    SynSent,
+    /// A SYN was answered.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// The handshake was given up.
+    Failed,
+}
+
+/// What an end waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Retransmission, probe, reordering, the algorithm's own: mostly put off.
+    Loss,
+    /// A delayed acknowledgement: mostly cancelled.
+    Delayed,
+    /// The pacer: always due.
+    Pace,
+}
+
+/// One end.
+#[derive(Clone, Debug)]
+pub struct Endpoint<C> {
+    profile: Profile,
+    state: State,
+    isn: u32,
+    peer_isn: u32,
+    peer_scale: u8,
+    /// The sending half.
+    pub tx: Sender<C>,
+    /// The receiving half.
+    pub rx: Receiver,
+    syn_timer: Option<Instant>,
+    syn_sent: Instant,
+    syn_losses: u8,
+    chunks: Vec<Chunk>,
+}
+
+impl<C: Controller> Endpoint<C> {
+    /// An end that listens.
+    pub fn listening(profile: &Profile, control: C, isn: u32) -> Self {
+        Self {
+            profile: *profile,
+            state: State::Listen,
+            isn,
+            peer_isn: 0,
+            peer_scale: 0,
+            tx: Sender::new(profile, control),
+            rx: Receiver::new(profile),
+            syn_timer: None,
+            syn_sent: Instant::ZERO,
+            syn_losses: 0,
+            chunks: Vec::new(),
+        }
+    }
+
+    /// An end that will [connect](Endpoint::connect).
+    pub fn connecting(profile: &Profile, control: C, isn: u32) -> Self {
+        Self { state: State::Closed, ..Self::listening(profile, control, isn) }
+    }
+
+    /// The state of the connection.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Handshake packets of ours that had to be sent again.
+    pub fn syn_losses(&self) -> u8 {
+        self.syn_losses
+    }
+
+    /// Sends the SYN.
+    pub fn connect(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.state = State::SynSent;
+        self.send_syn(now, out);
+    }
+
+    fn scale(&self) -> u8 {
+        // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
+        (0..14).find(|s| self.profile.max_window() >> s <= 0xffff).unwrap_or(14)
+    }
+
+    fn send_syn(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.syn_losses == 0 {
+            self.syn_sent = now;
+        }
+        let answering = self.state == State::SynReceived;
+        out.push(Segment {
+            seq: self.isn,
+            ack: if answering { self.peer_isn.wrapping_add(1) } else { 0 },
+            // The window of a SYN is not scaled.
+            window: u16::try_from(self.rx.offer()).unwrap_or(u16::MAX),
+            flags: if answering { SYN | ACK } else { SYN },
+            timestamp: self.profile.timestamps.then(|| (milliseconds(now), self.rx.echo())),
+            mss: (self.profile.packet() - segment::HEADERS) as u16,
+            scale: Some(self.scale()),
+            sack_ok: self.profile.sack,
+            ..Segment::default()
+        });
+        // Linear at first for a SYN (tcp_syn_linear_timeouts), doubling for a SYN-ACK.
+        let linear = if answering { 0 } else { self.profile.syn_linear };
+        let doublings = u32::from(self.syn_losses).saturating_sub(linear);
+        self.syn_timer = Some(now + RTO_INITIAL * (1 << doublings.min(10)));
+    }
+
+    fn segment(&mut self, now: Instant, seq: u64, flags: u8) -> Segment {
+        let (blocks, n) = self.rx.acknowledge();
+        let mut sack = [(0, 0); SACK_BLOCKS];
+        let sacks = if self.profile.sack { n } else { 0 };
+        for (wire, block) in sack.iter_mut().zip(blocks) {
+            *wire = (segment::wrap(block.0, self.peer_isn), segment::wrap(block.1, self.peer_isn));
+        }
+        let window = self.rx.offer() >> self.scale();
+        Segment {
+            seq: segment::wrap(seq, self.isn),
+            ack: segment::wrap(self.rx.next(), self.peer_isn),
+            window: u16::try_from(window).unwrap_or(u16::MAX),
+            flags: flags | ACK,
+            sacks: sacks as u8,
+            sack,
+            timestamp: self.profile.timestamps.then(|| (milliseconds(now), self.rx.echo())),
+            ..Segment::default()
+        }
+    }
+
+    /// An acknowledgement that carries no data.
+    fn acknowledge(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let seq = self.tx.next();
+        let s = self.segment(now, seq, 0);
+        out.push(s);
+    }
+
+    /// A segment arrived.
+    pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
+        match self.state {
+            State::Closed | State::Failed => {}
+            _ if s.has(RST) => self.state = State::Failed,
+            State::Listen if s.has(SYN) => {
+                self.state = State::SynReceived;
+                self.meet(now, s);
+                self.send_syn(now, out);
+            }
+            State::Listen => {}
+            State::SynSent if s.has(SYN | ACK) && s.ack == self.isn.wrapping_add(1) => {
+                self.meet(now, s);
+                self.establish(now, s, u64::from(s.window));
+                self.acknowledge(now, out);
+                self.send(now, out);
+            }
+            State::SynSent => {}
+            State::SynReceived if s.has(SYN) => self.send_syn(now, out),
+            State::SynReceived if s.has(ACK) && s.ack == self.isn.wrapping_add(1) => {
+                self.establish(now, s, u64::from(s.window) << self.peer_scale);
+                self.on_data(now, s, out);
+            }
+            State::SynReceived => {}
+            // The acknowledgement of a SYN-ACK was lost.
+            State::Established if s.has(SYN) => self.acknowledge(now, out),
+            State::Established => self.on_data(now, s, out),
+        }
+    }
+
+    /// Takes what the peer's SYN says.
+    fn meet(&mut self, now: Instant, s: &Segment) {
+        self.peer_isn = s.seq;
+        self.peer_scale = s.scale.unwrap_or(0);
+        self.rx.on_data(now, 0, 1, false, s.timestamp.map(|t| t.0));
+        let _ = self.rx.acknowledge();
+    }
+
+    fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
+        self.state = State::Established;
+        self.syn_timer = None;
+        // The copy that was answered is the first if its timestamp comes back (RFC 7323 §4): the round trip exceeds
+        // the timeout, and nothing was lost.
+        let echo = s.timestamp.map(|t| t.1);
+        let spurious = self.syn_losses > 0 && echo == Some(milliseconds(self.syn_sent));
+        let clear = self.syn_losses == 0 || spurious;
+        let hs =
+            Handshake { syn_losses: self.syn_losses, spurious, rtt: clear.then(|| now.since(self.syn_sent)) };
+        self.tx.established(now, &hs, 1 + window);
+    }
+
+    fn on_data(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
+        let mut answer = Answer::Wait;
+        if s.span() > 0
+            && let Some(from) = segment::unwrap(s.seq, self.peer_isn, self.rx.next())
+        {
+            let stamp = s.timestamp.map(|t| t.0);
+            answer = self.rx.on_data(now, from, from + s.span(), s.has(FIN), stamp);
+            if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
+                self.rx.on_echo(now, echo);
+            }
+        } else if let Some(from) = segment::unwrap(s.seq, self.peer_isn, self.rx.next())
+            && from < self.rx.next()
+        {
+            // A probe of the window.
+            answer = Answer::Now;
+        }
+        if answer == Answer::Now {
+            self.acknowledge(now, out);
+        }
+        if s.has(ACK) {
+            self.on_ack(now, s, out);
+        }
+    }
+
+    fn on_ack(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
+        let Some(ack) = segment::unwrap(s.ack, self.isn, self.tx.board().una()) else { return };
+        let mut a = Incoming {
+            ack,
+            window_end: ack + (u64::from(s.window) << self.peer_scale),
+            echo: s.timestamp.map(|t| t.1),
+            ..Incoming::default()
+        };
+        for &(from, to) in s.blocks() {
+            if let (Some(from), Some(to)) =
+                (segment::unwrap(from, self.isn, ack), segment::unwrap(to, self.isn, ack))
+                && from < to
+            {
+                a.blocks[a.sacks] = (from, to);
+                a.sacks += 1;
+            }
+        }
+        self.tx.on_ack(now, &a, &mut self.chunks);
+        self.flush(now, out);
+    }
+
+    /// Sends what may be sent now: after the application wrote.
+    pub fn send(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.state == State::Established {
+            self.tx.transmit(now, &mut self.chunks);
+            self.flush(now, out);
+        }
+    }
+
+    fn flush(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.chunks.is_empty() {
+            return;
+        }
+        // One header serves a burst: only sequence, length and flags differ.
+        let header = self.segment(now, 0, 0);
+        for c in self.chunks.drain(..) {
+            let flags = if c.fin {
+                FIN
+            } else if c.len > 0 {
+                PSH
+            } else {
+                0
+            };
+            let seq = segment::wrap(c.start, self.isn);
+            out.push(Segment { seq, len: c.len, flags: header.flags | flags, ..header });
+        }
+    }
+
+    /// When [`Endpoint::on_timer`] wants to be called, by clock: they move in different ways, and a host may keep one
+    /// pending event for each.
+    pub fn deadline(&self, clock: Clock) -> Option<Instant> {
+        match (self.state, clock) {
+            (State::Established, Clock::Loss) => self.tx.timer(),
+            (State::Established, Clock::Delayed) => self.rx.wakes(),
+            (State::Established, Clock::Pace) => self.tx.paced(),
+            (_, Clock::Loss) => self.syn_timer,
+            _ => None,
+        }
+    }
+
+    /// A time asked for in [`Endpoint::deadline`] has come.
+    pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.syn_timer.is_some_and(|t| t <= now) {
+            self.syn_timer = None;
+            if u32::from(self.syn_losses) >= self.profile.syn_retries {
+                self.state = State::Failed;
+                return;
+            }
+            self.syn_losses += 1;
+            self.send_syn(now, out);
+        }
+        if self.state != State::Established {
+            return;
+        }
+        if self.rx.on_timer(now) {
+            self.acknowledge(now, out);
+        }
+        if self.tx.timer().into_iter().chain(self.tx.paced()).any(|t| t <= now) {
+            self.tx.on_timer(now, &mut self.chunks);
+            self.flush(now, out);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The knobs of a TCP stack, and named sets of them. What changes results more than most algorithms do is here, never
+//! hidden in code.
+
+use slowstart::units::{Bytes, Span};
+use slowstart::view::Growth;
+
+/// How the retransmission timeout is bounded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum RtoRule {
+    /// `srtt + max(rto_min, 4 rttvar)`, with the variance's decay held for a round trip.
+    Linux,
+    /// `max(rto_min, srtt + 4 rttvar)` (RFC 6298; ns-3).
+    Rfc6298,
+}
+
+/// When a receiver acknowledges in-order data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum AckRule {
+    /// Each packet.
+    Each,
+    /// Each packet at first (`quick` of them), then every second one or after the delay (Linux).
+    QuickThenDelayed,
+    /// Every second packet, or after the delay, from the start (FreeBSD, Windows, ns-3).
+    Delayed,
+}
+
+/// A stack.
+#[derive(Copy, Clone, Debug)]
+pub struct Profile {
+    /// Its name in results.
+    pub name: &'static str,
+    /// Payload of a full segment, bytes.
+    pub mss: u32,
+    /// Initial window, segments (RFC 6928: 10).
+    pub iw: u32,
+    /// What an ACK earns in slow start.
+    pub growth: Growth,
+    /// Growth only for a sender that uses its window (`tcp_is_cwnd_limited`).
+    pub gating: bool,
+    /// Pace: twice cwnd/srtt in slow start, 1.2 times after. Linux does so under the fq qdisc.
+    pub pacing: bool,
+    /// The largest burst handed over at once, bytes; 0 sends packet by packet.
+    pub tso: u32,
+    /// Selective acknowledgement (RFC 2018), with duplicates reported (RFC 2883).
+    pub sack: bool,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Loss detection by time (RFC 8985); without it by three duplicates (RFC 6675).
+    pub rack: bool,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tlp: bool,
+    /// Proportional rate reduction (RFC 6937); without it the window is cut at once.
+    pub prr: bool,
+    /// Send new data on the first duplicates (RFC 3042).
+    pub limited_transmit: bool,
+    /// Take back the reduction for a loss that was none (RFC 3522, RFC 3708).
+    pub undo: bool,
+    /// How the retransmission timeout is bounded.
+    pub rto_rule: RtoRule,
+    /// By how much.
+    pub rto_min: Span,
+    /// Restart from the initial window after an idle period (RFC 2861, `tcp_slow_start_after_idle`).
+    pub idle_restart: bool,
+    /// How the receiver acknowledges.
+    pub ack: AckRule,
+    /// Acknowledgements it sends at once at the start.
+    pub quick: u32,
+    /// Longest delay of an acknowledgement.
+    pub delack: Span,
+    /// Grow the receive window with what arrives (dynamic right-sizing).
+    pub autotune: bool,
+    /// The largest receive window, bytes.
+    pub rmem: Bytes,
+    /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
+    pub syn_linear: u32,
+    /// Retransmit SYN and SYN-ACK at all.
+    pub syn_retries: u32,
+    /// Close with a FIN, and wait for its acknowledgement.
+    pub fin: bool,
+}
+
+impl Profile {
+    /// Linux 6.18 with the fq qdisc; buffers large enough for the path, as an operator of it would set them.
+    pub const LINUX_6_18: Self = Self {
+        name: "linux-6.18",
+        mss: 1448,
+        iw: 10,
+        growth: Growth::Bytes,
+        gating: true,
+        pacing: true,
+        tso: 65536,
+        sack: true,
+        timestamps: true,
+        rack: true,
+        tlp: true,
+        prr: true,
+        limited_transmit: true,
+        undo: true,
+        rto_rule: RtoRule::Linux,
+        rto_min: Span::millis(200),
+        idle_restart: true,
+        ack: AckRule::QuickThenDelayed,
+        quick: 16,
+        delack: Span::millis(40),
+        autotune: true,
+        rmem: Bytes(256 << 20),
+        syn_linear: 4,
+        syn_retries: 6,
+        fin: true,
+    };
+
+    /// Linux 2.6.23, the stack of the `HyStart` paper: ACK counting, no pacing, initial window 3, no RACK.
+    pub const LINUX_2_6: Self = Self {
+        name: "linux-2.6",
+        iw: 3,
+        growth: Growth::PerAck,
+        pacing: false,
+        rack: false,
+        tlp: false,
+        prr: false,
+        syn_linear: 0,
+        syn_retries: 5,
+        ..Self::LINUX_6_18
+    };
+
+    /// The world of the closed forms: unpaced, no bursts held together, no receive-window limit, each packet
+    /// acknowledged, one segment for each ACK.
+    pub const IDEAL: Self = Self {
+        name: "ideal",
+        growth: Growth::PerAck,
+        gating: false,
+        pacing: false,
+        tso: 0,
+        ack: AckRule::Each,
+        autotune: false,
+        rmem: Bytes(1 << 30),
+        ..Self::LINUX_6_18
+    };
+
+    /// ns-3's `TcpSocketBase` as its examples run it: byte counting, delayed ACK 2, minimum timeout 1 s, no RACK.
+    pub const NS3: Self = Self {
+        name: "ns3",
+        pacing: false,
+        tso: 0,
+        gating: false,
+        rack: false,
+        tlp: false,
+        rto_rule: RtoRule::Rfc6298,
+        rto_min: Span::secs(1),
+        idle_restart: false,
+        ack: AckRule::Delayed,
+        delack: Span::millis(200),
+        autotune: false,
+        rmem: Bytes(1 << 30),
+        syn_linear: 0,
+        ..Self::LINUX_6_18
+    };
+
+    /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged.
+    pub const NS2: Self = Self {
+        name: "ns2",
+        mss: 1460,
+        iw: 3,
+        growth: Growth::PerAck,
+        pacing: false,
+        tso: 0,
+        timestamps: false,
+        rack: false,
+        tlp: false,
+        prr: false,
+        ack: AckRule::Each,
+        autotune: false,
+        rmem: Bytes(1000 * 1460),
+        syn_linear: 0,
+        ..Self::LINUX_6_18
+    };
+
+    /// Every named set.
+    pub const ALL: [&'static Self; 5] =
+        [&Self::LINUX_6_18, &Self::LINUX_2_6, &Self::IDEAL, &Self::NS3, &Self::NS2];
+
+    /// The set of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.name == name).copied()
+    }
+
+    /// The keys [`Profile::set`] takes, each with what it expects.
+    pub const KEYS: [(&'static str, &'static str); 22] = [
+        ("iw", "a number of segments from 1 to 1000"),
+        ("mss", "payload bytes of a segment, 64 to 8960"),
+        ("growth", "one of bytes, abc, rfc5681, ack"),
+        ("gating", "on or off"),
+        ("pacing", "on or off"),
+        ("tso", "bytes of a burst, 0 to 524280"),
+        ("sack", "on or off"),
+        ("timestamps", "on or off"),
+        ("rack", "on or off"),
+        ("tlp", "on or off"),
+        ("prr", "on or off"),
+        ("limited_transmit", "on or off"),
+        ("undo", "on or off"),
+        ("rto", "one of linux, rfc6298"),
+        ("rto_min", "a time such as 200ms"),
+        ("idle_restart", "on or off"),
+        ("ack", "one of each, quick-then-delayed, delayed"),
+        ("quick", "a number of acknowledgements"),
+        ("delack", "a time such as 40ms"),
+        ("autotune", "on or off"),
+        ("rmem", "bytes of the largest receive window"),
+        ("syn_linear", "a number of retransmissions"),
+    ];
+
+    /// Sets one knob from what a person wrote; `Err` says what was expected, or that there is no such knob.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Option<&'static str>> {
+        use slowstart::param::Value;
+        let expected = Self::KEYS.iter().find(|k| k.0 == key).ok_or(None)?.1;
+        let number = |lo: u32, hi: u32| u32::read(value).filter(|n| (lo..=hi).contains(n));
+        let done = match key {
+            "iw" => number(1, 1000).map(|n| self.iw = n),
+            "mss" => number(64, 8960).map(|n| self.mss = n),
+            "tso" => number(0, 524_280).map(|n| self.tso = n),
+            "quick" => number(0, u32::MAX).map(|n| self.quick = n),
+            "syn_linear" => number(0, 10).map(|n| self.syn_linear = n),
+            "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
+            "rto_min" => Span::read(value).map(|t| self.rto_min = t),
+            "delack" => Span::read(value).map(|t| self.delack = t),
+            "growth" => match value {
+                "bytes" => Some(Growth::Bytes),
+                "abc" => Some(Growth::Abc { limit: 2 }),
+                "rfc5681" => Some(Growth::Segment),
+                "ack" => Some(Growth::PerAck),
+                _ => None,
+            }
+            .map(|g| self.growth = g),
+            "rto" => match value {
+                "linux" => Some(RtoRule::Linux),
+                "rfc6298" => Some(RtoRule::Rfc6298),
+                _ => None,
+            }
+            .map(|r| self.rto_rule = r),
+            "ack" => match value {
+                "each" => Some(AckRule::Each),
+                "quick-then-delayed" => Some(AckRule::QuickThenDelayed),
+                "delayed" => Some(AckRule::Delayed),
+                _ => None,
+            }
+            .map(|a| self.ack = a),
+            flag => bool::read(value).map(|on| match flag {
+                "gating" => self.gating = on,
+                "pacing" => self.pacing = on,
+                "sack" => self.sack = on,
+                "timestamps" => self.timestamps = on,
+                "rack" => self.rack = on,
+                "tlp" => self.tlp = on,
+                "prr" => self.prr = on,
+                "limited_transmit" => self.limited_transmit = on,
+                "undo" => self.undo = on,
+                "idle_restart" => self.idle_restart = on,
+                _ => self.autotune = on,
+            }),
+        };
+        done.ok_or(Some(expected))
+    }
+
+    /// The largest window it can offer: what the header can tell (RFC 7323 §2.3).
+    pub fn max_window(&self) -> u64 {
+        self.rmem.0.min(0xffff << 14)
+    }
+
+    /// Bytes of a full segment as an IP packet.
+    pub fn packet(&self) -> u32 {
+        let options = if self.timestamps { super::segment::TIMESTAMP_OPTION } else { 0 };
+        self.mss + options + super::segment::HEADERS
+    }
+}

@@ -1,0 +1,129 @@
+//! A set of sequence ranges, kept disjoint and in order.
+//!
+//! Both ends need one: the receiver for what came out of order, the sender for what was selectively acknowledged. After
+//! an overshoot it holds tens of thousands of ranges, but what arrives touches their ends: new data the last, a
+//! retransmission the first; a deque moves the shorter side, so neither costs more as the window grows.
+
+use std::collections::VecDeque;
+
+/// Disjoint half-open ranges in order.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    all: VecDeque<(u64, u64)>,
+    covered: u64,
+}
+
+impl Ranges {
+    /// How many sequence numbers are covered.
+    pub fn covered(&self) -> u64 {
+        self.covered
+    }
+
+    /// Nothing is covered.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The end of the last range.
+    pub fn end(&self) -> Option<u64> {
+        self.all.back().map(|r| r.1)
+    }
+
+    /// The ranges, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.all.iter().copied()
+    }
+
+    /// The range that holds `at`.
+    pub fn holding(&self, at: u64) -> Option<(u64, u64)> {
+        let i = self.all.partition_point(|r| r.1 <= at);
+        self.all.get(i).copied().filter(|r| r.0 <= at)
+    }
+
+    /// Adds a range; calls `fresh` for each part that was not covered, in order. Answers the range it now belongs to.
+    pub fn add(&mut self, from: u64, to: u64, mut fresh: impl FnMut(u64, u64)) -> (u64, u64) {
+        debug_assert!(from < to, "an empty range {from}..{to}");
+        let first = self.all.partition_point(|r| r.1 < from);
+        let (mut lo, mut hi, mut at, mut last) = (from, to, from, first);
+        while let Some(&(s, e)) = self.all.get(last).filter(|r| r.0 <= to) {
+            if at < s {
+                fresh(at, s);
+                self.covered += s - at;
+            }
+            at = at.max(e);
+            lo = lo.min(s);
+            hi = hi.max(e);
+            last += 1;
+        }
+        if at < to {
+            fresh(at, to);
+            self.covered += to - at;
+        }
+        if first == last {
+            self.all.insert(first, (lo, hi));
+        } else {
+            self.all[first] = (lo, hi);
+            if last - first > 1 {
+                self.all.drain(first + 1..last);
+            }
+        }
+        (lo, hi)
+    }
+
+    /// Forgets all below `at`.
+    pub fn forget_below(&mut self, at: u64) {
+        while let Some(r) = self.all.front_mut().filter(|r| r.0 < at) {
+            if r.1 > at {
+                self.covered -= at - r.0;
+                r.0 = at;
+                return;
+            }
+            self.covered -= r.1 - r.0;
+            self.all.pop_front();
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.all.clear();
+        self.covered = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn agrees_with_a_plain_set() {
+        let mut x = 1_u64;
+        let mut draw = |n: u64| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 33) % n
+        };
+        for _ in 0..2000 {
+            let (mut ours, mut plain) = (Ranges::default(), BTreeSet::new());
+            for _ in 0..30 {
+                let from = draw(60);
+                let to = from + 1 + draw(9);
+                let mut fresh = Vec::new();
+                let whole = ours.add(from, to, |a, b| fresh.extend(a..b));
+                let want: Vec<u64> = (from..to).filter(|s| plain.insert(*s)).collect();
+                assert_eq!(fresh, want);
+                assert!(whole.0 <= from && to <= whole.1);
+                if draw(10) == 0 {
+                    let at = draw(70);
+                    ours.forget_below(at);
+                    plain.retain(|s| *s >= at);
+                }
+                assert_eq!(
+                    ours.iter().flat_map(|(a, b)| a..b).collect::<Vec<_>>(),
+                    Vec::from_iter(plain.clone())
+                );
+                assert_eq!(ours.covered(), plain.len() as u64);
+                assert!(ours.all.iter().zip(ours.all.iter().skip(1)).all(|(a, b)| a.1 < b.0), "not apart");
+            }
+        }
+    }
+}

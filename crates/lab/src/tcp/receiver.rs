@@ -1,0 +1,255 @@
+//! What to acknowledge, and when: Linux `tcp_data_queue`, `__tcp_ack_snd_check` and `tcp_rcv_space_adjust`.
+
+use super::profile::{AckRule, Profile};
+use super::ranges::Ranges;
+use super::segment::SACK_BLOCKS;
+use super::sender::milliseconds;
+use slowstart::units::{Bytes, Instant, Span};
+
+/// Blocks remembered, newest first (`tp->selective_acks`).
+const REMEMBERED: usize = 4;
+/// The first receive buffer (`tcp_rmem[1]`), of which half is window.
+const FIRST_WINDOW: u64 = 65_535;
+
+/// What arrived data asks for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing yet.
+    Wait,
+    /// An acknowledgement now.
+    Now,
+}
+
+/// The receiving half of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    rule: AckRule,
+    delay: Span,
+    mss: u64,
+    max: Bytes,
+    autotune: bool,
+    /// The next offset expected.
+    next: u64,
+    beyond: Ranges,
+    blocks: [(u64, u64); REMEMBERED],
+    remembered: usize,
+    duplicate: Option<(u64, u64)>,
+    fin_at: Option<u64>,
+    /// What the last acknowledgement said.
+    acked: u64,
+    /// Up to where the peer was told it may send.
+    told: u64,
+    /// Acknowledgements still to be sent at once.
+    quick: u32,
+    delayed_until: Option<Instant>,
+    /// The timestamp to echo, of the segment that last advanced what is acknowledged (RFC 7323 §4.3).
+    echo: u32,
+    // tcp_rcv_space_adjust
+    window: u64,
+    clamp: u64,
+    space: u64,
+    measured_from: (Instant, u64),
+    rtt: Option<Span>,
+    /// The end of the window over which the receiver measures a round trip, and when it began.
+    round: (u64, Instant),
+}
+
+impl Receiver {
+    /// Before the handshake.
+    pub fn new(p: &Profile) -> Self {
+        let fixed = p.max_window();
+        let first = if p.autotune { FIRST_WINDOW.min(fixed) } else { fixed };
+        Self {
+            rule: p.ack,
+            delay: p.delack,
+            mss: u64::from(p.mss),
+            max: Bytes(fixed),
+            autotune: p.autotune,
+            next: 1,
+            beyond: Ranges::default(),
+            blocks: [(0, 0); REMEMBERED],
+            remembered: 0,
+            duplicate: None,
+            fin_at: None,
+            acked: 1,
+            told: 1 + first,
+            quick: if p.ack == AckRule::QuickThenDelayed { p.quick } else { 0 },
+            delayed_until: None,
+            echo: 0,
+            window: first,
+            clamp: first,
+            space: 0,
+            measured_from: (Instant::ZERO, 1),
+            rtt: None,
+            round: (0, Instant::ZERO),
+        }
+    }
+
+    /// The next offset expected: what is acknowledged.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes of the application delivered to it, in order.
+    pub fn delivered(&self) -> u64 {
+        self.next - 1 - u64::from(self.finished())
+    }
+
+    /// The peer is done, and all it sent has arrived.
+    pub fn finished(&self) -> bool {
+        self.fin_at.is_some_and(|f| self.next > f)
+    }
+
+    /// When [`Receiver::on_timer`] wants to be called.
+    pub fn wakes(&self) -> Option<Instant> {
+        self.delayed_until
+    }
+
+    /// The timestamp to echo.
+    pub fn echo(&self) -> u32 {
+        self.echo
+    }
+
+    /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
+    pub fn on_data(&mut self, now: Instant, from: u64, to: u64, fin: bool, stamp: Option<u32>) -> Answer {
+        if from <= self.acked
+            && let Some(stamp) = stamp
+        {
+            self.echo = stamp;
+        }
+        if fin {
+            self.fin_at = Some(to - 1);
+        }
+        self.measure_round(now);
+        if to <= self.next {
+            // Nothing new: say which, at once (RFC 2883).
+            self.duplicate = Some((from, to));
+            return Answer::Now;
+        }
+        if from > self.next {
+            return self.out_of_order(from, to);
+        }
+        let filled = !self.beyond.is_empty();
+        self.next = to;
+        if filled {
+            if let Some((_, end)) = self.beyond.holding(to) {
+                self.next = self.next.max(end);
+            }
+            self.beyond.forget_below(self.next);
+            let next = self.next;
+            self.forget_blocks(|b| b.1 <= next);
+        }
+        self.grow_window(now);
+        if filled || fin {
+            return Answer::Now;
+        }
+        self.in_order(now)
+    }
+
+    fn in_order(&mut self, now: Instant) -> Answer {
+        let due = match self.rule {
+            AckRule::Each => true,
+            AckRule::QuickThenDelayed | AckRule::Delayed => {
+                self.quick > 0 || self.next - self.acked > self.mss
+            }
+        };
+        if due {
+            return Answer::Now;
+        }
+        self.delayed_until.get_or_insert(now + self.delay);
+        Answer::Wait
+    }
+
+    fn out_of_order(&mut self, from: u64, to: u64) -> Answer {
+        let mut fresh = false;
+        let block = self.beyond.add(from, to, |_, _| fresh = true);
+        if !fresh {
+            self.duplicate = Some((from, to));
+        }
+        // tcp_sack_new_ofo_skb: the block it extends moves to the front.
+        self.forget_blocks(|b| block.0 <= b.0 && b.1 <= block.1);
+        self.blocks.copy_within(0..REMEMBERED - 1, 1);
+        self.blocks[0] = block;
+        self.remembered = (self.remembered + 1).min(REMEMBERED);
+        Answer::Now
+    }
+
+    fn forget_blocks(&mut self, gone: impl Fn((u64, u64)) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.remembered {
+            if !gone(self.blocks[i]) {
+                self.blocks[kept] = self.blocks[i];
+                kept += 1;
+            }
+        }
+        self.remembered = kept;
+    }
+
+    /// The delay of an acknowledgement is over; whether one is due.
+    pub fn on_timer(&mut self, now: Instant) -> bool {
+        self.delayed_until.is_some_and(|t| t <= now)
+    }
+
+    /// An acknowledgement leaves: its blocks, a duplicate first.
+    pub fn acknowledge(&mut self) -> ([(u64, u64); SACK_BLOCKS], usize) {
+        self.acked = self.next;
+        self.delayed_until = None;
+        self.quick = self.quick.saturating_sub(1);
+        let mut blocks = [(0, 0); SACK_BLOCKS];
+        let mut n = 0;
+        for b in self.duplicate.take().into_iter().chain(self.blocks[..self.remembered].iter().copied()) {
+            if n < SACK_BLOCKS {
+                blocks[n] = b;
+                n += 1;
+            }
+        }
+        (blocks, n)
+    }
+
+    /// The window to offer, in bytes beyond what is acknowledged; it never takes back what was offered.
+    pub fn offer(&mut self) -> u64 {
+        let window = self.window.max(self.told.saturating_sub(self.next)).min(self.max.0);
+        self.told = self.told.max(self.next + window);
+        window
+    }
+
+    /// How long a window's worth takes to arrive (`tcp_rcv_rtt_measure`): a round trip, or more.
+    fn measure_round(&mut self, now: Instant) {
+        if !self.autotune || self.next < self.round.0 {
+            return;
+        }
+        if self.round.0 > 0 {
+            let took = now.since(self.round.1);
+            self.rtt = Some(self.rtt.map_or(took, |r| r.min(took)));
+        }
+        self.round = (self.next + self.window, now);
+    }
+
+    /// A round trip between peers, seen from here by an echoed timestamp (`tcp_rcv_rtt_measure_ts`).
+    pub fn on_echo(&mut self, now: Instant, echo: u32) {
+        let ms = milliseconds(now).wrapping_sub(echo).max(1);
+        let rtt = Span::millis(u64::from(ms));
+        self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
+    }
+
+    /// Dynamic right-sizing: room for twice what the application took in the last round trip, and for its growth.
+    fn grow_window(&mut self, now: Instant) {
+        if !self.autotune {
+            return;
+        }
+        // tcp_grow_window: two segments for each that arrives, up to what right-sizing allows.
+        self.window = (self.window + 2 * self.mss).min(self.clamp);
+        let Some(rtt) = self.rtt else { return };
+        if now.since(self.measured_from.0) < rtt {
+            return;
+        }
+        let copied = self.next - self.measured_from.1;
+        self.measured_from = (now, self.next);
+        if copied > self.space {
+            let room = 2 * copied + 16 * self.mss;
+            let growth = if self.space == 0 { 0 } else { 2 * (room * (copied - self.space) / self.space) };
+            self.clamp = (room + growth).clamp(self.clamp, self.max.0.max(self.clamp));
+            self.space = copied;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Round-trip estimation and the retransmission timeout: RFC 6298 with the bounds of Linux (`tcp_rtt_estimator`).
+
+use super::profile::RtoRule;
+use slowstart::units::{Mark, Span};
+
+/// The longest timeout (`TCP_RTO_MAX`).
+pub const RTO_MAX: Span = Span::secs(120);
+/// The first, before a round trip was measured (RFC 6298 §2.1).
+pub const RTO_INITIAL: Span = Span::secs(1);
+/// The first after a handshake packet was lost (RFC 6298 §5.7).
+pub const RTO_AFTER_SYN_LOSS: Span = Span::secs(3);
+
+/// The estimator.
+#[derive(Clone, Debug)]
+pub struct Rtt {
+    rule: RtoRule,
+    rto_min: Span,
+    srtt: Option<Span>,
+    /// Mean deviation, times four.
+    mdev: Span,
+    /// Its greatest in this round trip.
+    mdev_max: Span,
+    /// What the timeout adds to the smoothed round trip.
+    rttvar: Span,
+    round_end: Mark,
+    min: Option<Span>,
+    rto: Span,
+    backoff: u32,
+}
+
+impl Rtt {
+    /// Before any sample.
+    pub fn new(rule: RtoRule, rto_min: Span) -> Self {
+        Self {
+            rule,
+            rto_min,
+            srtt: None,
+            mdev: Span::ZERO,
+            mdev_max: Span::ZERO,
+            rttvar: Span::ZERO,
+            round_end: Mark(0),
+            min: None,
+            rto: RTO_INITIAL,
+            backoff: 0,
+        }
+    }
+
+    /// Takes a sample, measured while everything before `una` was acknowledged and `next` was next to be sent.
+    pub fn sample(&mut self, rtt: Span, una: Mark, next: Mark) {
+        self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
+        let Some(srtt) = self.srtt else {
+            self.srtt = Some(rtt);
+            self.mdev = rtt * 2;
+            self.rttvar = self.floor(self.mdev);
+            self.mdev_max = self.rttvar;
+            self.round_end = next;
+            self.set_rto();
+            return;
+        };
+        let error = Span(rtt.0.abs_diff(srtt.0));
+        self.srtt = Some(if rtt >= srtt { srtt + error / 8 } else { srtt - error / 8 });
+        // mdev is four times the deviation: mdev += error - mdev / 4. A sudden fall of the round trip counts an eighth
+        // of that, so that it does not look like variance.
+        let quarter = self.mdev / 4;
+        if rtt < srtt && error > quarter {
+            self.mdev += (error - quarter) / 8;
+        } else {
+            self.mdev = self.mdev + error - quarter;
+        }
+        match self.rule {
+            RtoRule::Linux => {
+                if self.mdev > self.mdev_max {
+                    self.mdev_max = self.mdev;
+                    self.rttvar = self.rttvar.max(self.mdev_max);
+                }
+                if una > self.round_end {
+                    if self.mdev_max < self.rttvar {
+                        self.rttvar -= (self.rttvar - self.mdev_max) / 4;
+                    }
+                    self.round_end = next;
+                    self.mdev_max = self.rto_min;
+                }
+            }
+            RtoRule::Rfc6298 => self.rttvar = self.mdev,
+        }
+        self.set_rto();
+    }
+
+    fn floor(&self, var: Span) -> Span {
+        if self.rule == RtoRule::Linux { var.max(self.rto_min) } else { var }
+    }
+
+    fn set_rto(&mut self) {
+        let rto = self.srtt.unwrap_or_default() + self.rttvar;
+        let floor = if self.rule == RtoRule::Rfc6298 { self.rto_min } else { Span::ZERO };
+        self.rto = rto.max(floor).min(RTO_MAX);
+    }
+
+    /// The timeout, backed off.
+    pub fn rto(&self) -> Span {
+        (self.rto * (1 << self.backoff.min(16))).min(RTO_MAX)
+    }
+
+    /// The timeout fired: the next is twice as long (RFC 6298 §5.5).
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// New data was acknowledged: the timeout is what was measured again.
+    pub fn progress(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// A handshake packet was lost and no round trip measured (RFC 6298 §5.7).
+    pub fn after_syn_loss(&mut self) {
+        if self.srtt.is_none() {
+            self.rto = RTO_AFTER_SYN_LOSS;
+        }
+    }
+
+    /// Smoothed round-trip time.
+    pub fn srtt(&self) -> Option<Span> {
+        self.srtt
+    }
+
+    /// The least round trip of the connection. (Linux forgets after five minutes; no run lasts as long.)
+    pub fn min(&self) -> Option<Span> {
+        self.min
+    }
+
+    /// The least deviation the timeout allows for.
+    pub fn rto_min(&self) -> Span {
+        self.rto_min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(rule: RtoRule, min: Span, samples_ms: &[u64]) -> Rtt {
+        let mut r = Rtt::new(rule, min);
+        for (i, ms) in samples_ms.iter().enumerate() {
+            r.sample(Span::millis(*ms), Mark(i as u64 * 2 + 1), Mark(i as u64 * 2 + 2));
+        }
+        r
+    }
+
+    #[test]
+    fn the_first_sample_gives_three_round_trips() {
+        // RFC 6298 §2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR.
+        let r = after(RtoRule::Linux, Span::millis(200), &[300]);
+        assert_eq!((r.srtt(), r.rto()), (Some(Span::millis(300)), Span::millis(900)));
+    }
+
+    #[test]
+    fn linux_keeps_200_ms_above_the_smoothed_round_trip() {
+        let r = after(RtoRule::Linux, Span::millis(200), &[40; 200]);
+        assert_eq!(r.rto(), Span::millis(240));
+        let r = after(RtoRule::Rfc6298, Span::secs(1), &[40; 200]);
+        assert_eq!(r.rto(), Span::secs(1));
+    }
+
+    #[test]
+    fn smoothing_is_an_eighth() {
+        let r = after(RtoRule::Rfc6298, Span::ZERO, &[80, 160]);
+        assert_eq!(r.srtt(), Some(Span::millis(90)));
+        // RTTVAR = 3/4 * 40 + 1/4 * 80 = 50; RTO = 90 + 200.
+        assert_eq!(r.rto(), Span::millis(290));
+    }
+
+    #[test]
+    fn backs_off_to_two_minutes_and_recovers() {
+        let mut r = after(RtoRule::Linux, Span::millis(200), &[100; 50]);
+        for n in 0..20 {
+            assert_eq!(r.rto(), (Span::millis(300) * (1 << n)).min(RTO_MAX));
+            r.back_off();
+        }
+        r.progress();
+        assert_eq!(r.rto(), Span::millis(300));
+    }
+
+    #[test]
+    fn after_a_lost_syn_three_seconds() {
+        let mut r = Rtt::new(RtoRule::Linux, Span::millis(200));
+        assert_eq!(r.rto(), Span::secs(1));
+        r.after_syn_loss();
+        assert_eq!(r.rto(), Span::secs(3));
+        r.sample(Span::millis(100), Mark(1), Mark(2));
+        r.after_syn_loss();
+        assert_eq!(r.rto(), Span::millis(300));
+    }
+}

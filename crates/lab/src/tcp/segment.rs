@@ -1,0 +1,120 @@
+//! What travels: a TCP segment of 64 bytes, whatever its payload (which is only counted).
+
+use slowstart::units::Bytes;
+
+/// Synchronise.
+pub const SYN: u8 = 1 << 1;
+/// The sender is done.
+pub const FIN: u8 = 1;
+/// Abort.
+pub const RST: u8 = 1 << 2;
+/// Push.
+pub const PSH: u8 = 1 << 3;
+/// The acknowledgement field counts.
+pub const ACK: u8 = 1 << 4;
+
+/// The bytes of an IPv4 and a TCP header without options.
+pub const HEADERS: u32 = 40;
+/// The bytes the timestamp option takes, padded.
+pub const TIMESTAMP_OPTION: u32 = 12;
+/// Selective acknowledgement blocks that fit beside a timestamp.
+pub const SACK_BLOCKS: usize = 3;
+
+/// A segment.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first byte (or of SYN or FIN).
+    pub seq: u32,
+    /// Next sequence number expected.
+    pub ack: u32,
+    /// Payload bytes.
+    pub len: u32,
+    /// Window as it stands in the header, before scaling.
+    pub window: u16,
+    /// Of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`].
+    pub flags: u8,
+    /// How many of `sack` are set.
+    pub sacks: u8,
+    /// Selective acknowledgement blocks, the newest first; a duplicate is reported in the first (RFC 2883).
+    pub sack: [(u32, u32); SACK_BLOCKS],
+    /// Timestamp and echo, in milliseconds (RFC 7323).
+    pub timestamp: Option<(u32, u32)>,
+    /// On a SYN: the maximum segment size offered; 0 if none.
+    pub mss: u16,
+    /// On a SYN: the window scale offered.
+    pub scale: Option<u8>,
+    /// On a SYN: selective acknowledgement is offered.
+    pub sack_ok: bool,
+}
+
+impl Segment {
+    /// Whether all of these flags are set.
+    pub fn has(&self, flags: u8) -> bool {
+        self.flags & flags == flags
+    }
+
+    /// Sequence numbers it takes.
+    pub fn span(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.has(SYN)) + u64::from(self.has(FIN))
+    }
+
+    /// The selective acknowledgement blocks.
+    pub fn blocks(&self) -> &[(u32, u32)] {
+        &self.sack[..usize::from(self.sacks)]
+    }
+
+    /// Bytes of the IP packet.
+    pub fn wire(&self) -> u32 {
+        let timestamp = if self.timestamp.is_some() { TIMESTAMP_OPTION } else { 0 };
+        let sack = if self.sacks > 0 { 4 + 8 * u32::from(self.sacks) } else { 0 };
+        // MSS 4, SACK-permitted 2 (in the timestamp's padding if there is one, else 4), window scale 4.
+        let syn = if self.has(SYN) {
+            u32::from(self.mss > 0) * 4
+                + u32::from(self.sack_ok && self.timestamp.is_none()) * 4
+                + u32::from(self.scale.is_some()) * 4
+        } else {
+            0
+        };
+        HEADERS + timestamp + sack + syn + self.len
+    }
+
+    /// Payload as a quantity.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(u64::from(self.len))
+    }
+}
+
+/// The offset that `wire` stands for, nearest to `near`, where `isn` is the wire number of offset 0.
+pub fn unwrap(wire: u32, isn: u32, near: u64) -> Option<u64> {
+    let away = wire.wrapping_sub(isn).wrapping_sub(near as u32).cast_signed();
+    near.checked_add_signed(i64::from(away))
+}
+
+/// The wire number of an offset.
+pub fn wrap(offset: u64, isn: u32) -> u32 {
+    isn.wrapping_add(offset as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_survive_the_wrap() {
+        let isn = u32::MAX - 5;
+        for offset in [0, 1, 6, 7, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 40) + 12_345] {
+            for away in [-70_000_i64, -1, 0, 1, 70_000] {
+                let Some(near) = u64::checked_add_signed(offset, away) else { continue };
+                assert_eq!(unwrap(wrap(offset, isn), isn, near), Some(offset));
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_segment_is_1500_bytes() {
+        let s = Segment { len: 1448, timestamp: Some((1, 2)), flags: ACK, ..Segment::default() };
+        assert_eq!(s.wire(), 1500);
+        assert_eq!(Segment { sacks: 3, len: 0, ..s }.wire(), 80);
+        assert!(size_of::<Segment>() <= 64);
+    }
+}
