@@ -1,0 +1,317 @@
+//! A scripted host: tells a controller what a TCP sender would, with its books kept straight.
+
+#![allow(dead_code, reason = "each test uses its own part of the host")]
+
+use slowstart::avoidance::{self, AnyAvoidance};
+use slowstart::control::{Change, Composed, Controller, State};
+use slowstart::startup::{self, AnyStartup};
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
+use std::collections::VecDeque;
+
+/// Facts of a connection on which nothing has happened yet.
+pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
+    Facts {
+        now: Instant::ZERO,
+        mss: Bytes(mss),
+        iw: Bytes(mss * iw),
+        inflight: Bytes::ZERO,
+        delivered: Bytes::ZERO,
+        lost: Bytes::ZERO,
+        next: Mark(0),
+        srtt: None,
+        min_rtt: None,
+        rwnd: Bytes::MAX,
+        pacing_rate: None,
+        pacing_on: false,
+        gso_max: Bytes::ZERO,
+        unsent: None,
+        host_queue: None,
+        nic_rate: None,
+        paces: true,
+        growth: Growth::Bytes,
+        in_recovery: false,
+    }
+}
+
+/// `name:key=value,key=value`, as a person writes it.
+pub(crate) fn startup(text: &str) -> AnyStartup {
+    let (name, params) = text.split_once(':').unwrap_or((text, ""));
+    let mut made = (startup::Entry::named(name).unwrap_or_else(|| panic!("no startup {name}")).make)();
+    for (key, value) in pairs(params) {
+        made.set(key, value).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+    }
+    made
+}
+
+/// The same of an avoidance.
+pub(crate) fn avoidance(text: &str) -> AnyAvoidance {
+    let (name, params) = text.split_once(':').unwrap_or((text, ""));
+    let entry = avoidance::REGISTRY.iter().find(|e| e.name == name);
+    let mut made = (entry.unwrap_or_else(|| panic!("no avoidance {name}")).make)();
+    for (key, value) in pairs(params) {
+        made.set(key, value).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+    }
+    made
+}
+
+fn pairs(params: &str) -> impl Iterator<Item = (&str, &str)> {
+    params.split(',').filter(|p| !p.is_empty()).map(|p| p.split_once('=').expect("key=value"))
+}
+
+/// A packet sent and not yet acknowledged cumulatively.
+struct Packet {
+    sent: Sent,
+    /// Bytes of it not yet acknowledged.
+    left: u64,
+    /// In flight; otherwise held for lost.
+    out: bool,
+}
+
+pub(crate) struct Host {
+    pub(crate) control: Composed<AnyStartup, AnyAvoidance>,
+    pub(crate) facts: Facts,
+    pub(crate) limit: Limit,
+    pub(crate) una: Mark,
+    pub(crate) sent_total: Bytes,
+    packets: VecDeque<Packet>,
+    /// How many of them are held for lost.
+    held: usize,
+    delivered_at: Instant,
+}
+
+impl Host {
+    pub(crate) fn new(startup: AnyStartup, avoidance: AnyAvoidance, facts: Facts) -> Self {
+        let mut control = Composed::new(startup, avoidance, facts.iw);
+        let _ = control.on_established(&facts, &Handshake::default());
+        Self {
+            control,
+            limit: Limit::Window,
+            una: facts.next,
+            sent_total: Bytes::ZERO,
+            packets: VecDeque::new(),
+            held: 0,
+            delivered_at: facts.now,
+            facts,
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.control.state()
+    }
+
+    /// The window in segments.
+    pub(crate) fn cwnd(&self) -> f64 {
+        self.state().cwnd.0 as f64 / self.facts.mss.0 as f64
+    }
+
+    pub(crate) fn ssthresh(&self) -> Option<f64> {
+        self.state().ssthresh.map(|t| t.0 as f64 / self.facts.mss.0 as f64)
+    }
+
+    pub(crate) fn gauge(&self, name: &str) -> Option<f64> {
+        let mut found = None;
+        self.control.gauges(&mut |key, value| {
+            if key == name {
+                found = Some(value);
+            }
+        });
+        found
+    }
+
+    pub(crate) fn wait(&mut self, time: Span) {
+        self.facts.now = self.facts.now + time;
+    }
+
+    /// How many segments are in flight.
+    pub(crate) fn out(&self) -> usize {
+        self.packets.len() - self.held
+    }
+
+    /// The oldest packet not yet acknowledged.
+    pub(crate) fn oldest(&self) -> Sent {
+        self.packets.front().expect("something is in flight").sent
+    }
+
+    /// Sends while the window allows it: what is held for lost first.
+    pub(crate) fn fill(&mut self) {
+        self.fill_up_to(Bytes::MAX);
+    }
+
+    /// The same, with a peer that has no room for more than `most`.
+    pub(crate) fn fill_up_to(&mut self, most: Bytes) {
+        while self.facts.inflight + self.facts.mss <= self.state().cwnd.min(most) {
+            if self.held == 0 {
+                self.send_new();
+            } else {
+                let first = self.packets.iter().position(|p| !p.out).expect("one is held");
+                self.resend(first);
+            }
+        }
+    }
+
+    fn send_new(&mut self) {
+        let bytes = self.facts.mss;
+        let mark = Mark(self.facts.next.0 + bytes.0);
+        let sent = self.sent(mark, bytes, false);
+        self.packets.push_back(Packet { sent, left: bytes.0, out: true });
+        self.control.on_sent(&self.facts, &sent);
+        self.facts.next = mark;
+    }
+
+    fn resend(&mut self, i: usize) {
+        let (mark, left) = (self.packets[i].sent.mark, self.packets[i].left);
+        let sent = self.sent(mark, Bytes(left), true);
+        self.packets[i] = Packet { sent, left, out: true };
+        self.held -= 1;
+        self.control.on_sent(&self.facts, &sent);
+    }
+
+    fn sent(&mut self, mark: Mark, bytes: Bytes, retransmission: bool) -> Sent {
+        self.facts.inflight += bytes;
+        self.sent_total += bytes;
+        let first_sent_at =
+            self.packets.iter().find(|p| p.out).map_or(self.facts.now, |p| p.sent.first_sent_at);
+        Sent {
+            mark,
+            at: self.facts.now,
+            bytes,
+            sent_total: self.sent_total,
+            retransmission,
+            inflight: self.facts.inflight,
+            delivered: self.facts.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at,
+            lost: self.facts.lost,
+            app_limited: self.limit == Limit::Application,
+            cwnd: self.state().cwnd,
+        }
+    }
+
+    /// The ACK of so many bytes more, with the books kept; not yet given to the controller.
+    pub(crate) fn acknowledge(&mut self, bytes: u64, rtt: Option<Span>) -> Ack {
+        let prior_inflight = self.facts.inflight;
+        let mut newest = None;
+        let mut todo = bytes;
+        while todo > 0 {
+            let p = self.packets.front_mut().expect("acknowledges more than was sent");
+            let part = todo.min(p.left);
+            p.left -= part;
+            todo -= part;
+            newest = Some(p.sent);
+            if p.out {
+                self.facts.inflight -= Bytes(part);
+            }
+            if p.left == 0 {
+                self.held -= usize::from(!p.out);
+                self.packets.pop_front();
+            }
+        }
+        self.una = Mark(self.una.0 + bytes);
+        self.facts.delivered += Bytes(bytes);
+        if bytes > 0 {
+            self.delivered_at = self.facts.now;
+        }
+        if let Some(rtt) = rtt {
+            self.facts.min_rtt = Some(self.facts.min_rtt.map_or(rtt, |m| m.min(rtt)));
+            self.facts.srtt = Some(self.facts.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
+        }
+        Ack {
+            upto: self.una,
+            bytes: Bytes(bytes),
+            delivered: Bytes(bytes),
+            newly_lost: Bytes::ZERO,
+            prior_inflight,
+            rtt,
+            newest: newest.unwrap_or_default(),
+            limit: self.limit,
+        }
+    }
+
+    pub(crate) fn ack(&mut self, bytes: u64, rtt: Option<Span>) -> Change {
+        let ack = self.acknowledge(bytes, rtt);
+        self.control.on_ack(&self.facts, &ack)
+    }
+
+    /// Acknowledges all that is in flight, `each` segments at a time, spread over `over`.
+    pub(crate) fn round(&mut self, each: usize, over: Span, rtt: Span) -> Vec<Change> {
+        let mut left = self.out();
+        let acks = left.div_ceil(each).max(1);
+        let mut changes = Vec::new();
+        while left > 0 {
+            let n = each.min(left);
+            left -= n;
+            self.wait(over / acks as u64);
+            changes.push(self.ack(self.facts.mss.0 * n as u64, Some(rtt)));
+            self.fill();
+        }
+        changes
+    }
+
+    fn congestion(&mut self, signal: Signal, lost: Bytes) -> Change {
+        let newest = self.packets.back().map_or_else(Sent::default, |p| p.sent);
+        let first = !self.facts.in_recovery;
+        let c = Congestion { signal, first, lost, lost_ranges: u32::from(lost.0 > 0), newest };
+        self.control.on_congestion(&self.facts, &c)
+    }
+
+    /// Holds the first `n` packets for lost, and sends them again at once (fast retransmit).
+    pub(crate) fn lose(&mut self, n: usize) -> Change {
+        let hit: Vec<usize> =
+            self.packets.iter().enumerate().filter(|(_, p)| p.out).map(|(i, _)| i).take(n).collect();
+        let bytes: Bytes = hit.iter().map(|i| Bytes(self.packets[*i].left)).sum();
+        self.hold(&hit, bytes);
+        let change = self.congestion(Signal::Loss, bytes);
+        self.facts.in_recovery = true;
+        for i in hit {
+            self.resend(i);
+        }
+        change
+    }
+
+    fn hold(&mut self, hit: &[usize], bytes: Bytes) {
+        self.facts.inflight -= bytes;
+        self.facts.lost += bytes;
+        self.held += hit.len();
+        for i in hit {
+            self.packets[*i].out = false;
+        }
+    }
+
+    /// A signal that loses nothing: a mark, or a stall of the host's own queue.
+    pub(crate) fn signal(&mut self, signal: Signal) -> Change {
+        let change = self.congestion(signal, Bytes::ZERO);
+        self.facts.in_recovery = true;
+        change
+    }
+
+    /// All in flight is held for lost; slow start begins again from the first.
+    pub(crate) fn timeout(&mut self) -> Change {
+        let hit: Vec<usize> = (0..self.packets.len()).filter(|i| self.packets[*i].out).collect();
+        let bytes = self.facts.inflight;
+        self.hold(&hit, bytes);
+        let change = self.congestion(Signal::Timeout, bytes);
+        self.facts.in_recovery = false;
+        change
+    }
+
+    pub(crate) fn recovered(&mut self, undone: bool) -> Change {
+        self.facts.in_recovery = false;
+        self.control.on_recovered(&self.facts, &Recovery { retransmitted: self.facts.mss, undone })
+    }
+
+    /// The application falls silent: all in flight is acknowledged and earns nothing, nothing is sent for this long.
+    pub(crate) fn idle(&mut self, idle: Span, restart: Option<Span>) -> Change {
+        let limit = std::mem::replace(&mut self.limit, Limit::Application);
+        let left = self.packets.iter().map(|p| p.left).sum();
+        let _ = self.ack(left, None);
+        self.limit = limit;
+        self.wait(idle);
+        self.control.on_idle(&self.facts, idle, restart)
+    }
+
+    pub(crate) fn pace(&mut self, rate: Rate) {
+        self.facts.pacing_on = true;
+        self.facts.pacing_rate = Some(rate);
+    }
+}

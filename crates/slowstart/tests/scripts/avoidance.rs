@@ -1,0 +1,149 @@
+//! What follows a startup: Reno, RFC 5681 §3.1, and CUBIC, RFC 9438 as Linux has it.
+
+use crate::common::{Host, avoidance, facts, startup};
+use crate::language::play;
+use slowstart::control::Controller;
+use slowstart::units::Span;
+
+const RTT: Span = Span::millis(100);
+
+/// A connection with this window and nothing behind it.
+fn host(follows: &str, iw: u64) -> Host {
+    let mut host = Host::new(startup("standard"), avoidance(follows), facts(1000, iw));
+    host.fill();
+    host
+}
+
+/// Loses a packet; when recovery is over, all of the old flight has been acknowledged.
+fn lose(host: &mut Host) {
+    let _ = host.lose(1);
+    let flight = host.out();
+    for _ in 0..flight {
+        let _ = host.ack(1000, Some(RTT));
+    }
+    let _ = host.recovered(false);
+    host.fill();
+}
+
+/// Round trips, the ACKs of each spread evenly, for so long; the windows after each.
+fn rounds(host: &mut Host, time: Span) -> Vec<f64> {
+    (0..time.0 / RTT.0)
+        .map(|_| {
+            host.round(1, RTT, RTT);
+            host.cwnd()
+        })
+        .collect()
+}
+
+/// RFC 5681 §3.1: half the window on loss, then one segment for each window acknowledged.
+#[test]
+fn reno_grows_a_segment_a_window() {
+    play(
+        "avoidance reno
+         iw 16
+         loss 1 -> exit loss, cwnd 8, ssthresh 8
+         ack 1 x16 -> cwnd 8                      # in recovery
+         recovered
+         ack 1 x7 -> cwnd 8
+         ack 1 -> cwnd 9
+         ack 1 x8 -> cwnd 9
+         ack 1 -> cwnd 10
+         ack 10 -> cwnd 11                        # bytes, not ACKs",
+    );
+}
+
+/// RFC 9438 §4.6 and §4.2: 0.7 of the window on loss, and back at it after K = cbrt(`W_max` * 0.3 / 0.4) seconds.
+#[test]
+fn cubic_is_back_at_its_maximum_after_k() {
+    for w_max in [100.0, 400.0, 1000.0_f64] {
+        let mut host = host("cubic", w_max as u64);
+        lose(&mut host);
+        assert_eq!((host.cwnd(), host.ssthresh()), (0.7 * w_max, Some(0.7 * w_max)));
+        let k = (w_max * 0.3 / 0.4).cbrt();
+        let windows = rounds(&mut host, Span((k * 1e9) as u64));
+        let got = *windows.last().unwrap();
+        assert!((got - w_max).abs() <= 1.0, "W_max {w_max}: {got} after K = {k} s");
+        // Half way it follows the curve, not a line: W(K/2) = W_max - 0.4 (K/2)^3, one round trip ahead.
+        let half = windows[windows.len() / 2 - 1];
+        let curve = w_max - 0.4 * (k / 2.0).powi(3);
+        assert!(half > 0.85 * w_max && (half - curve).abs() <= 0.03 * w_max, "{half} where {curve} was due");
+    }
+}
+
+/// Section 1.2b: with no maximum known, at least 5 % and at most half more a round trip.
+#[test]
+fn cubic_without_a_maximum_looks_for_one() {
+    let mut host = Host::new(startup("hystart:detect=delay"), avoidance("cubic"), facts(1000, 100));
+    host.fill();
+    host.round(1, RTT, RTT);
+    let changes = host.round(1, RTT, RTT * 2);
+    assert_eq!(changes.iter().filter(|c| c.exited.is_some()).count(), 1);
+    let mut last = host.cwnd();
+    for (n, cwnd) in rounds(&mut host, Span::secs(5)).into_iter().enumerate() {
+        // A round may hold one ACK too few for its last segment.
+        assert!(cwnd >= last * 1.05 - 1.0, "round {n}: {last} to {cwnd}");
+        assert!(cwnd <= last * 1.5, "round {n}: {last} to {cwnd}");
+        last = cwnd;
+    }
+}
+
+/// RFC 9438 §5.8 (`CA_EVENT_TX_START`): no time passes on the curve while nothing is sent.
+#[test]
+fn cubic_stands_still_while_idle() {
+    let after = |idle: Span| {
+        let mut host = host("cubic", 1000);
+        lose(&mut host);
+        rounds(&mut host, Span::secs(2));
+        let _ = host.idle(idle, None);
+        host.fill();
+        rounds(&mut host, Span::secs(3))
+    };
+    let (short, long) = (after(Span::millis(1)), after(Span::secs(20)));
+    // The curve is looked at every 1/32 s, so a segment may fall into the next round trip.
+    for (a, b) in short.iter().zip(&long) {
+        assert!((a - b).abs() <= 1.0, "{short:?}\n{long:?}");
+    }
+    assert!(short.last() > short.first());
+}
+
+/// RFC 9438 §4.7: a second loss at a lower window aims lower than that: at 0.85 of it.
+#[test]
+fn fast_convergence_aims_lower() {
+    for (params, plateau) in [("cubic", 297.0), ("cubic:fast_convergence=off", 350.0_f64)] {
+        let mut host = host(params, 500);
+        lose(&mut host);
+        assert_eq!(host.cwnd(), 350.0);
+        lose(&mut host);
+        assert_eq!(host.cwnd(), 245.0);
+        let k = ((plateau - 245.0) / 0.4).cbrt();
+        let got = *rounds(&mut host, Span((k * 1e9) as u64)).last().unwrap();
+        assert!((got - plateau).abs() <= 1.0, "{params}: {got} after {k} s");
+    }
+}
+
+/// A timeout forgets the maximum (`TCP_CA_Loss`): past the threshold growth looks for a new one, at 5 % or more, where
+/// the curve of a known maximum of 100 would have all but stood still from 90 on.
+#[test]
+fn a_timeout_forgets_the_maximum() {
+    let mut host = host("cubic", 100);
+    let _ = host.timeout();
+    host.fill();
+    assert_eq!((host.cwnd(), host.ssthresh()), (1.0, Some(70.0)));
+    let windows = rounds(&mut host, Span::secs(4));
+    let past: Vec<f64> = windows.into_iter().filter(|w| *w > 70.0).collect();
+    assert!(past.len() > 20 && *past.last().unwrap() > 200.0, "{past:?}");
+    for pair in past.windows(2) {
+        assert!(pair[1] >= pair[0] * 1.05 - 1.0, "{} to {}", pair[0], pair[1]);
+    }
+}
+
+/// `startup_beta` is for the loss that ends the startup, `beta` for those after it.
+#[test]
+fn the_first_loss_may_cut_differently() {
+    let mut host = host("cubic:startup_beta=0.5", 100);
+    lose(&mut host);
+    assert_eq!(host.cwnd(), 50.0);
+    lose(&mut host);
+    assert_eq!(host.cwnd(), 35.0);
+    assert_eq!(host.control.phase(), "avoidance");
+}

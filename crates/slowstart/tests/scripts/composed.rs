@@ -1,0 +1,204 @@
+//! The only writer of a window: what `Composed` makes of what a startup and an avoidance ask.
+
+use crate::language::play;
+
+/// Growth must be earned; evidence counts either way.
+#[test]
+fn a_sender_held_back_earns_nothing_and_still_learns() {
+    for limit in ["application", "peer"] {
+        play(&format!(
+            "startup hystart:detect=delay
+             iw 20
+             limit {limit}
+             round rtt 100ms -> cwnd 20
+             ack 1 x8 rtt 120ms -> cwnd 20, ssthresh -
+             ack 1 rtt 120ms -> exit delay, cwnd 20, ssthresh 20
+             round x30 rtt 120ms -> cwnd 20                  # nor does the avoidance grow"
+        ));
+    }
+    play("limit pacer\nround -> cwnd 20");
+}
+
+/// In recovery the endpoint bounds what is sent; neither startup nor avoidance grows.
+#[test]
+fn nothing_grows_in_recovery() {
+    play(
+        "startup hystart
+         iw 32
+         loss 1 -> exit loss, cwnd 16, ssthresh 16
+         ack 1 x32 -> cwnd 16
+         recovered -> cwnd 16
+         ack 1 x16 -> cwnd 17",
+    );
+}
+
+/// A startup that left before its loss does not leave again, and one episode makes one cut.
+#[test]
+fn an_episode_makes_one_cut() {
+    play(
+        "iw 64
+         loss 1 -> exit loss, cwnd 32, ssthresh 32, detected 64, left 32
+         loss 1 -> cwnd 32
+         loss 1 -> cwnd 32
+         recovered
+         loss 1 -> cwnd 16, ssthresh 16",
+    );
+}
+
+/// RFC 3168 §6.1.2 and Linux 2.4: a mark and a stall of the host's own queue count as a loss, under their own names.
+#[test]
+fn marks_and_stalls_end_it_too() {
+    play("iw 64\necn -> exit ecn, cwnd 32, ssthresh 32");
+    play("iw 64\nstall -> exit local-stall, cwnd 32, ssthresh 32");
+}
+
+/// Undo is Linux's: window and threshold are what they were, and the startup that the loss ended goes on.
+#[test]
+fn a_spurious_loss_is_undone() {
+    play(
+        "startup hystart:detect=delay
+         iw 16
+         ack 1 x16 rtt 100ms -> cwnd 32
+         loss 1 -> exit loss, cwnd 16, ssthresh 16, phase avoidance
+         undone -> resumed, cwnd 32, ssthresh -, phase slow-start
+         ack 1 x8 rtt 120ms -> cwnd 40
+         ack 1 rtt 120ms -> exit delay, cwnd 40, ssthresh 40   # which it recognises with what it knew
+         loss 1 -> cwnd 20, ssthresh 20
+         undone -> cwnd 40, ssthresh 40, phase avoidance      # nothing to resume: it had left by itself",
+    );
+    // What was before is what was before the episode, a timeout in its midst or not.
+    play(
+        "iw 16
+         loss 1 -> exit loss, cwnd 8
+         timeout -> cwnd 1, ssthresh 8
+         round x3 -> cwnd 8
+         undone -> resumed, cwnd 16, ssthresh -",
+    );
+}
+
+/// RFC 5681 §3.1: one segment, and slow start to the threshold; the life has one exit.
+#[test]
+fn a_timeout_begins_again_below_the_threshold() {
+    for startup in ["standard", "limited", "hystart", "hystart++", "search-2.0", "search"] {
+        play(&format!(
+            "startup {startup}
+             iw 16
+             timeout -> exit timeout, cwnd 1, ssthresh 8, detected 16, left 1, phase slow-start
+             round -> cwnd 2
+             round -> cwnd 4
+             round -> cwnd 8, ssthresh 8, phase slow-start
+             round -> cwnd 9, phase avoidance
+             timeout -> cwnd 1, ssthresh 4.5"
+        ));
+    }
+}
+
+/// How: by the host's rule (Standard), or by the algorithm from its beginning (`AsBorn`), which may leave before the
+/// threshold: `hystart` does, and no second exit is recorded; `hystart++` (RFC 9406 §4.2: only the initial slow start)
+/// does not.
+#[test]
+fn a_startup_says_how_to_begin_again() {
+    play(
+        "startup hystart:detect=train,low_window=1
+         iw 128
+         timeout -> exit timeout, cwnd 1, ssthresh 64
+         +2ms ack 1 x26 rtt 100ms -> cwnd 27, phase slow-start
+         +2ms ack 1 rtt 100ms -> cwnd 27, ssthresh 27, phase avoidance",
+    );
+    play(
+        "startup hystart++
+         iw 128
+         timeout -> exit timeout, cwnd 1, ssthresh 64
+         round x5 rtt 100ms -> cwnd 32
+         round rtt 150ms -> cwnd 64, ssthresh 64, phase slow-start",
+    );
+}
+
+/// `tcp_slow_start`: what of an ACK reaches beyond the threshold, the avoidance counts.
+#[test]
+fn the_rest_of_an_ack_goes_to_the_avoidance() {
+    play(
+        "iw 16
+         timeout -> exit timeout, cwnd 1, ssthresh 8
+         round x2 -> cwnd 4
+         ack 4 -> cwnd 8                         # exactly at the threshold
+         ack 7 -> cwnd 8
+         ack 1 -> cwnd 9",
+    );
+    play(
+        "iw 16
+         timeout -> exit timeout, cwnd 1, ssthresh 8
+         round -> cwnd 2
+         ack 1 -> cwnd 3
+         ack 3 -> cwnd 6
+         ack 6 -> cwnd 8, phase avoidance         # two to the threshold, four to Reno
+         ack 3 -> cwnd 8
+         ack 1 -> cwnd 9",
+    );
+}
+
+/// The ACK that ends a startup asks for no growth: all of it goes to the avoidance.
+#[test]
+fn the_ack_that_ends_it_goes_to_the_avoidance() {
+    play(
+        "startup hystart:detect=delay
+         iw 16
+         round rtt 100ms -> cwnd 32
+         ack 1 x8 rtt 150ms -> cwnd 40
+         ack 1 rtt 150ms -> exit delay, cwnd 40
+         ack 1 x38 -> cwnd 40
+         ack 1 -> cwnd 41                         # 1 + 38 + 1 = 40",
+    );
+}
+
+/// RFC 2861 as `tcp_cwnd_restart` has it: half for each timeout of silence, not below IW; 3/4 stays in ssthresh.
+#[test]
+fn an_idle_window_decays() {
+    let script = |idle, end| {
+        format!(
+            "iw 10
+             growth abc
+             round x4 -> cwnd 160
+             loss 1 -> exit loss, cwnd 80, ssthresh 80
+             recovered
+             idle {idle} rto 300ms -> {end}"
+        )
+    };
+    play(&script("300ms", "cwnd 80, ssthresh 80, phase avoidance"));
+    play(&script("301ms", "cwnd 40, ssthresh 80, phase slow-start"));
+    play(&script("601ms", "cwnd 20, ssthresh 80"));
+    play(&script("901ms", "cwnd 10, ssthresh 80"));
+    play(&script("100s", "cwnd 10, ssthresh 80"));
+    // Three quarters of the window where that is more than the threshold.
+    play(
+        "iw 16
+         loss 1 -> exit loss, cwnd 8, ssthresh 8
+         recovered
+         round x16 -> cwnd 24
+         idle 301ms rto 300ms -> cwnd 16, ssthresh 18
+         ack 2 -> cwnd 18
+         ack 1 -> cwnd 18, phase avoidance",
+    );
+    // A startup that was never left has no threshold to raise, and goes on.
+    play(
+        "iw 10
+         round x3 -> cwnd 80
+         idle 301ms rto 300ms -> cwnd 40, ssthresh -, phase slow-start
+         round -> cwnd 80",
+    );
+}
+
+/// RFC 5681 equation 4: no threshold below two segments, and no window below one.
+#[test]
+fn thresholds_and_windows_have_floors() {
+    play("iw 1\nloss 1 -> exit loss, cwnd 2, ssthresh 2");
+    play(
+        "iw 2
+         loss 1 -> exit loss, cwnd 2, ssthresh 2
+         recovered
+         loss 1 -> cwnd 2, ssthresh 2
+         recovered
+         timeout -> cwnd 1, ssthresh 2
+         timeout -> cwnd 1, ssthresh 2",
+    );
+}

@@ -1,0 +1,200 @@
+//! `HyStart` as deployed: section 1.2b and part 9.
+
+use crate::language::play;
+
+/// The least RTT is 100 ms, so the threshold is 12.5 ms, and strict.
+#[test]
+fn the_delay_threshold_is_an_eighth_and_strict() {
+    for (rtt, last) in [("112.4ms", "cwnd 41, ssthresh -"), ("112.5ms", "cwnd 41, ssthresh -")] {
+        play(&format!(
+            "startup hystart:detect=delay
+             iw 16
+             ack 1 x16 rtt 100ms -> cwnd 32
+             ack 1 x9 rtt {rtt} -> {last}"
+        ));
+    }
+    play(
+        "startup hystart:detect=delay
+         iw 16
+         ack 1 x16 rtt 100ms -> cwnd 32
+         ack 1 x8 rtt 112.6ms -> cwnd 40, ssthresh -      # samples 1 to 8 of the round never end it
+         ack 1 rtt 112.6ms -> exit delay, cwnd 40, ssthresh 40, left 40, detected 40, phase avoidance",
+    );
+}
+
+/// clamp(20 ms / 8, 4 ms, 16 ms) = 4 ms; clamp(200 ms / 8, 4 ms, 16 ms) = 16 ms.
+#[test]
+fn the_delay_threshold_is_clamped() {
+    for (base, within, beyond) in [("20ms", "24ms", "24.1ms"), ("200ms", "216ms", "216.1ms")] {
+        play(&format!(
+            "startup hystart:detect=delay
+             iw 16
+             round rtt {base} -> cwnd 32
+             ack 1 x9 rtt {within} -> cwnd 41, ssthresh -"
+        ));
+        play(&format!(
+            "startup hystart:detect=delay
+             iw 16
+             round rtt {base} -> cwnd 32
+             ack 1 x9 rtt {beyond} -> exit delay, cwnd 40, ssthresh 40"
+        ));
+    }
+}
+
+/// The least of all the round's samples counts, not that of its first eight (Linux since 2021).
+#[test]
+fn a_late_low_sample_clears_the_round() {
+    play(
+        "startup hystart:detect=delay
+         iw 16
+         round rtt 100ms -> cwnd 32
+         ack 1 x8 rtt 150ms
+         ack 1 rtt 100ms -> cwnd 41
+         ack 1 x23 rtt 150ms -> cwnd 64, ssthresh -",
+    );
+}
+
+/// Below `low_window` nothing is detected; at it, even of a sender that is held back and earns nothing.
+#[test]
+fn nothing_is_detected_below_16_segments() {
+    play(
+        "startup hystart
+         iw 15
+         limit application
+         round rtt 100ms -> cwnd 15
+         ack 1 x100 rtt 300ms -> cwnd 15, ssthresh -
+         +1ms ack 1 x200 rtt 300ms -> cwnd 15, ssthresh -",
+    );
+    play(
+        "startup hystart:detect=delay
+         iw 16
+         limit application
+         round rtt 100ms -> cwnd 16
+         ack 1 x8 rtt 300ms -> cwnd 16, ssthresh -
+         ack 1 rtt 300ms -> exit delay, cwnd 16, ssthresh 16",
+    );
+}
+
+/// Unpaced, the train may last half the least RTT; one gap of more than `ack_delta` breaks it for the round.
+#[test]
+fn an_unpaced_train_ends_it_after_half_the_least_rtt() {
+    play(
+        "startup hystart
+         iw 64
+         +2ms ack 1 x26 rtt 100ms -> cwnd 90, ssthresh -      # the 26th is 50 ms after the first
+         +2ms ack 1 rtt 100ms -> exit ack-train, cwnd 90, ssthresh 90",
+    );
+    play(
+        "startup hystart
+         iw 64
+         +2ms ack 1 x10 rtt 100ms
+         +2.001ms ack 1 rtt 100ms
+         +1ms ack 1 x53 rtt 100ms -> cwnd 128, ssthresh -
+         +2ms ack 1 x26 rtt 100ms -> cwnd 154, ssthresh -     # the next round's train
+         +2ms ack 1 rtt 100ms -> exit ack-train, cwnd 154",
+    );
+}
+
+/// Paced, it may last the whole, and 4 GSO bursts at the pacing rate more, up to 1 ms.
+#[test]
+fn a_paced_train_ends_it_after_the_least_rtt_and_a_cushion() {
+    play(
+        "startup hystart
+         iw 200
+         pacing 64000000
+         +2ms ack 1 x51 rtt 100ms -> cwnd 251                 # the 51st is 100 ms after the first
+         +2ms ack 1 rtt 100ms -> exit ack-train, cwnd 251, ssthresh 251",
+    );
+    play(
+        "startup hystart
+         iw 200
+         pacing 64000000
+         gso 1000                                             # 4 kB at 64 Mbit/s: 0.5 ms
+         +2ms ack 1 x51 rtt 100ms
+         +0.5ms ack 1 rtt 100ms -> cwnd 252, ssthresh -
+         +0.001ms ack 1 rtt 100ms -> exit ack-train, cwnd 252",
+    );
+    play(
+        "startup hystart
+         iw 200
+         pacing 64000000
+         gso 65536                                            # 32.8 ms, of which 1 ms counts
+         +2ms ack 1 x51 rtt 100ms
+         +1ms ack 1 rtt 100ms -> cwnd 252, ssthresh -
+         +0.001ms ack 1 rtt 100ms -> exit ack-train, cwnd 252",
+    );
+}
+
+/// An unpaced sender's threshold halves the sum: least RTT and cushion (`threshold >>= 1` comes last).
+#[test]
+fn an_unpaced_cushion_is_halved_too() {
+    play(
+        "startup hystart
+         iw 64
+         pacing 64000000
+         gso 1000
+         unpaced
+         +2ms ack 1 x26 rtt 100ms
+         +0.25ms ack 1 rtt 100ms -> cwnd 91, ssthresh -
+         +0.001ms ack 1 rtt 100ms -> exit ack-train, cwnd 91",
+    );
+}
+
+/// Either detector can be switched off.
+#[test]
+fn detectors_are_separate() {
+    play(
+        "startup hystart:detect=delay
+         iw 64
+         +1ms ack 1 x200 rtt 100ms -> cwnd 264, ssthresh -",
+    );
+    play(
+        "startup hystart:detect=train
+         iw 64
+         round rtt 100ms
+         ack 1 x100 rtt 300ms -> cwnd 228, ssthresh -",
+    );
+}
+
+/// 25c1a9ca53db: with `rules=5.16` rounds are marked only from 16 segments on, so the first begins in the midst of a
+/// round trip (at the seventh ACK, with 22 segments sent) and its least RTT is of both.
+#[test]
+fn rules_differ_in_when_rounds_are_marked() {
+    play(
+        "startup hystart:detect=delay
+         ack 1 x10 rtt 100ms -> cwnd 20
+         ack 1 x8 rtt 120ms -> cwnd 28
+         ack 1 rtt 120ms -> exit delay, cwnd 28",
+    );
+    play(
+        "startup hystart:detect=delay,rules=5.16
+         ack 1 x10 rtt 100ms -> cwnd 20
+         ack 1 x20 rtt 120ms -> cwnd 40, ssthresh -
+         ack 1 rtt 120ms -> exit delay, cwnd 40",
+    );
+}
+
+/// A timeout makes it as it was born (`CA_Loss` resets it): with 100 ms in mind it would leave at 16 segments.
+#[test]
+fn a_timeout_forgets_the_least_rtt() {
+    play(
+        "startup hystart:detect=delay
+         iw 64
+         round rtt 100ms -> cwnd 128
+         timeout -> exit timeout, cwnd 1, ssthresh 64
+         round x6 rtt 150ms -> cwnd 64, ssthresh 64, delay_min_s 0.15",
+    );
+}
+
+/// The restart of an idle window does not.
+#[test]
+fn an_idle_spell_does_not() {
+    play(
+        "startup hystart:detect=delay
+         iw 64
+         round rtt 100ms -> cwnd 128
+         idle 1s rto 300ms -> cwnd 64, ssthresh -
+         ack 1 x8 rtt 120ms -> cwnd 72
+         ack 1 rtt 120ms -> exit delay, cwnd 72",
+    );
+}

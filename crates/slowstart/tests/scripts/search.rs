@@ -1,0 +1,213 @@
+//! SEARCH: sections 1.4 and 1.6, and part 9, through the whole algorithm.
+
+use crate::common::{Host, avoidance, facts, startup};
+use crate::flow::Flow;
+use slowstart::control::{Change, Controller, Exited};
+use slowstart::startup::Startup;
+use slowstart::step::Exit;
+use slowstart::units::{Instant, Span};
+
+/// Section 1.4's test vector: nd at r round trips after capacity, by window; its shortfall is that of either rule,
+/// because the sender of the model sends twice what is delivered.
+#[test]
+fn the_table_of_section_1_4() {
+    let r = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0];
+    let table = [
+        ("2", [0.064, 0.205, 0.329, 0.419, 0.480, 0.500, 0.500, 0.500]),
+        ("3.5", [0.052, 0.168, 0.267, 0.330, 0.376, 0.416, 0.489, 0.500]),
+        ("5", [0.049, 0.158, 0.251, 0.307, 0.345, 0.374, 0.422, 0.500]),
+    ];
+    for (window, row) in table {
+        // Between bins the look-back is interpolated; 3.5 round trips are not whole bins.
+        let within = if window == "3.5" { 0.006 } else { 0.0015 };
+        for name in ["search-2.0", "search"] {
+            for (r, want) in r.into_iter().zip(row) {
+                let bin = window.parse::<f64>().unwrap() / 10.0;
+                // A bin ends exactly r after capacity.
+                let end = (16.0 / bin).ceil() * bin;
+                let mut flow = Flow::new(&format!("{name}:window={window},threshold=1,drain=off"));
+                flow.run(end + 1.5 * flow.step, |t| Flow::ramp(2.0, t, end - r), 2.0);
+                let got = flow.shortfall();
+                assert!((got - want).abs() <= within, "{name}, window {window}, r {r}: {got}, wanted {want}");
+            }
+        }
+    }
+}
+
+/// Section 1.4: crossed at so many round trips after capacity, and seen at the end of that bin.
+#[test]
+fn thresholds_are_crossed_when_the_closed_form_says() {
+    for (name, threshold, crossings) in
+        [("search-2.0", "0.35", [1.61, 2.20, 2.58]), ("search", "0.26", [1.19, 1.45, 1.57])]
+    {
+        for (window, crossing) in ["2", "3.5", "5"].into_iter().zip(crossings) {
+            let bin = window.parse::<f64>().unwrap() / 10.0;
+            for phase in 0..10 {
+                let capacity = 12.0 + f64::from(phase) * bin / 10.0;
+                let mut flow = Flow::new(&format!("{name}:window={window},threshold={threshold},drain=off"));
+                flow.run(20.0, |t| Flow::ramp(2.0, t, capacity), 2.0);
+                let (why, at) = flow.exit.expect("it leaves");
+                assert_eq!(why, Exit::RateFlat);
+                let r = at - capacity;
+                assert!(
+                    (crossing - 0.04..=crossing + bin + 0.04).contains(&r),
+                    "{name}, window {window}: {r}, wanted {crossing} and at most a bin of {bin}"
+                );
+            }
+        }
+    }
+}
+
+/// Section 1.4, §4.5.2 of the thesis: 1, 2, 4, 8, 16, 16 a round trip with a window of four: (60 - 44) / 60, and on the
+/// plateau (128 - 64) / 128.
+#[test]
+fn the_worked_example() {
+    let rates = [1.0, 2.0, 4.0, 8.0, 16.0];
+    let total = |t: f64| (0..=t as usize).map(|i| rates[i.min(4)] * (t - i as f64).min(1.0)).sum::<f64>();
+    let at = |t: f64| {
+        let mut flow = Flow::new("search-2.0:window=4,threshold=1");
+        flow.run(t + 1.5 * flow.step, total, 2.0);
+        flow.shortfall()
+    };
+    // The window before ends half way between two bins, across a kink: 29.9 for 30.
+    assert!((at(6.0) - (59.8 - 44.0) / 59.8).abs() < 0.001, "{}", at(6.0));
+    assert!((at(6.0) - 16.0 / 60.0).abs() < 0.005);
+    assert!((at(10.0) - 0.5).abs() < 0.0001, "{}", at(10.0));
+}
+
+/// Bins in which nothing is acknowledged are filled; more than a window of them start the draft's version over, the
+/// thesis' goes on.
+#[test]
+fn silent_bins_are_filled_or_start_it_over() {
+    for (name, silent, bins) in [
+        ("search", 9.5, Some(29)),
+        ("search", 10.5, None),
+        ("search-2.0", 9.5, Some(29)),
+        ("search-2.0", 20.5, Some(40)),
+    ] {
+        let mut flow = Flow::new(&format!("{name}:window=10,threshold=1,drain=off"));
+        flow.run(19.5, |t| 1000.0 * t, 2.0);
+        assert_eq!(flow.gauge("bin"), 19.0);
+        flow.ack_after(silent);
+        let got = Some(flow.gauge("bin")).filter(|b| !b.is_nan());
+        assert_eq!(got, bins.map(f64::from), "{name} after {silent} silent bins");
+    }
+}
+
+/// Part 9: products beyond 32 bits, and totals beyond 16 and 32.
+#[test]
+fn large_flows_do_not_overflow() {
+    for scale in [1.0, 1e3, 1e6, 1e9] {
+        let mut flow = Flow::new("search-2.0:window=2,threshold=1");
+        flow.run(20.0 + 1.5 * flow.step, |t| scale * Flow::ramp(2.0, t, 10.0), 2.0);
+        assert!((flow.shortfall() - 0.5).abs() < 1e-4, "{scale}: {}", flow.shortfall());
+    }
+}
+
+/// A path of 100 segments in 100 ms with an endless queue, driven until the shortfall is seen.
+fn to_the_drain() -> (Host, Vec<Change>) {
+    let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 10));
+    host.fill();
+    let mut changes = Vec::new();
+    while host.control.phase() == "slow-start" {
+        assert!(host.facts.now < Instant::ZERO + Span::secs(20), "no drain");
+        changes.push(arrive(&mut host));
+        host.fill();
+    }
+    (host, changes)
+}
+
+/// The next ACK of that path: 100 ms after its packet left, or 1 ms after the ACK before.
+fn arrive(host: &mut Host) -> Change {
+    let left = host.oldest().at;
+    let at = (left + Span::millis(100)).max(host.facts.now + Span::millis(1));
+    host.facts.now = at;
+    host.ack(1000, Some(at.since(left)))
+}
+
+fn exits(changes: &[Change]) -> Vec<Exited> {
+    changes.iter().filter_map(|c| c.exited).collect()
+}
+
+/// Draft-09: one packet for three acknowledged, down to what was delivered in the last first round-trip time.
+#[test]
+fn it_drains_before_it_leaves() {
+    let (mut host, changes) = to_the_drain();
+    assert!(exits(&changes).is_empty());
+    let (seen_at, seen) = (host.facts.now, host.cwnd());
+    assert!(seen > 200.0, "{seen}");
+    let (sent, mut acks) = (host.sent_total, 0);
+    let exited = loop {
+        let change = arrive(&mut host);
+        acks += 1;
+        host.fill();
+        assert_eq!((host.sent_total - sent).0 / 1000, acks / 3, "after {acks} ACKs");
+        if let Some(exited) = change.exited {
+            break exited;
+        }
+        assert_eq!(host.control.phase(), "drain");
+        assert_eq!(host.ssthresh(), None);
+    };
+    // Three bins are 1.05 of the first round trip: 105 ms at a segment a millisecond, give or take the ends of bins.
+    assert!((104.0..=106.0).contains(&host.cwnd()), "{}", host.cwnd());
+    assert_eq!(host.ssthresh(), Some(host.cwnd()));
+    assert_eq!(exited.why, Exit::RateFlat);
+    assert_eq!((exited.detected_at, exited.detected.0), (seen_at, (seen * 1000.0) as u64));
+    assert!(exited.at > seen_at);
+    assert_eq!(exited.left_with.0 as f64, host.cwnd() * 1000.0);
+    assert_eq!(host.control.phase(), "avoidance");
+}
+
+/// A loss in the drain is of what was sent before the shortfall was seen: the reason, its time and its window stay.
+#[test]
+fn a_loss_while_draining_keeps_the_reason() {
+    let (mut host, _) = to_the_drain();
+    let (seen_at, seen) = (host.facts.now, host.state().cwnd);
+    for _ in 0..30 {
+        assert_eq!(arrive(&mut host).exited, None);
+        host.fill();
+    }
+    let before = host.cwnd();
+    let exited = host.lose(1).exited.expect("it leaves");
+    assert_eq!((exited.why, exited.detected_at, exited.detected), (Exit::RateFlat, seen_at, seen));
+    assert!(exited.at > seen_at);
+    assert_eq!(host.cwnd(), (before * 0.7).floor());
+    // And so does a timeout.
+    let (mut host, _) = to_the_drain();
+    arrive(&mut host);
+    assert_eq!(host.timeout().exited.map(|e| e.why), Some(Exit::RateFlat));
+}
+
+/// A drain never raises the window, nor takes it below IW.
+#[test]
+fn a_drain_stays_between_iw_and_the_window() {
+    let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 150));
+    host.fill();
+    let mut last = host.cwnd();
+    let mut draining = false;
+    for _ in 0..5000 {
+        let change = arrive(&mut host);
+        host.fill();
+        assert!(!draining || host.cwnd() <= last, "{last} to {}", host.cwnd());
+        assert!(host.cwnd() >= 150.0);
+        (last, draining) = (host.cwnd(), host.control.phase() == "drain");
+        if let Some(e) = change.exited {
+            assert_eq!((e.why, host.cwnd()), (Exit::RateFlat, 150.0));
+            return;
+        }
+    }
+    panic!("no exit");
+}
+
+/// Loss before the shortfall is seen is an exit by loss.
+#[test]
+fn a_loss_before_it_is_a_loss() {
+    let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 10));
+    host.fill();
+    for _ in 0..50 {
+        arrive(&mut host);
+        host.fill();
+    }
+    assert_eq!(host.lose(1).exited.map(|e| e.why), Some(Exit::Loss));
+    assert_eq!(host.control.startup().phase(), "slow-start");
+}
