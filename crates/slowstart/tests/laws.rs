@@ -1,0 +1,443 @@
+//! Laws that hold of every startup of the registry under either avoidance, over paths that nobody chose.
+//!
+//! `SLOWSTART_CASES` sets how many runs each pair is given (64 unless told); `--nocapture` shows how they ended.
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "common/flow.rs"]
+mod flow;
+
+use common::{Host, facts};
+use flow::Flow;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use slowstart::control::{Change, Controller, Exited, State};
+use slowstart::startup::{AnyStartup, REGISTRY};
+use slowstart::step::Exit;
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{Growth, Limit, Signal};
+use slowstart::{avoidance, startup};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// A path, a host and what befalls them.
+#[derive(Clone, Debug)]
+struct Plan {
+    /// Round trip without a queue, and the time a segment takes through the bottleneck.
+    base: Span,
+    each: Span,
+    /// What the queue holds, in segments.
+    queue: usize,
+    /// What the peer has room for, in segments.
+    room: u64,
+    jitter: u64,
+    mss: u64,
+    iw: u64,
+    growth: Growth,
+    pacing: Option<Rate>,
+    /// Segments an ACK covers.
+    stretch: usize,
+    /// ACKs that the receiver splits each of them into.
+    split: u64,
+    acks: usize,
+    events: Vec<(usize, Event)>,
+}
+
+#[derive(Copy, Clone, Debug)]
+enum Event {
+    Limit(Limit),
+    Timeout,
+    Mark,
+    Stall,
+    Spurious,
+    Idle(Span, bool),
+    Duplicate,
+    /// An ACK for more than was ever sent: the host counts what was.
+    Optimistic,
+    /// Nothing arrives for this long.
+    Silence(Span),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let limit = prop_oneof![
+        Just(Limit::Window),
+        Just(Limit::Window),
+        Just(Limit::Pacer),
+        Just(Limit::Application),
+        Just(Limit::Peer)
+    ];
+    prop_oneof![
+        6 => limit.prop_map(Event::Limit),
+        3 => Just(Event::Timeout),
+        1 => Just(Event::Mark),
+        1 => Just(Event::Stall),
+        2 => Just(Event::Spurious),
+        2 => (1_u64..5000, any::<bool>()).prop_map(|(ms, r)| Event::Idle(Span::millis(ms), r)),
+        4 => Just(Event::Duplicate),
+        2 => Just(Event::Optimistic),
+        2 => (1_u64..3000).prop_map(|ms| Event::Silence(Span::millis(ms))),
+    ]
+}
+
+prop_compose! {
+    fn plan()(
+        base_us in prop_oneof![200_u64..300_000, Just(600_000_u64)],
+        bdp in 4_u64..400,
+        queue_percent in prop_oneof![Just(0_u64), 10_u64..200, Just(5000_u64), Just(50_000_u64)],
+        room in prop_oneof![4 => Just(100_000_u64), 1 => 3_u64..300],
+        jitter in prop_oneof![Just(0_u64), 0_u64..5_000_000],
+        mss in prop_oneof![Just(1_u64), Just(400_u64), Just(1448_u64), Just(8948_u64)],
+        iw in prop_oneof![Just(10_u64), 1_u64..64],
+        growth in prop_oneof![
+            Just(Growth::PerAck), Just(Growth::Segment), Just(Growth::Abc { limit: 2 }), Just(Growth::Bytes), Just(Growth::Bytes)
+        ],
+        pacing in prop::option::of((0_u64..10_000_000_000).prop_map(Rate)),
+        stretch in 1_usize..5,
+        split in prop_oneof![Just(1_u64), 1_u64..20],
+        acks in 50_usize..2500,
+        events in prop_oneof![
+            Just(Vec::new()),
+            prop::collection::vec((0_usize..1500, event()), 0..12),
+            prop::collection::vec((0_usize..150, event()), 0..6),
+        ],
+    ) -> Plan {
+        Plan {
+            base: Span::micros(base_us),
+            each: Span::micros(base_us) / bdp,
+            queue: (bdp + bdp * queue_percent / 100) as usize,
+            room, jitter, mss, iw, growth, pacing, stretch, split, acks, events,
+        }
+    }
+}
+
+/// Where a run begins: the laws of shift move it.
+#[derive(Copy, Clone, Default)]
+struct Origin {
+    time: u64,
+    mark: u64,
+}
+
+/// What is seen after each call: what happened, the state, the phase, whether the ACK could earn, and its bytes.
+struct Seen {
+    change: Change,
+    before: State,
+    state: State,
+    phase: &'static str,
+    earns: bool,
+    ack: Option<Bytes>,
+}
+
+struct Run {
+    host: Host,
+    seen: Vec<Seen>,
+    /// The end of the loss episode: all that had been sent when it began is acknowledged.
+    recover: Option<Mark>,
+    /// Some bits that differ from ACK to ACK.
+    bits: u64,
+}
+
+impl Run {
+    fn note(&mut self, ack: Option<Bytes>, before: State, change: Change) {
+        let host = &self.host;
+        let earns = host.limit.earns() && !host.facts.in_recovery;
+        self.seen.push(Seen { change, before, state: host.state(), phase: host.control.phase(), earns, ack });
+    }
+
+    fn event(&mut self, e: Event) {
+        let host = &mut self.host;
+        let before = host.state();
+        let change = match e {
+            Event::Limit(limit) => {
+                host.limit = limit;
+                return;
+            }
+            Event::Silence(time) => {
+                host.wait(time);
+                return;
+            }
+            Event::Timeout => {
+                self.recover = None;
+                host.timeout()
+            }
+            Event::Mark | Event::Stall => {
+                self.recover = Some(host.facts.next);
+                host.signal(if matches!(e, Event::Mark) { Signal::Ecn } else { Signal::LocalStall })
+            }
+            Event::Spurious => {
+                let change = host.lose(1);
+                self.note(None, before, change);
+                self.recover = None;
+                let before = self.host.state();
+                let change = self.host.recovered(true);
+                self.note(None, before, change);
+                return;
+            }
+            Event::Idle(time, restart) => {
+                self.recover = None;
+                host.facts.in_recovery = false;
+                host.idle(time, restart.then_some(Span::millis(300)))
+            }
+            Event::Duplicate => host.ack(0, None),
+            Event::Optimistic => {
+                let bytes = host.facts.mss.0.min(host.facts.inflight.0);
+                let mut ack = host.acknowledge(bytes, None);
+                ack.upto = Mark(u64::MAX);
+                host.control.on_ack(&host.facts, &ack)
+            }
+        };
+        let ack = match e {
+            Event::Duplicate => Some(Bytes::ZERO),
+            Event::Optimistic => Some(self.host.facts.mss),
+            _ => None,
+        };
+        self.note(ack, before, change);
+    }
+
+    /// The next ACK of the path: when the oldest packet has been through it, and its stretch with it.
+    fn arrive(&mut self, plan: &Plan) {
+        let host = &mut self.host;
+        let n = plan.stretch.min(host.out()).max(1) as u64;
+        let left = host.oldest().at;
+        self.bits = self.bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let jitter = if plan.jitter == 0 { 0 } else { (self.bits >> 33) % plan.jitter };
+        host.facts.now = (left + plan.base).max(host.facts.now + plan.each * n) + Span(jitter);
+        let rtt = host.facts.now.since(left);
+        let mut todo = n * plan.mss;
+        let part = (todo / plan.split).max(1);
+        while todo > 0 {
+            let bytes = part.min(todo);
+            todo -= bytes;
+            let before = self.host.state();
+            let change = self.host.ack(bytes, Some(rtt));
+            self.note(Some(Bytes(bytes)), before, change);
+        }
+        if self.recover.is_some_and(|r| self.host.una >= r) {
+            self.recover = None;
+            let before = self.host.state();
+            let change = self.host.recovered(false);
+            self.note(None, before, change);
+        }
+    }
+}
+
+/// Drives a startup and an avoidance over the plan.
+fn run(plan: &Plan, s: &startup::Entry, a: &avoidance::Entry, from: Origin) -> Vec<Seen> {
+    let mut f = facts(plan.mss, plan.iw);
+    f.now = Instant(from.time);
+    f.next = Mark(from.mark);
+    f.growth = plan.growth;
+    f.gso_max = Bytes(65_536);
+    f.pacing_rate = plan.pacing;
+    f.pacing_on = plan.pacing.is_some();
+    let host = Host::new((s.make)(), (a.make)(), f);
+    let mut run = Run { host, seen: Vec::new(), recover: None, bits: 1 };
+    for i in 0..plan.acks {
+        for (_, e) in plan.events.iter().filter(|(at, _)| *at == i) {
+            run.event(*e);
+        }
+        run.host.fill_up_to(Bytes(plan.mss * plan.room));
+        let over = run.host.out().saturating_sub(plan.queue);
+        if over > 0 && run.recover.is_none() {
+            run.recover = Some(run.host.facts.next);
+            let before = run.host.state();
+            let change = run.host.lose(over);
+            run.note(None, before, change);
+        }
+        if run.host.out() > 0 {
+            run.arrive(plan);
+        }
+    }
+    run.seen
+}
+
+fn cases() -> u32 {
+    std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64)
+}
+
+/// Runs the law over every pair, with the same plans each time.
+fn law(
+    check: impl Fn(&Plan, &'static startup::Entry, &'static avoidance::Entry) -> Result<(), TestCaseError>,
+) {
+    for s in REGISTRY {
+        for a in avoidance::REGISTRY {
+            let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
+            let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+            let done = TestRunner::new_with_rng(config, rng).run(&plan(), |plan| check(&plan, s, a));
+            if let Err(e) = done {
+                panic!("{} with {}: {e}", s.name, a.name);
+            }
+        }
+    }
+}
+
+/// Floors hold, nothing grows unearned, and a startup ends once.
+#[test]
+fn windows_have_floors_growth_is_earned_and_a_startup_ends_once() {
+    law(|plan, s, a| {
+        let mut ended = false;
+        for Seen { change, before, state, phase, earns, ack } in run(plan, s, a, Origin::default()) {
+            prop_assert!(state.cwnd.0 >= plan.mss, "a window of {:?} in {phase}", state.cwnd);
+            prop_assert!(state.ssthresh.is_none_or(|t| t.0 >= 2 * plan.mss), "{:?}", state.ssthresh);
+            if ack.is_some() && !earns {
+                prop_assert!(state.cwnd <= before.cwnd, "unearned: {before:?} to {state:?} in {phase}");
+            }
+            prop_assert!(!(ended && change.exited.is_some()), "a second exit: {:?}", change.exited);
+            ended = (ended || change.exited.is_some()) && !change.resumed;
+        }
+        Ok(())
+    });
+}
+
+/// The same events, the same states.
+#[test]
+fn a_run_repeats() {
+    law(|plan, s, a| {
+        let (one, two) = (run(plan, s, a, Origin::default()), run(plan, s, a, Origin::default()));
+        same(&one, &two, 0)
+    });
+}
+
+/// Neither the hour nor the initial sequence number matters.
+#[test]
+fn time_and_marks_may_begin_anywhere() {
+    law(|plan, s, a| {
+        let zero = run(plan, s, a, Origin::default());
+        for from in [
+            Origin { time: 12_345_678_901_234_567, mark: 0 },
+            Origin { time: 0, mark: 987_654_321_987 },
+            Origin { time: 1, mark: 1 },
+        ] {
+            same(&zero, &run(plan, s, a, from), from.time)?;
+        }
+        Ok(())
+    });
+}
+
+/// The second run is the first, `later`.
+fn same(one: &[Seen], two: &[Seen], later: u64) -> Result<(), TestCaseError> {
+    prop_assert_eq!(one.len(), two.len());
+    let earlier = |t: Instant| Instant(t.0 - later);
+    for (i, (x, y)) in one.iter().zip(two).enumerate() {
+        let state = State { wake: y.state.wake.map(earlier), ..y.state };
+        prop_assert_eq!(x.state, state, "after event {}", i);
+        let exited =
+            y.change.exited.map(|e| Exited { at: earlier(e.at), detected_at: earlier(e.detected_at), ..e });
+        prop_assert_eq!(x.change, Change { exited, ..y.change }, "after event {}", i);
+        prop_assert_eq!(x.phase, y.phase);
+    }
+    Ok(())
+}
+
+/// RFC 3465 §5 and RFC 5681 §4: where bytes are counted, splitting an ACK, sending it twice, or claiming what was never
+/// sent earns nothing: no ACK of a startup that only grows earns more than its bytes.
+#[test]
+fn a_receiver_cannot_earn_more_than_it_acknowledges() {
+    const HONEST: [&str; 6] = ["standard", "limited", "hystart", "hystart++", "search-2.0", "search"];
+    law(|plan, s, a| {
+        if plan.growth == Growth::PerAck || !HONEST.contains(&s.name) {
+            return Ok(());
+        }
+        for seen in run(plan, s, a, Origin::default()) {
+            let Some(bytes) = seen.ack.filter(|_| seen.state.ssthresh.is_none()) else { continue };
+            let earned = seen.state.cwnd - seen.before.cwnd;
+            prop_assert!(earned <= bytes, "{bytes:?} earned {earned:?} in {}", seen.phase);
+        }
+        Ok(())
+    });
+}
+
+/// Bytes counted, it does not matter into how many ACKs a receiver splits them: not a byte is gained.
+#[test]
+fn dividing_acks_gains_nothing_where_bytes_are_counted() {
+    for name in ["standard", "hystart", "hystart++", "search-2.0", "search"] {
+        let grown = |split: u64| {
+            let mut host = Host::new(common::startup(name), common::avoidance("reno"), facts(1460, 10));
+            for _ in 0..5 {
+                host.fill();
+                for _ in 0..host.out() as u64 * split {
+                    let _ = host.ack(1460 / split, Some(Span::millis(100)));
+                }
+                host.wait(Span::millis(100));
+            }
+            host.cwnd()
+        };
+        assert_eq!((grown(1) - 320.0).abs() as u64, 0, "{name}: {}", grown(1));
+        for split in [2, 5, 10, 73, 146, 1460] {
+            assert!(grown(split) <= grown(1), "{name}: {} in {split}ths", grown(split));
+        }
+    }
+}
+
+/// State is bounded whatever the path: no startup, with its parameters, is larger than this.
+#[test]
+fn state_is_small() {
+    use slowstart::startup::{hystart, hystart_pp, limited, search, standard};
+    for (name, size) in [
+        ("standard", size_of::<standard::Standard>()),
+        ("limited", size_of::<limited::Limited>()),
+        ("hystart", size_of::<hystart::HyStart>()),
+        ("hystart++", size_of::<hystart_pp::HyStartPp>()),
+        ("search", size_of::<search::Search>()),
+        ("any of the registry", size_of::<AnyStartup>()),
+    ] {
+        println!("{name}: {size} bytes");
+        assert!(size < 600, "{name}: {size} bytes");
+    }
+}
+
+/// How runs end: by a rule of the startup's own, by loss, by timeout. The laws see each of these, or they say little.
+#[test]
+fn runs_end_in_every_way() {
+    let ends: RefCell<BTreeMap<(&str, &str), u32>> = RefCell::default();
+    law(|plan, s, a| {
+        let first = run(plan, s, a, Origin::default()).into_iter().find_map(|seen| seen.change.exited);
+        let end = match first.map(|e| e.why) {
+            None => "never",
+            Some(Exit::Loss) => "loss",
+            Some(Exit::Timeout) => "timeout",
+            Some(Exit::Ecn | Exit::LocalStall) => "mark or stall",
+            Some(_) => "rule",
+        };
+        *ends.borrow_mut().entry((s.name, end)).or_default() += 1;
+        Ok(())
+    });
+    let ends = ends.into_inner();
+    for s in REGISTRY {
+        let of = |end| f64::from(ends.get(&(s.name, end)).copied().unwrap_or(0));
+        let all = f64::from(cases() * avoidance::REGISTRY.len() as u32);
+        let share = |end| 100.0 * of(end) / all;
+        let kinds = ["rule", "loss", "timeout", "mark or stall", "never"];
+        println!("{:12} {}", s.name, kinds.map(|k| format!("{k} {:.1} %", share(k))).join(", "));
+        let ruled = !matches!(s.name, "standard" | "limited");
+        assert!(!ruled || share("rule") >= 1.0, "{} leaves by its rule in {} %", s.name, share("rule"));
+        assert!(ruled || of("rule") == 0.0, "{} has no rule to leave by", s.name);
+        assert!(share("loss") >= 1.0, "{} meets loss in {} %", s.name, share("loss"));
+        assert!(share("timeout") >= 1.0, "{} meets a timeout in {} %", s.name, share("timeout"));
+    }
+}
+
+/// Section 6.1b: while delivery grows g-fold a round trip, SEARCH 2.0 reads 1 - g/2 and draft-09 reads 0; once it is
+/// flat, draft-09 reads 1 - 1/g, and 2.0 reads a half whatever g is.
+#[test]
+fn the_shortfall_has_the_baseline_and_plateau_of_section_6_1b() {
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let config = Config { cases: cases() / 4, failure_persistence: None, ..Config::default() };
+    let done = TestRunner::new_with_rng(config, rng).run(&(1200_u32..3000), |g| {
+        let g = f64::from(g) / 1000.0;
+        for (name, baseline, plateau) in
+            [("search-2.0", (1.0 - g / 2.0).max(0.0), 0.5), ("search", 0.0, 1.0 - 1.0 / g)]
+        {
+            let mut flow = Flow::new(&format!("{name}:window=2,threshold=1,drain=off"));
+            flow.run(8.0, |t| Flow::ramp(g, t, 8.0), g);
+            let got = flow.shortfall();
+            prop_assert!((got - baseline).abs() < 0.002, "{name}, g {g}: {got}, wanted {baseline}");
+            flow.run(12.0, |t| Flow::ramp(g, t, 8.0), g);
+            let got = flow.shortfall();
+            prop_assert!((got - plateau).abs() < 0.0005, "{name}, g {g}: {got}, wanted {plateau}");
+        }
+        Ok(())
+    });
+    if let Err(e) = done {
+        panic!("{e}");
+    }
+}
