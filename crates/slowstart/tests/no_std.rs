@@ -1,0 +1,57 @@
+//! The crate needs no std: `no_std_probe`, which has a panic handler of its own, links it and runs without std.
+
+use slowstart::{avoidance, startup};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a command to its end; what it printed, or `None` if there is no such program.
+fn output(command: &mut Command) -> Option<String> {
+    let out = match command.output() {
+        Ok(out) => out,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(e) => panic!("{command:?}: {e}"),
+    };
+    assert!(out.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&out.stderr));
+    Some(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+fn probe() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/no_std_probe"))
+}
+
+/// Builds the probe; its archive.
+fn archive() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no_std_probe");
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    cargo.args(["build", "--release", "--offline", "--quiet", "--manifest-path"]);
+    cargo.arg(probe().join("Cargo.toml")).arg("--target-dir").arg(&target);
+    // The flags of the outer build (coverage, sanitizers) need a runtime that is not here.
+    cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_TARGET");
+    output(&mut cargo).expect("cargo");
+    target.join("release/libno_std_probe.a")
+}
+
+#[test]
+fn the_crate_links_and_runs_without_std() {
+    let archive = archive();
+    match output(Command::new("nm").arg(&archive)) {
+        None => println!("not looked for symbols of std: there is no nm"),
+        Some(symbols) => {
+            assert!(symbols.contains(" T slowstart_probe"));
+            // Mangled paths begin with the length of the crate's name: std and alloc have 3 and 5 letters.
+            for line in symbols.lines() {
+                let found = ["3std", "5alloc", "__rust_alloc", "malloc"].iter().find(|s| line.contains(**s));
+                assert!(found.is_none(), "{found:?} in {line}");
+            }
+        }
+    }
+    let program = archive.with_file_name("no_std_probe");
+    let mut cc = Command::new("cc");
+    if output(cc.arg(probe().join("main.c")).arg(&archive).arg("-o").arg(&program)).is_none() {
+        println!("not run: there is no cc");
+        return;
+    }
+    let pairs = startup::REGISTRY.len() * avoidance::REGISTRY.len();
+    let all = output(&mut Command::new(program)).expect("the program");
+    assert_eq!(all.trim(), (pairs * 11_000).to_string(), "IW 10 and one segment for each pair");
+}
