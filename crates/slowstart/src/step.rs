@@ -126,8 +126,14 @@ pub struct Step {
 
 impl Step {
     /// Nothing changes.
-    pub const HOLD: Self =
-        Self { window: Window::Keep, ssthresh: None, pace: None, wake: Wake::Keep, exit: None, detected: None };
+    pub const HOLD: Self = Self {
+        window: Window::Keep,
+        ssthresh: None,
+        pace: None,
+        wake: Wake::Keep,
+        exit: None,
+        detected: None,
+    };
 
     /// Grow by `b`.
     pub const fn grow(b: Bytes) -> Self {

@@ -301,7 +301,10 @@ mod tests {
             let cube = r * r * r;
             assert_eq!(cube_root(cube), r);
             assert_eq!(cube_root(cube - 1), r - 1);
-            assert_eq!(cube_root(cube.saturating_add(1)), if r == 2_642_245 && cube == u64::MAX { r } else { r });
+            assert_eq!(
+                cube_root(cube.saturating_add(1)),
+                if r == 2_642_245 && cube == u64::MAX { r } else { r }
+            );
         }
         assert_eq!(cube_root(u64::MAX), 2_642_245);
     }

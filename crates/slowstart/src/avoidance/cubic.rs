@@ -104,8 +104,11 @@ impl Cubic {
             let off = t.abs_diff(self.k);
             let cube = u128::from(C_1024) * u128::from(off) * u128::from(off) * u128::from(off);
             let delta = u64::try_from(cube >> 40).unwrap_or(u64::MAX);
-            let target =
-                if t < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
+            let target = if t < self.k {
+                self.origin.saturating_sub(delta)
+            } else {
+                self.origin.saturating_add(delta)
+            };
             self.cnt = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
             // No maximum known: look for one at 5 % a round trip or faster.
             if self.last_max == 0 {
