@@ -98,7 +98,7 @@ prop_compose! {
         events in prop_oneof![
             Just(Vec::new()),
             prop::collection::vec((0_usize..1500, event()), 0..12),
-            prop::collection::vec((0_usize..150, event()), 0..6),
+            prop::collection::vec((0_usize..40, event()), 0..6),
         ],
     ) -> Plan {
         Plan {
@@ -386,6 +386,7 @@ fn state_is_small() {
 }
 
 /// How runs end: by a rule of the startup's own, by loss, by timeout. The laws see each of these, or they say little.
+/// (A share of few runs says little too: fewer than the 64 are not worth setting.)
 #[test]
 fn runs_end_in_every_way() {
     let ends: RefCell<BTreeMap<(&str, &str), u32>> = RefCell::default();
@@ -404,9 +405,9 @@ fn runs_end_in_every_way() {
     let ends = ends.into_inner();
     for s in REGISTRY {
         let of = |end| f64::from(ends.get(&(s.name, end)).copied().unwrap_or(0));
-        let all = f64::from(cases() * avoidance::REGISTRY.len() as u32);
-        let share = |end| 100.0 * of(end) / all;
         let kinds = ["rule", "loss", "timeout", "mark or stall", "never"];
+        let all: f64 = kinds.iter().copied().map(of).sum();
+        let share = |end| 100.0 * of(end) / all;
         println!("{:12} {}", s.name, kinds.map(|k| format!("{k} {:.1} %", share(k))).join(", "));
         let ruled = !matches!(s.name, "standard" | "limited");
         assert!(!ruled || share("rule") >= 1.0, "{} leaves by its rule in {} %", s.name, share("rule"));
