@@ -3,7 +3,7 @@
 use crate::units::{Mark, Span};
 
 /// Counts round trips by marks: a round ends with the first acknowledgement of what was sent after its start, so that
-/// every sample of a round is of a packet sent in it (RFC 9406 §4.2: "when `windowEnd` is ACKed"; Linux:
+/// every sample of a round is of a packet sent in it (RFC 9406 §4.2: when `windowEnd` itself is acknowledged; Linux:
 /// `after(snd_una, end_seq)`).
 ///
 /// Never by time: an idle sender's clock runs on, its rounds do not.
