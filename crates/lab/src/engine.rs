@@ -51,6 +51,8 @@ pub struct FlowSpec {
     pub extra_delay: Span,
     /// Whether its samples are recorded.
     pub recorded: bool,
+    /// From when on it witnesses what another flow does to it.
+    pub witness_from: Option<Instant>,
 }
 
 /// How much to record.
@@ -67,7 +69,7 @@ pub enum Sampling {
 /// Bytes at which the time is noted.
 pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// Width of the bins in which throughput is kept for the heuristics.
-const BIN: Span = Span::millis(10);
+pub const BIN: Span = Span::millis(10);
 
 /// What the engine knows of a flow beyond its endpoints: the truth that a row is judged by.
 #[derive(Clone, Debug, Default)]
@@ -95,22 +97,26 @@ pub struct Truth {
     pub capacity_by_delay: Option<Instant>,
     /// Bytes that arrived in each 10 ms since the flow began.
     pub bins: Vec<u32>,
-    /// One-way delays above the least, in a histogram of 1/8 octaves from 1 us; kept for flows that stand for others.
-    pub delays: Option<Box<Delays>>,
+    /// The newest round-trip sample when the startup ended.
+    pub exit_rtt: Option<Span>,
+    /// What the flow suffers from a time on, if it is asked to witness.
+    pub witness: Option<Box<Witness>>,
 }
 
-/// A histogram of delays.
+/// What a flow suffers from a time on: drops, and one-way delays above the least in classes of an eighth of an octave
+/// from 1 us.
 #[derive(Clone, Debug)]
-pub struct Delays {
+pub struct Witness {
+    /// Nothing before this counts.
+    pub from: Instant,
+    /// Data packets dropped.
+    pub dropped: u64,
     counts: [u64; 256],
-    /// Delays before this time do not count.
-    from: Instant,
 }
 
-impl Delays {
-    /// Counting from this time on.
-    pub fn new(from: Instant) -> Self {
-        Self { counts: [0; 256], from }
+impl Witness {
+    fn new(from: Instant) -> Self {
+        Self { from, dropped: 0, counts: [0; 256] }
     }
 
     fn add(&mut self, delay: Span) {
@@ -120,7 +126,7 @@ impl Delays {
         self.counts[(octave as usize * 8 + eighth as usize).min(255)] += 1;
     }
 
-    /// The `permille`-th quantile: the upper edge of its class, within an eighth of the value.
+    /// The `permille`-th quantile of delay: the upper edge of its class, within an eighth of the value.
     pub fn quantile(&self, permille: u64) -> Option<Span> {
         let total: u64 = self.counts.iter().sum();
         let rank = total * permille / 1000;
@@ -269,7 +275,10 @@ impl Engine {
                 written: [0; 2],
                 closed: [false; 2],
                 one_way: OneWay { least: Span::MAX, last_below: start, done: false },
-                truth: Truth::default(),
+                truth: Truth {
+                    witness: spec.witness_from.map(|t| Box::new(Witness::new(t))),
+                    ..Truth::default()
+                },
                 spec,
             });
             engine.arm(i, SOURCES - 1, start);
@@ -408,8 +417,8 @@ impl Engine {
                 f.truth.capacity_by_delay = Some(f.one_way.last_below);
             }
         }
-        if let Some(delays) = f.truth.delays.as_mut().filter(|d| self.now >= d.from) {
-            delays.add(above);
+        if let Some(w) = f.truth.witness.as_mut().filter(|w| self.now >= w.from) {
+            w.add(above);
         }
         let bin = (self.now.since(f.spec.start).0 / BIN.0) as usize;
         if f.truth.bins.len() <= bin {
@@ -420,6 +429,7 @@ impl Engine {
 
     /// Puts what an end sends on its way.
     fn emit(&mut self, flow: usize, end: usize, mut out: Vec<Segment>) {
+        let mut last = false;
         for s in out.drain(..) {
             let kind = match (s.has(SYN), s.has(ACK), s.len > 0, s.has(FIN)) {
                 (true, false, ..) => Kind::Syn,
@@ -433,9 +443,7 @@ impl Engine {
             let data = kind == Kind::Data && end == self.flows[flow].sender();
             if data {
                 self.cost.packets += 1;
-                let wait = direction.queue_delay(self.now);
-                let t = &mut self.flows[flow].truth;
-                t.peak_queue_delay = t.peak_queue_delay.max(wait);
+                last = true;
             }
             match direction.pass(self.now, &parcel) {
                 Ok(at) => {
@@ -453,6 +461,13 @@ impl Engine {
             }
         }
         self.outbox = out;
+        if last {
+            // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
+            let direction = if end == SERVER { &self.path.forward } else { &self.path.back };
+            let wait = direction.queue_delay(self.now);
+            let t = &mut self.flows[flow].truth;
+            t.peak_queue_delay = t.peak_queue_delay.max(wait);
+        }
     }
 
     fn dropped(&mut self, flow: usize, data: bool, d: &Dropped) {
@@ -461,6 +476,9 @@ impl Engine {
             f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
             f.truth.dropped += 1;
             f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
+            if let Some(w) = f.truth.witness.as_mut().filter(|w| self.now >= w.from) {
+                w.dropped += 1;
+            }
         }
         if f.spec.recorded && self.sampling != Sampling::Off {
             self.happened(flow, "drop", d.at, Some(d.cause.to_string()));
@@ -498,11 +516,13 @@ impl Engine {
 
     fn take_events(&mut self, flow: usize, end: usize) {
         let events = std::mem::take(&mut self.flows[flow].ends[end].tx.events);
+        let rtt = self.flows[flow].ends[end].tx.last_rtt();
         for (at, event) in &events {
             let t = &mut self.flows[flow].truth;
             let (what, why) = match event {
                 Event::Exited(e) => {
                     t.exit = Some(*e);
+                    t.exit_rtt = rtt;
                     ("exit", Some(e.why.name().to_string()))
                 }
                 Event::Resumed => {

@@ -16,12 +16,12 @@
 
 pub mod app;
 pub mod engine;
-// pub mod eval;
+pub mod eval;
 pub mod path;
 pub mod random;
 pub mod record;
 // pub mod report;
-// pub mod run;
-// pub mod scenario;
+pub mod run;
+pub mod scenario;
 pub mod stats;
 pub mod tcp;

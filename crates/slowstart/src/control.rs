@@ -15,6 +15,10 @@ pub trait Controller {
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change;
     /// A packet left.
     fn on_sent(&mut self, f: &Facts, s: &Sent);
+    /// Whether [`Controller::on_sent`] does anything at present: a host may spare itself the facts otherwise.
+    fn watches_sending(&self) -> bool {
+        true
+    }
     /// New data was acknowledged, cumulatively or selectively.
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change;
     /// Loss, mark, timeout or stall.
@@ -215,7 +219,9 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let v = self.view(f);
         let detected = self.state.cwnd;
         let asked = (self.mode == Mode::Startup).then(|| self.startup.on_congestion(&v, c));
-        let threshold = self.avoidance.on_congestion(&v, c).max(f.mss * 2);
+        // A timeout within an episode that has made its cut makes no second one (tcp_enter_loss).
+        let kept = v.ssthresh.filter(|_| !c.first);
+        let threshold = kept.unwrap_or_else(|| self.avoidance.on_congestion(&v, c)).max(f.mss * 2);
         let resume = self.startup.on_restart(&v, Restart::Timeout);
         let left = self.mode == Mode::Startup;
         self.avoidance.enter(&v, Exit::Timeout);
@@ -255,6 +261,10 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
             self.startup.on_sent(&v, s);
         }
+    }
+
+    fn watches_sending(&self) -> bool {
+        self.asks_startup()
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
@@ -314,14 +324,15 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     }
 
     fn on_recovered(&mut self, f: &Facts, r: &Recovery) -> Change {
-        let before = self.before.take();
         let mut change = if self.asks_startup() {
             let step = self.startup.on_recovered(&self.view(f), r);
             self.apply(f, step, None)
         } else {
             Change::NONE
         };
-        if let (true, Some(b)) = (r.undone, before) {
+        // A duplicate may tell of it even after the episode has ended, so what was is kept until the next.
+        if let (true, Some(b)) = (r.undone, self.before) {
+            self.before = None;
             self.state.cwnd = self.state.cwnd.max(b.cwnd);
             self.state.ssthresh = b.ssthresh;
             change.resumed = b.mode == Mode::Startup && self.mode != Mode::Startup;

@@ -219,7 +219,8 @@ impl<C: Controller> Endpoint<C> {
         if answer == Answer::Now {
             self.acknowledge(now, out);
         }
-        if s.has(ACK) {
+        // To an end that has nothing in flight and nothing to send, an acknowledgement says nothing.
+        if s.has(ACK) && !self.tx.idle() {
             self.on_ack(now, s, out);
         }
     }

@@ -123,6 +123,8 @@ pub struct Counters {
     pub undone: u64,
     /// The most bytes in flight.
     pub peak_inflight: u64,
+    /// How often the peer's receive window stopped a burst.
+    pub peer_limited: u64,
 }
 
 /// The sending half of a connection.
@@ -181,7 +183,7 @@ impl<C: Controller> Sender<C> {
             board: Scoreboard::new(1, profile.mss),
             rack: Rack::default(),
             rtt: Rtt::new(profile.rto_rule, profile.rto_min),
-            pacer: Pacer::default(),
+            pacer: Pacer::new(profile),
             next: 1,
             end: 1,
             fin: None,
@@ -332,7 +334,7 @@ impl<C: Controller> Sender<C> {
 
     fn update_pacer(&mut self) {
         let out = Bytes(self.board.out.bytes);
-        self.pacer.update(self.profile.pacing, &self.control.state(), self.mss(), out, self.rtt.srtt());
+        self.pacer.update(&self.profile, &self.control.state(), out, &self.rtt);
     }
 
     // What an acknowledgement means.
@@ -743,6 +745,11 @@ impl<C: Controller> Sender<C> {
 
     // What to send.
 
+    /// Nothing is in flight, and nothing waits to be sent.
+    pub fn idle(&self) -> bool {
+        self.board.is_empty() && !self.has_work()
+    }
+
     /// Something could be sent if nothing held it back.
     fn has_work(&self) -> bool {
         self.ready
@@ -777,8 +784,10 @@ impl<C: Controller> Sender<C> {
         }
         let sent_before = self.counters.packets;
         let mut by_window = false;
+        // Sending changes neither.
+        let window = self.window();
+        let largest = u64::from(self.pacer.burst());
         loop {
-            let window = self.window();
             let mut inflight = u64::from(self.board.packets_inflight());
             if self.phase == Phase::Disorder && !self.profile.limited_transmit {
                 inflight += u64::from(self.board.sacked.packets);
@@ -800,15 +809,14 @@ impl<C: Controller> Sender<C> {
                 self.held_by = Limit::Pacer;
                 break;
             }
-            let tso = Bytes(u64::from(self.profile.tso));
-            let burst =
-                u64::from(self.pacer.burst(self.mss(), tso, self.rtt.min())).min(window - inflight) as u32;
+            let burst = largest.min(window - inflight) as u32;
             let sent = match again {
                 Some(first) => self.resend_burst(now, first, burst, out),
                 None => self.send_new(now, burst, out),
             };
             if sent == 0 {
                 self.held_by = Limit::Peer;
+                self.counters.peer_limited += 1;
                 break;
             }
             self.pacer.sent(now, Bytes(sent));
@@ -857,7 +865,8 @@ impl<C: Controller> Sender<C> {
     fn send_new(&mut self, now: Instant, burst: u32, out: &mut Vec<Chunk>) -> u64 {
         let mss = u64::from(self.profile.mss);
         let cwnd = self.control.state().cwnd;
-        let mut facts = self.facts(now);
+        // Built once a burst, and only for those who look.
+        let mut facts = self.control.watches_sending().then(|| self.facts(now));
         let mut sent = 0;
         for _ in 0..burst {
             let left = self.end - self.next.min(self.end);
@@ -875,19 +884,19 @@ impl<C: Controller> Sender<C> {
             out.push(Chunk { start: self.next, len: len as u32, fin, again: false });
             self.next += span;
             sent += span;
-            self.left(&mut facts, n);
+            self.left(facts.as_mut(), n);
         }
         sent
     }
 
-    fn left(&mut self, facts: &mut Facts, n: u64) {
+    fn left(&mut self, facts: Option<&mut Facts>, n: u64) {
         self.counters.packets += 1;
         if let Some(p) = &mut self.prr {
             p.sent += 1;
         }
-        facts.inflight = self.board.inflight();
-        facts.next = Mark(self.next);
-        if let Some(r) = self.board.get(n) {
+        if let (Some(facts), Some(r)) = (facts, self.board.get(n)) {
+            facts.inflight = self.board.inflight();
+            facts.next = Mark(self.next);
             self.control.on_sent(facts, &r.sent());
         }
     }
@@ -916,8 +925,8 @@ impl<C: Controller> Sender<C> {
             u.open = Some(u.open.unwrap_or(0) + 1);
             u.retransmitted += Bytes(u64::from(r.len));
         }
-        let mut facts = self.facts(now);
-        self.left(&mut facts, n);
+        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        self.left(facts.as_mut(), n);
         u64::from(r.len)
     }
 }

@@ -26,6 +26,7 @@ pub fn flow(startup: &str, profile: Profile) -> FlowSpec {
         profile,
         extra_delay: Span::ZERO,
         recorded: true,
+        witness_from: None,
     }
 }
 

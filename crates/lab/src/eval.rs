@@ -1,0 +1,204 @@
+//! What a run says of a startup: where it left, what that cost, what it saved.
+
+use crate::engine::{BIN, Engine, Flow, MILESTONES, Truth};
+use crate::record::{Class, ExitRow, Others, Row, SCHEMA};
+use crate::scenario::{Contender, Study};
+use crate::stats;
+use slowstart::control::Exited;
+use slowstart::units::{Instant, Rate, Span};
+use std::collections::BTreeMap;
+
+/// Round trips below which the thesis takes the median throughput for capacity (5.2.2) and not the one-way delay
+/// (5.2.1). It used the delay on LEO at 30 ms, and the median on `WiFi`; the border is ours.
+const LOW_RTT: Span = Span::millis(25);
+
+/// How an exit is judged, given when the path was full and when a loss was first known.
+///
+/// - *early*: before capacity, by whatever reason
+/// - *choke point*: by the startup's own rule, after capacity and before a loss was known
+/// - *late*: by loss, or after one
+/// - *none*: it did not end
+pub fn class(exit: Option<&Exited>, capacity: Option<Instant>, first_loss: Option<Instant>) -> Class {
+    let Some(exit) = exit else { return Class::None };
+    if capacity.is_none_or(|c| exit.detected_at < c) {
+        Class::Early
+    } else if exit.why.by_congestion() || first_loss.is_some_and(|l| exit.detected_at >= l) {
+        Class::Late
+    } else {
+        Class::ChokePoint
+    }
+}
+
+/// The median throughput over round trips (at least [`BIN`] long) between the first and the last byte, bytes a second,
+/// and when a round trip first reached it.
+fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, Instant)> {
+    let width = (base_rtt.0.div_ceil(BIN.0)).max(1) as usize;
+    let first = t.bins.iter().position(|b| *b > 0)?;
+    let seconds = BIN.as_secs_f64() * width as f64;
+    let rates: Vec<f64> = t.bins[first..]
+        .chunks_exact(width)
+        .map(|c| c.iter().map(|b| f64::from(*b)).sum::<f64>() / seconds)
+        .collect();
+    let median = stats::quantile(&rates, 0.5)?;
+    let reached = rates.iter().position(|r| *r >= median)?;
+    Some((median, start + BIN * (first + reached * width) as u64))
+}
+
+/// The thesis' two heuristics (5.2.1, 5.2.2): class and capacity time. For paths of high round-trip time the one-way
+/// delay tells when; for low ones the throughput tells whether, and the time is that of the first round trip that
+/// reached the median (the thesis does not say how it got one).
+fn by_heuristic(f: &Flow, base_rtt: Span) -> (Option<Class>, Option<Instant>) {
+    let t = &f.truth;
+    if base_rtt >= LOW_RTT {
+        let capacity = t.capacity_by_delay;
+        // Where the delay never showed a full path, this heuristic has no answer.
+        return (capacity.map(|_| class(t.exit.as_ref(), capacity, t.first_loss)), capacity);
+    }
+    let Some((median, at)) = median_throughput(t, f.spec.start, base_rtt) else { return (None, None) };
+    let judged = match (&t.exit, t.exit_rtt) {
+        (Some(e), Some(rtt)) => {
+            let reached = e.detected.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
+            Some(class(Some(e), reached.then_some(Instant::ZERO), t.first_loss))
+        }
+        (Some(_), None) => None,
+        (None, _) => Some(Class::None),
+    };
+    (judged, Some(at))
+}
+
+/// What the flow did to those that were there before it.
+fn others(engine: &Engine, flow: usize) -> Option<Others> {
+    let start = engine.flows[flow].spec.start;
+    let witnesses: Vec<&Flow> = engine.flows.iter().filter(|f| f.truth.witness.is_some()).collect();
+    let first = witnesses.first()?;
+    let lost_packets = witnesses.iter().filter_map(|f| f.truth.witness.as_ref()).map(|w| w.dropped).sum();
+    // Goodput of all of them together, second by second around the start.
+    let per_second = (1_000_000_000 / BIN.0) as usize;
+    let second = |from: Instant| -> Option<f64> {
+        let mut sum = 0.0;
+        for f in &witnesses {
+            let at = (from.0.checked_sub(f.spec.start.0)? / BIN.0) as usize;
+            sum += f.truth.bins.get(at..at + per_second)?.iter().map(|b| f64::from(*b)).sum::<f64>();
+        }
+        Some(sum)
+    };
+    let before: Vec<f64> = (1..=5).filter_map(|s| second(start - Span::secs(s))).collect();
+    let mean = before.iter().sum::<f64>() / before.len().max(1) as f64;
+    let lasted = engine.now().since(start).0 / 1_000_000_000;
+    let lowest = (0..lasted).filter_map(|s| second(start + Span::secs(s))).min_by(f64::total_cmp);
+    let delay = first.truth.witness.as_ref().and_then(|w| w.quantile(990));
+    Some(Others {
+        lost_packets,
+        goodput_dip: lowest.filter(|_| mean > 0.0).map(|l| ((mean - l) / mean).max(0.0)),
+        delay_p99_s: delay.map(Span::as_secs_f64),
+    })
+}
+
+/// What a reader must know before believing the numbers.
+fn caveats(study: &Study, f: &Flow) -> Vec<String> {
+    let mut all = Vec::new();
+    let tx = &f.ends[f.sender()].tx;
+    if study.size.is_some() && f.truth.completed.is_none() {
+        all.push("the transfer did not complete within the time given".to_string());
+    }
+    if f.truth.exit.is_none() && f.truth.completed.is_some() {
+        all.push("the transfer ended before the startup did".to_string());
+    }
+    if tx.counters.peer_limited > 0 {
+        all.push("the peer's receive window held the sender back".to_string());
+    }
+    if f.ends[f.sender()].syn_losses() > 0 {
+        all.push("a handshake packet was lost".to_string());
+    }
+    all
+}
+
+/// The row of one flow of a run.
+pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, run: u32, seed: u64) -> Row {
+    let f = &engine.flows[flow];
+    let (t, p, facts) = (&f.truth, &f.spec.profile, engine.path().facts);
+    let tx = &f.ends[f.sender()].tx;
+    let since = |at: Instant| at.since(f.spec.start).as_secs_f64();
+    let base_rtt = facts.base_rtt + f.spec.extra_delay * 2;
+    let ended = t.completed.unwrap_or(engine.now());
+    let (class_by_heuristic, capacity_by_heuristic) = by_heuristic(f, base_rtt);
+    let milestones: BTreeMap<String, Option<f64>> =
+        MILESTONES.iter().zip(t.milestones).map(|(b, at)| (b.to_string(), at.map(since))).collect();
+    Row {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        engine: "sim".to_string(),
+        path: study.path.name.clone(),
+        profile: study.profile_label.clone(),
+        startup: contender.startup_name.clone(),
+        params: contender.params.clone(),
+        avoidance: Some(contender.avoidance_name.clone()),
+        flow: flow as u32,
+        run,
+        seed,
+        iw_bytes: u64::from(p.iw) * u64::from(p.mss),
+        size_bytes: study.size,
+        duration_s: since(engine.now()),
+        rate_bps: facts.rate.0,
+        base_rtt_s: base_rtt.as_secs_f64(),
+        bdp_bytes: facts.rate.over(base_rtt).scale(u64::from(p.mss), u64::from(p.packet())).0,
+        buffer_bytes: facts.buffer.map(|b| b.0),
+        exit: t.exit.map(|e| ExitRow {
+            reason: e.why.name().to_string(),
+            time_s: since(e.detected_at),
+            left_s: since(e.at),
+            detected_cwnd_bytes: e.detected.0,
+            cwnd_bytes: e.left_with.0,
+            inflight_bytes: e.inflight.0,
+        }),
+        class: class(t.exit.as_ref(), t.capacity, t.first_loss),
+        class_by_heuristic,
+        capacity_time_s: t.capacity.map(since),
+        capacity_time_by_heuristic_s: capacity_by_heuristic.map(since),
+        first_drop_time_s: t.first_drop.map(since),
+        first_loss_time_s: t.first_loss.map(since),
+        peak_inflight_bytes: tx.counters.peak_inflight,
+        peak_queue_delay_s: t.peak_queue_delay.as_secs_f64(),
+        startup_lost_packets: t.dropped_in_startup,
+        lost_packets: t.dropped,
+        retransmitted_packets: tx.counters.retransmitted,
+        timeouts: tx.counters.timeouts,
+        goodput_bps: Rate::new(slowstart::units::Bytes(f.delivered()), ended.since(f.spec.start))
+            .map_or(0, |r| r.0),
+        completion_s: t.completed.map(since),
+        time_to_bytes_s: milestones,
+        others: others(engine, flow),
+        cost: engine.cost,
+        caveats: caveats(study, f),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart::step::Exit;
+    use slowstart::units::Bytes;
+
+    #[test]
+    fn classes() {
+        let at = |s: u64| Instant(s * 1_000_000_000);
+        let exit = |why, s| Exited {
+            why,
+            at: at(s),
+            detected_at: at(s),
+            detected: Bytes(1),
+            left_with: Bytes(1),
+            inflight: Bytes(1),
+        };
+        let rule = exit(Exit::Delay, 5);
+        let loss = exit(Exit::Loss, 5);
+        assert_eq!(class(None, None, None), Class::None);
+        assert_eq!(class(Some(&rule), None, None), Class::Early);
+        assert_eq!(class(Some(&rule), Some(at(6)), None), Class::Early);
+        assert_eq!(class(Some(&loss), Some(at(6)), Some(at(5))), Class::Early);
+        assert_eq!(class(Some(&rule), Some(at(4)), None), Class::ChokePoint);
+        assert_eq!(class(Some(&rule), Some(at(4)), Some(at(6))), Class::ChokePoint);
+        assert_eq!(class(Some(&rule), Some(at(4)), Some(at(5))), Class::Late);
+        assert_eq!(class(Some(&loss), Some(at(4)), Some(at(5))), Class::Late);
+    }
+}

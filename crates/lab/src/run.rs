@@ -1,0 +1,111 @@
+//! A study's runs: in parallel, handed over in order.
+//!
+//! Run `n` of every startup has the same seed, so that they meet the same path and differ in nothing else.
+
+use crate::engine::{Direction, Engine, FlowSpec, Sampling};
+use crate::eval;
+use crate::random;
+use crate::record::{Row, Trace};
+use crate::scenario::{Contender, Study};
+use rayon::prelude::*;
+use slowstart::units::{Instant, Span};
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+/// One run of one contender.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Job {
+    /// Its index in [`Study::contenders`].
+    pub contender: usize,
+    /// The run.
+    pub run: u32,
+}
+
+/// What a job gives.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Which job.
+    pub job: Job,
+    /// The row of the flow studied.
+    pub row: Row,
+    /// Samples and events, if they were asked for.
+    pub trace: Trace,
+}
+
+impl Study {
+    /// All jobs, contender by contender.
+    pub fn jobs(&self) -> Vec<Job> {
+        (0..self.contenders.len())
+            .flat_map(|contender| (0..self.runs).map(move |run| Job { contender, run }))
+            .collect()
+    }
+
+    /// The seed of a run.
+    pub fn run_seed(&self, run: u32) -> u64 {
+        // 53 bits: a seed survives every JSON reader.
+        random::at(self.seed, u64::from(run)) >> 11
+    }
+
+    fn flows(&self, contender: &Contender) -> Vec<FlowSpec> {
+        let lead = self.against.iter().map(|b| b.before).max().unwrap_or(Span::ZERO);
+        let start = Instant::ZERO + lead;
+        let flow = |c: &Contender, start, direction, app, recorded| FlowSpec {
+            start,
+            direction,
+            app,
+            startup: c.startup.clone(),
+            avoidance: c.avoidance.clone(),
+            profile: self.profile,
+            extra_delay: Span::ZERO,
+            recorded,
+            witness_from: None,
+        };
+        let mut flows = vec![flow(contender, start, Direction::Download, self.app, true)];
+        for b in &self.against {
+            let begins = start - b.before + b.after;
+            let app = crate::app::Kind::Bulk { size: None };
+            let mut other = flow(&b.contender, begins, b.direction, app, false);
+            other.witness_from = (b.direction == Direction::Download && begins <= start).then_some(start);
+            flows.push(other);
+        }
+        flows
+    }
+
+    /// Runs one job. `gauges` records what the startup thinks with each sample.
+    pub fn run(&self, job: Job, sampling: Sampling, gauges: bool) -> Outcome {
+        let contender = &self.contenders[job.contender];
+        let seed = self.run_seed(job.run);
+        let flows = self.flows(contender);
+        let end = flows[0].start + self.duration;
+        let mut engine = Engine::new(self.path.build(seed), flows, seed, sampling, gauges);
+        engine.run(end, |e| e.flows[0].truth.completed.is_some());
+        let row = eval::row(self, contender, &engine, 0, job.run, seed);
+        Outcome { job, row, trace: engine.trace }
+    }
+
+    /// Runs every job on all processors; `each` gets the outcomes in the order of [`Study::jobs`], as soon as that
+    /// allows. An error of `each` ends the study.
+    pub fn run_all<E>(&self, mut each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
+        let jobs = self.jobs();
+        let (tx, rx) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let jobs = &jobs;
+            scope.spawn(move || {
+                // A send fails when `each` has; what is left is then not worth running.
+                let _ = jobs.par_iter().enumerate().try_for_each(|(i, job)| {
+                    tx.send((i, self.run(*job, Sampling::Off, false))).map_err(drop)
+                });
+            });
+            let mut waiting = BTreeMap::new();
+            let mut next = 0;
+            for (i, outcome) in rx {
+                waiting.insert(i, outcome);
+                while let Some(outcome) = waiting.remove(&next) {
+                    each(outcome)?;
+                    next += 1;
+                }
+            }
+            Ok(())
+        })
+    }
+}

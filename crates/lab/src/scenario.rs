@@ -1,0 +1,349 @@
+//! Studies, read and checked: which startups, over which path, how often.
+//!
+//! What a person writes, as arguments or as TOML, is a [`StudyText`]; [`Study::check`] makes it a study or says what is
+//! wrong with it.
+
+use crate::app;
+use crate::engine::Direction;
+use crate::path::{PathError, PathSpec};
+use crate::record::Param;
+use crate::tcp::profile::Profile;
+use serde::Deserialize;
+use slowstart::avoidance::{self, AnyAvoidance};
+use slowstart::param::{BadParam, Shown};
+use slowstart::startup::{AnyStartup, Entry, REGISTRY};
+use slowstart::units::{Bytes, Fixed, Span};
+use std::collections::BTreeMap;
+use std::path::{Path as FilePath, PathBuf};
+use thiserror::Error;
+
+/// What is wrong with a study.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// With its path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// With a key: what was found and what was expected.
+    #[error("{key}: found {found:?}, expected {expected}")]
+    Value {
+        /// The key, as written in TOML or on the command line.
+        key: String,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// The file cannot be read.
+    #[error("{}: {why}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A study as a person writes it; every key is optional but the path.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyText {
+    /// A built-in name, a TOML file or an inline path.
+    pub path: String,
+    /// Startups, each `name` or `name:key=value,key=value`; all of the registry if none.
+    #[serde(default)]
+    pub startups: Vec<String>,
+    /// The avoidance, in the same form.
+    pub avoidance: Option<String>,
+    /// Bytes to transfer, such as `20MB`.
+    pub size: Option<String>,
+    /// Time to observe, such as `30s`.
+    pub duration: Option<String>,
+    /// The stack.
+    pub profile: Option<String>,
+    /// Knobs of the stack to set.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// `bulk`, `web` or `video`.
+    pub app: Option<String>,
+    /// Flows beside the one studied, each `name@start` or `name@start/up`, where `name` is a startup or an avoidance
+    /// and `start` is relative to the flow studied.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// How many runs, each with a seed of its own.
+    pub runs: Option<u32>,
+    /// The seed of the study.
+    pub seed: Option<u64>,
+}
+
+/// A startup with its avoidance, by name and by value.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// As the person wrote it.
+    pub label: String,
+    /// The startup's name in the registry.
+    pub startup_name: String,
+    /// Its parameters.
+    pub params: BTreeMap<String, Param>,
+    /// The startup.
+    pub startup: AnyStartup,
+    /// The avoidance's name.
+    pub avoidance_name: String,
+    /// The avoidance.
+    pub avoidance: AnyAvoidance,
+}
+
+/// A flow beside the one studied.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// What it runs.
+    pub contender: Contender,
+    /// When it starts: this long before the flow studied.
+    pub before: Span,
+    /// Or this long after it.
+    pub after: Span,
+    /// Which way its data goes.
+    pub direction: Direction,
+}
+
+/// A checked study.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The path.
+    pub path: PathSpec,
+    /// The startups, each of which gets its own runs.
+    pub contenders: Vec<Contender>,
+    /// The stack.
+    pub profile: Profile,
+    /// Its name, with the knobs that were set.
+    pub profile_label: String,
+    /// What the application does.
+    pub app: app::Kind,
+    /// Bytes to transfer, if the transfer has a size.
+    pub size: Option<u64>,
+    /// The longest time to observe.
+    pub duration: Span,
+    /// Flows beside the one studied.
+    pub against: Vec<Beside>,
+    /// How many runs.
+    pub runs: u32,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// Bytes of the default transfer: so many bandwidth-delay products, and at least [`LEAST_SIZE`]. Long enough for every
+/// startup to end on its own, short enough that how it ended still shows in the time it took.
+const DEFAULT_BDPS: u64 = 20;
+const LEAST_SIZE: u64 = 10_000_000;
+/// Time given to applications that have no size.
+const DEFAULT_DURATION: Span = Span::secs(30);
+/// A transfer is given this many times what the path would need for it, and a minute.
+const PATIENCE: u64 = 10;
+/// Runs by default.
+const DEFAULT_RUNS: u32 = 10;
+/// The stream of the video application.
+const VIDEO_BPS: u64 = 5_000_000;
+
+fn bad(key: &str, found: &str, expected: impl Into<String>) -> StudyError {
+    StudyError::Value { key: key.to_string(), found: found.to_string(), expected: expected.into() }
+}
+
+/// `name` and the parameters after it.
+fn split(text: &str) -> (&str, Vec<(&str, &str)>) {
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    let params = rest.split(',').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, "")));
+    (name, params.collect())
+}
+
+fn refused(key: &str, name: &str, param: (&str, &str), why: BadParam) -> StudyError {
+    match why {
+        BadParam::Unknown([]) => bad(key, param.0, format!("no parameter: {name} has none")),
+        BadParam::Unknown(known) => {
+            bad(key, param.0, format!("a parameter of {name}: one of {}", known.join(", ")))
+        }
+        BadParam::Value(expected) => bad(&format!("{key}: {name}:{}", param.0), param.1, expected),
+    }
+}
+
+/// A startup from `name:key=value,...`.
+pub fn startup(key: &str, text: &str) -> Result<(String, AnyStartup), StudyError> {
+    let (name, params) = split(text);
+    let entry = Entry::named(name).ok_or_else(|| {
+        let names: Vec<&str> = REGISTRY.iter().map(|e| e.name).collect();
+        bad(key, name, format!("a startup: one of {}", names.join(", ")))
+    })?;
+    let mut s = (entry.make)();
+    for param in params {
+        s.set(param.0, param.1).map_err(|why| refused(key, name, param, why))?;
+    }
+    Ok((name.to_string(), s))
+}
+
+/// An avoidance from `name:key=value,...`.
+pub fn avoidance(key: &str, text: &str) -> Result<(String, AnyAvoidance), StudyError> {
+    let (name, params) = split(text);
+    let entry = avoidance::REGISTRY.iter().find(|e| e.name == name).ok_or_else(|| {
+        let names: Vec<&str> = avoidance::REGISTRY.iter().map(|e| e.name).collect();
+        bad(key, name, format!("an avoidance: one of {}", names.join(", ")))
+    })?;
+    let mut a = (entry.make)();
+    for param in params {
+        a.set(param.0, param.1).map_err(|why| refused(key, name, param, why))?;
+    }
+    Ok((name.to_string(), a))
+}
+
+impl Contender {
+    /// A startup and an avoidance, as written.
+    pub fn read(key: &str, text: &str, with: &str) -> Result<Self, StudyError> {
+        let (startup_name, s) = startup(key, text)?;
+        let (avoidance_name, a) = avoidance("avoidance", with)?;
+        let mut params = BTreeMap::new();
+        s.each_param(&mut |k, v| {
+            let v = match v {
+                Shown::Number(n) => Param::Number(n),
+                Shown::Word(w) => Param::Word(w.to_string()),
+            };
+            params.insert(k.to_string(), v);
+        });
+        Ok(Self { label: text.to_string(), startup_name, params, startup: s, avoidance_name, avoidance: a })
+    }
+}
+
+/// Bytes such as `20MB`, `100kB`, `1500B`, `1GiB`.
+pub fn bytes(key: &str, text: &str) -> Result<u64, StudyError> {
+    const UNITS: [(&str, u64); 7] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("kB", 1000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("B", 1),
+    ];
+    UNITS
+        .iter()
+        .find_map(|(unit, scale)| text.strip_suffix(unit).map(|n| (n.trim(), *scale)))
+        .and_then(|(n, scale)| {
+            let n = u64::try_from(Fixed::parse(n)?.0).ok()?;
+            Some(Bytes(n).scale(scale, Fixed::ONE as u64).0)
+        })
+        .filter(|b| (1..=1 << 50).contains(b))
+        .ok_or_else(|| bad(key, text, "a size such as 20MB, 100kB or 1GiB"))
+}
+
+/// A time such as `30s` or `250ms`, above zero.
+pub fn time(key: &str, text: &str) -> Result<Span, StudyError> {
+    use slowstart::param::Value;
+    Span::read(text)
+        .filter(|t| (1..=86_400_000_000_000).contains(&t.0))
+        .ok_or_else(|| bad(key, text, "a time such as 30s or 250ms, up to a day"))
+}
+
+fn beside(text: &str) -> Result<Beside, StudyError> {
+    let expected = "a flow such as cubic@-10s or search@2s/up";
+    let (name, when) = text.split_once('@').ok_or_else(|| bad("against", text, expected))?;
+    let (when, direction) = match when.strip_suffix("/up") {
+        Some(when) => (when, Direction::Upload),
+        None => (when, Direction::Download),
+    };
+    let (earlier, length) = match when.strip_prefix('-') {
+        Some(l) => (true, l),
+        None => (false, when),
+    };
+    let span = if length == "0s" { Span::ZERO } else { time("against", length)? };
+    // The name of an avoidance stands for what Linux runs under it.
+    let contender = match split(name).0 {
+        "cubic" => Contender::read("against", "hystart", name)?,
+        "reno" => Contender::read("against", "standard", name)?,
+        _ => Contender::read("against", name, "cubic")?,
+    };
+    let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };
+    Ok(Beside { contender, before, after, direction })
+}
+
+impl Study {
+    /// Reads a study from a TOML file.
+    pub fn load(file: &FilePath) -> Result<Self, StudyError> {
+        let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
+        let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+        let text: StudyText = toml::from_str(&text).map_err(|e| failed(e.to_string()))?;
+        Self::check(&text, file.parent()).map_err(|e| failed(e.to_string()))
+    }
+
+    /// Checks what was written. Files it names are relative to `root`.
+    pub fn check(text: &StudyText, root: Option<&FilePath>) -> Result<Self, StudyError> {
+        let path = PathSpec::load(&text.path, root)?;
+        let with = text.avoidance.as_deref().unwrap_or("cubic");
+        let all: Vec<String> = REGISTRY.iter().map(|e| e.name.to_string()).collect();
+        let wanted = if text.startups.is_empty() { &all } else { &text.startups };
+        let contenders =
+            wanted.iter().map(|s| Contender::read("startup", s, with)).collect::<Result<Vec<_>, _>>()?;
+        let named = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
+        let mut profile = Profile::named(named).ok_or_else(|| {
+            let names: Vec<&str> = Profile::ALL.iter().map(|p| p.name).collect();
+            bad("profile", named, format!("one of {}", names.join(", ")))
+        })?;
+        let mut profile_label = named.to_string();
+        for (k, v) in &text.set {
+            profile.set(k, v).map_err(|expected| match expected {
+                Some(expected) => bad(&format!("set {k}"), v, expected),
+                None => {
+                    let keys: Vec<&str> = Profile::KEYS.iter().map(|k| k.0).collect();
+                    bad("set", k, format!("a knob: one of {}", keys.join(", ")))
+                }
+            })?;
+            profile_label = format!("{profile_label},{k}={v}");
+        }
+        let size = text.size.as_deref().map(|s| bytes("size", s)).transpose()?;
+        let duration = text.duration.as_deref().map(|d| time("duration", d)).transpose()?;
+        if size.is_some() && duration.is_some() {
+            return Err(bad(
+                "duration",
+                text.duration.as_deref().unwrap_or_default(),
+                "size or duration, not both",
+            ));
+        }
+        let named = text.app.as_deref().unwrap_or("bulk");
+        let facts = path.facts();
+        let (app, size) = match named {
+            "bulk" => {
+                let default = facts.bdp * DEFAULT_BDPS;
+                let size =
+                    if duration.is_some() { None } else { Some(size.unwrap_or(default.0.max(LEAST_SIZE))) };
+                (app::Kind::Bulk { size }, size)
+            }
+            "web" | "video" if size.is_some() => {
+                return Err(bad(
+                    "size",
+                    text.size.as_deref().unwrap_or_default(),
+                    "a duration: this application has no size",
+                ));
+            }
+            "web" => (app::Kind::Web, None),
+            "video" => (app::Kind::Video { rate_bps: VIDEO_BPS }, None),
+            other => return Err(bad("app", other, "one of bulk, web, video")),
+        };
+        let duration = match (duration, size) {
+            (Some(d), _) => d,
+            (None, Some(bytes)) => facts.rate.time_for(Bytes(bytes)) * PATIENCE + Span::secs(60),
+            (None, None) => DEFAULT_DURATION,
+        };
+        let against = text.against.iter().map(|a| beside(a)).collect::<Result<Vec<_>, _>>()?;
+        let runs = text.runs.unwrap_or(DEFAULT_RUNS);
+        if runs == 0 || runs > 1_000_000 {
+            return Err(bad("runs", &runs.to_string(), "a number of runs from 1 to 1000000"));
+        }
+        Ok(Self {
+            path,
+            contenders,
+            profile,
+            profile_label,
+            app,
+            size,
+            duration,
+            against,
+            runs,
+            seed: text.seed.unwrap_or(1),
+        })
+    }
+}
