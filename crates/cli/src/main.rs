@@ -1,1 +1,47 @@
-fn main() {}
+//! `slowstart`: which startup suits this path, and why.
+//!
+//! Argument parsing and printing only: what is computed, the laboratory computes.
+
+mod compare;
+mod list;
+mod output;
+mod spark;
+mod table;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Which startup suits this path, and why: slow start and its successors, compared on a deterministic simulator.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compare startups over a path
+    Compare(compare::Compare),
+    /// Run studies from files
+    Run(compare::Run),
+    /// What there is, one line each with its source
+    List(list::List),
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().command {
+        Command::Compare(c) => c.main(),
+        Command::Run(r) => r.main(),
+        Command::List(l) => l.main(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough (`| head`) is no error.
+        Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("slowstart: {e:#}");
+            ExitCode::from(2)
+        }
+    }
+}

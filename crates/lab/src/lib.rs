@@ -20,7 +20,7 @@ pub mod eval;
 pub mod path;
 pub mod random;
 pub mod record;
-// pub mod report;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod stats;

@@ -46,9 +46,13 @@ impl Study {
         random::at(self.seed, u64::from(run)) >> 11
     }
 
+    /// When the flow studied begins: after those that are there before it.
+    pub fn start(&self) -> Instant {
+        Instant::ZERO + self.against.iter().map(|b| b.before).max().unwrap_or(Span::ZERO)
+    }
+
     fn flows(&self, contender: &Contender) -> Vec<FlowSpec> {
-        let lead = self.against.iter().map(|b| b.before).max().unwrap_or(Span::ZERO);
-        let start = Instant::ZERO + lead;
+        let start = self.start();
         let flow = |c: &Contender, start, direction, app, recorded| FlowSpec {
             start,
             direction,

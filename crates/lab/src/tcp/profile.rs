@@ -29,6 +29,8 @@ pub enum AckRule {
 pub struct Profile {
     /// Its name in results.
     pub name: &'static str,
+    /// Whose stack it is, in a line.
+    pub about: &'static str,
     /// Payload of a full segment, bytes.
     pub mss: u32,
     /// Initial window, segments (RFC 6928: 10).
@@ -83,6 +85,7 @@ impl Profile {
     /// Linux 6.18 with the fq qdisc; buffers large enough for the path, as an operator of it would set them.
     pub const LINUX_6_18: Self = Self {
         name: "linux-6.18",
+        about: "Linux 6.18 under the fq qdisc (which paces)",
         mss: 1448,
         iw: 10,
         growth: Growth::Bytes,
@@ -112,6 +115,7 @@ impl Profile {
     /// Linux 2.6.23, the stack of the `HyStart` paper: ACK counting, no pacing, initial window 3, no RACK.
     pub const LINUX_2_6: Self = Self {
         name: "linux-2.6",
+        about: "Linux 2.6.23: counts ACKs, no pacing, no RACK",
         iw: 3,
         growth: Growth::PerAck,
         pacing: false,
@@ -127,6 +131,7 @@ impl Profile {
     /// acknowledged, one segment for each ACK.
     pub const IDEAL: Self = Self {
         name: "ideal",
+        about: "the world of the closed forms: unpaced, each packet acknowledged, no receive window",
         growth: Growth::PerAck,
         gating: false,
         pacing: false,
@@ -140,6 +145,7 @@ impl Profile {
     /// ns-3's `TcpSocketBase` as its examples run it: byte counting, delayed ACK 2, minimum timeout 1 s, no RACK.
     pub const NS3: Self = Self {
         name: "ns3",
+        about: "ns-3's TcpSocketBase as its examples run it",
         pacing: false,
         tso: 0,
         gating: false,
@@ -159,6 +165,7 @@ impl Profile {
     /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged.
     pub const NS2: Self = Self {
         name: "ns2",
+        about: "ns-2's one-way agents as the TSL paper runs them",
         mss: 1460,
         iw: 3,
         growth: Growth::PerAck,

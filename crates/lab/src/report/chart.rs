@@ -1,0 +1,327 @@
+//! Drawing: axes, lines and marks as SVG, by hand.
+
+use maud::{Markup, html};
+
+/// Everything is drawn at about the size it is shown, so that type stays readable on a narrow screen.
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 548.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 256.0;
+/// Height of a line of the legend.
+const LEGEND: f64 = 18.0;
+/// Points a line may have: more than a screen can show.
+pub(super) const POINTS: usize = 1500;
+/// Strips across a chart that tell, when pointed at, what was there.
+const STRIPS: usize = 48;
+
+/// A point: time and value.
+pub(super) type Point = (f64, f64);
+
+/// A coordinate, to a tenth of a pixel.
+fn px(x: f64) -> String {
+    format!("{x:.1}")
+}
+
+/// A scale from zero.
+pub(super) struct Axis {
+    /// What it shows, with its unit.
+    name: &'static str,
+    max: f64,
+    step: f64,
+}
+
+impl Axis {
+    /// From 0 to `max`.
+    pub(super) fn cut(name: &'static str, max: f64) -> Self {
+        let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
+        // The smallest of 1, 2 and 5 times a power of ten that makes few enough lines.
+        let mut step = 1e-9;
+        let mut factors = [2.0, 2.5, 2.0].into_iter().cycle();
+        while max / step > 7.0 {
+            step *= factors.next().unwrap_or(2.0);
+        }
+        Self { name, max, step }
+    }
+
+    /// From 0 to the first line at or above `max`.
+    pub(super) fn round(name: &'static str, max: f64) -> Self {
+        let axis = Self::cut(name, max);
+        Self { max: (axis.max / axis.step - 1e-6).ceil() * axis.step, ..axis }
+    }
+
+    /// Where it ends.
+    pub(super) fn max(&self) -> f64 {
+        self.max
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
+        let decimals = (0..9).find(|&d| self.step * 10_f64.powi(d) > 0.999).unwrap_or(9) as usize;
+        (0..=(self.max / self.step + 1e-6) as u32).map(move |i| {
+            let v = f64::from(i) * self.step;
+            (v, format!("{v:.decimals$}"))
+        })
+    }
+}
+
+/// The first, least, greatest and last of `points` in each of so many equal spans of time that at most [`POINTS`]
+/// are left: what a line through all of them would show.
+pub(super) fn decimate(points: &[Point]) -> Vec<Point> {
+    let (Some(&(from, _)), Some(&(to, _)), true) = (points.first(), points.last(), points.len() > POINTS)
+    else {
+        return points.to_vec();
+    };
+    let spans = POINTS / 4;
+    let span = |p: &Point| (((p.0 - from) / (to - from) * spans as f64) as usize).min(spans - 1);
+    let mut out = Vec::with_capacity(POINTS);
+    for chunk in points.chunk_by(|a, b| span(a) == span(b)) {
+        let by_value = |a: &usize, b: &usize| chunk[*a].1.total_cmp(&chunk[*b].1);
+        let (least, most) = ((0..chunk.len()).min_by(by_value), (0..chunk.len()).max_by(by_value));
+        let mut keep = [0, least.unwrap_or(0), most.unwrap_or(0), chunk.len() - 1];
+        keep.sort_unstable();
+        let mut last = None;
+        for i in keep {
+            if last.replace(i) != Some(i) {
+                out.push(chunk[i]);
+            }
+        }
+    }
+    out
+}
+
+/// How a line of the legend is drawn and named.
+pub(super) struct Key<'a> {
+    /// Its place among all: colour and dashes follow from it.
+    pub at: usize,
+    /// Its name.
+    pub label: &'a str,
+}
+
+/// Dashes, so that colours are not needed. Seven, like the colours: pairs repeat after 49.
+const DASHES: [&str; 7] = ["none", "7 3", "2 2", "9 3 2 3", "4 2", "9 3 2 3 2 3", "1 3"];
+
+impl Key<'_> {
+    fn colour(&self) -> String {
+        format!("line s{}", self.at % DASHES.len())
+    }
+
+    fn dashes(&self) -> &'static str {
+        DASHES[(self.at + self.at / DASHES.len()) % DASHES.len()]
+    }
+}
+
+/// A moment worth a line across the chart.
+pub(super) struct Mark {
+    /// What stands above it.
+    pub letter: &'static str,
+    /// Its style.
+    pub class: &'static str,
+    /// When.
+    pub time: f64,
+    /// What happened.
+    pub text: String,
+}
+
+/// A plot with its axes.
+pub(super) struct Chart<'a> {
+    /// Unique on the page.
+    pub id: usize,
+    /// What it shows, for those who do not see it.
+    pub name: String,
+    /// Time.
+    pub x: &'a Axis,
+    /// What is drawn over it.
+    pub y: &'a Axis,
+    /// What the lines are.
+    pub legend: &'a [Key<'a>],
+}
+
+impl Chart<'_> {
+    fn px(&self, x: f64) -> f64 {
+        LEFT + x / self.x.max * (RIGHT - LEFT)
+    }
+
+    fn py(&self, y: f64) -> f64 {
+        BOTTOM - y / self.y.max * (BOTTOM - TOP)
+    }
+
+    /// A path through `points` as far as they are shown; what is not a number is not drawn.
+    fn path(&self, points: impl Iterator<Item = Point>) -> Option<(String, Point, Point)> {
+        let mut shown: Vec<Point> = Vec::new();
+        for p in points.filter(|p| p.0.is_finite() && p.1.is_finite()) {
+            shown.push(p);
+            // One beyond the edge, to which the line leads.
+            if p.0 > self.x.max {
+                break;
+            }
+        }
+        // Lines far above the plot are clipped, but browsers draw enormous coordinates badly.
+        let top = self.y.max * 4.0;
+        let shown = decimate(&shown);
+        let at = |p: &Point| format!("{},{}", px(self.px(p.0)), px(self.py(p.1.min(top))));
+        let d = shown.iter().map(at).collect::<Vec<_>>().join("L");
+        Some((format!("M{d}"), *shown.first()?, *shown.last()?))
+    }
+
+    /// A line.
+    pub(super) fn line(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
+        html! {
+            @if let Some((d, ..)) = self.path(points) {
+                path class=(class) d=(d) { title { (name) } }
+            }
+        }
+    }
+
+    /// A line of the legend.
+    pub(super) fn keyed(&self, key: &Key, points: impl Iterator<Item = Point>) -> Markup {
+        html! {
+            @if let Some((d, ..)) = self.path(points) {
+                path class=(key.colour()) stroke-dasharray=(key.dashes()) d=(d) { title { (key.label) } }
+            }
+        }
+    }
+
+    /// A line and what is below it.
+    pub(super) fn area(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
+        html! {
+            @if let Some((d, first, last)) = self.path(points) {
+                path class=(class) d={ (d) "V" (px(BOTTOM)) "H" (px(self.px(first.0))) "Z" } {
+                    title { (name) " until " (px(last.0)) " s" }
+                }
+            }
+        }
+    }
+
+    /// A line at a height with its name on it, if it lies in the plot.
+    pub(super) fn level(&self, class: &str, y: f64, name: &str) -> Markup {
+        let at = self.py(y);
+        html! {
+            @if y.is_finite() && y <= self.y.max {
+                path class=(class) d={ "M" (px(LEFT)) "," (px(at)) "H" (px(RIGHT)) } { title { (name) } }
+                text class="halo" x=(px(RIGHT - 4.0)) y=(px(at - 4.0)) text-anchor="end" { (name) }
+            }
+        }
+    }
+
+    /// Vertical lines, a letter above each. Letters that would touch are moved apart and led to their lines.
+    pub(super) fn marks(&self, marks: &[Mark]) -> Markup {
+        const APART: f64 = 15.0;
+        let mut shown: Vec<(&Mark, f64)> =
+            marks.iter().filter(|m| m.time <= self.x.max).map(|m| (m, self.px(m.time))).collect();
+        shown.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut letters: Vec<f64> = Vec::new();
+        for (_, x) in &shown {
+            letters.push(letters.last().map_or(*x, |last| x.max(last + APART)));
+        }
+        let mut limit = RIGHT;
+        for x in letters.iter_mut().rev() {
+            *x = x.min(limit);
+            limit = *x - APART;
+        }
+        html! {
+            @for ((mark, x), letter) in shown.iter().zip(&letters) {
+                g class={ "mark " (mark.class) } {
+                    path d={ "M" (px(*letter)) "," (px(TOP - 9.0)) "L" (px(*x)) "," (px(TOP)) "V" (px(BOTTOM)) } {}
+                    path class="hit" d={ "M" (px(*x)) "," (px(TOP)) "V" (px(BOTTOM)) } {}
+                    text x=(px(*letter)) y=(px(TOP - 12.0)) text-anchor="middle" { (mark.letter) }
+                    title { (mark.text) }
+                }
+            }
+        }
+    }
+
+    /// Strips that tell what `tell` says of their middle.
+    pub(super) fn strips(&self, tell: impl Fn(f64) -> Option<String>) -> Markup {
+        let width = (RIGHT - LEFT) / STRIPS as f64;
+        html! {
+            @for i in 0..STRIPS {
+                @let middle = (i as f64 + 0.5) / STRIPS as f64 * self.x.max;
+                @if let Some(text) = tell(middle) {
+                    rect class="strip" x=(px(LEFT + i as f64 * width)) y=(px(TOP)) width=(px(width))
+                        height=(px(BOTTOM - TOP)) { title { (text) } }
+                }
+            }
+        }
+    }
+
+    /// The whole: `inside` is cut at the edges of the plot, `over` is not.
+    pub(super) fn draw(&self, inside: &Markup, over: &Markup) -> Markup {
+        let clip = format!("plot-{}", self.id);
+        let height = HEIGHT + LEGEND * self.legend.len().div_ceil(2) as f64;
+        html! {
+            svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(self.name) {
+                clipPath id=(clip) {
+                    rect x=(px(LEFT)) y=(px(TOP)) width=(px(RIGHT - LEFT)) height=(px(BOTTOM - TOP)) {}
+                }
+                @for (v, text) in self.y.ticks() {
+                    @let y = self.py(v);
+                    path class="grid" d={ "M" (px(LEFT)) "," (px(y)) "H" (px(RIGHT)) } {}
+                    text x=(px(LEFT - 7.0)) y=(px(y + 4.0)) text-anchor="end" { (text) }
+                }
+                @for (v, text) in self.x.ticks() {
+                    @let x = self.px(v);
+                    path class="grid" d={ "M" (px(x)) "," (px(BOTTOM)) "v5" } {}
+                    text x=(px(x)) y=(px(BOTTOM + 18.0)) text-anchor="middle" { (text) }
+                }
+                text x=(px(f64::midpoint(LEFT, RIGHT))) y=(px(BOTTOM + 36.0)) text-anchor="middle" { (self.x.name) }
+                text transform={ "translate(14 " (px(f64::midpoint(TOP, BOTTOM))) ") rotate(-90)" }
+                    text-anchor="middle" { (self.y.name) }
+                g clip-path={ "url(#" (clip) ")" } { (inside) }
+                (over)
+                @for (i, key) in self.legend.iter().enumerate() { (Self::entry(i, key)) }
+            }
+        }
+    }
+
+    /// A line of the legend, in two columns.
+    fn entry(i: usize, key: &Key) -> Markup {
+        /// What fits beside the next column.
+        const LONGEST: usize = 33;
+        let x = if i.is_multiple_of(2) { 10.0 } else { WIDTH / 2.0 + 4.0 };
+        let y = HEIGHT + LEGEND * (i / 2) as f64 + 6.0;
+        let long = key.label.chars().count() > LONGEST;
+        let cut: String = key.label.chars().take(if long { LONGEST - 1 } else { LONGEST }).collect();
+        html! {
+            g {
+                path class=(key.colour()) stroke-dasharray=(key.dashes()) d={ "M" (px(x)) "," (px(y)) "h32" } {}
+                text x=(px(x + 40.0)) y=(px(y + 4.0)) { (cut) @if long { "…" } }
+                title { (key.label) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimation_keeps_extremes() {
+        let mut points: Vec<Point> = (0..100_000).map(|i| (f64::from(i), f64::from(i % 7))).collect();
+        points[54_321].1 = 1e6;
+        points[76_543].1 = -1e6;
+        let few = decimate(&points);
+        assert!(few.len() <= POINTS && few.len() > POINTS / 3, "{}", few.len());
+        assert!(few.contains(&points[54_321]) && few.contains(&points[76_543]));
+        assert_eq!((few.first(), few.last()), (points.first(), points.last()));
+        assert!(few.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[test]
+    fn few_points_all_stay() {
+        let points = [(0.0, 1.0), (0.0, 2.0), (1.0, 3.0)];
+        assert_eq!(decimate(&points), points);
+        // All at one moment.
+        assert!(decimate(&vec![(1.0, 1.0); 5000]).len() <= POINTS);
+    }
+
+    #[test]
+    fn axes_are_round() {
+        let shown = |a: &Axis| a.ticks().map(|(_, t)| t).collect::<Vec<_>>().join(" ");
+        assert_eq!(shown(&Axis::round("", 1.13)), "0.0 0.2 0.4 0.6 0.8 1.0 1.2");
+        assert_eq!(shown(&Axis::cut("", 13.0)), "0 2 4 6 8 10 12");
+        assert_eq!(shown(&Axis::round("", 0.0)), "0.0 0.2 0.4 0.6 0.8 1.0");
+        assert_eq!(shown(&Axis::cut("", f64::NAN)), "0.0 0.2 0.4 0.6 0.8 1.0");
+    }
+}

@@ -1,0 +1,179 @@
+//! One self-contained page of a comparison, and what tables and verdicts are made from.
+//!
+//! - [`summary`]: rows, a summary a startup, and their order
+//! - [`verdict()`]: one sentence with the reason
+//! - [`words`]: numbers as people read them
+//! - [`html`]: the page; it needs no script and loads nothing
+
+mod chart;
+#[cfg(test)]
+mod sample;
+mod startup;
+pub mod summary;
+mod table;
+mod verdict;
+pub mod words;
+
+pub use verdict::verdict;
+
+use crate::record::{Row, Sample};
+use maud::{DOCTYPE, PreEscaped, html};
+
+/// What a page shows.
+#[derive(Copy, Clone, Debug)]
+pub struct Page<'a> {
+    /// Its title.
+    pub title: &'a str,
+    /// A paragraph: the path and its sources.
+    pub about: &'a str,
+    /// A sentence: see [`verdict()`].
+    pub verdict: &'a str,
+    /// How to make the page again.
+    pub command: &'a str,
+    /// All runs, of one path.
+    pub rows: &'a [Row],
+    /// What is drawn, a chart each.
+    pub series: &'a [Series<'a>],
+    /// What a reader must know before believing the numbers.
+    pub caveats: &'a [String],
+}
+
+/// One startup's run, chosen to be drawn: the one whose time to completion is the median.
+#[derive(Copy, Clone, Debug)]
+pub struct Series<'a> {
+    /// What the startup is called: see [`summary::label`].
+    pub label: &'a str,
+    /// Its row.
+    pub row: &'a Row,
+    /// The run's samples; those of other flows are passed over.
+    pub samples: &'a [Sample],
+    /// When the flow began, in the samples' time: times in a row count from there.
+    pub start_s: f64,
+    /// Payload of a packet.
+    pub mss: u64,
+}
+
+/// The page. The same input gives the same bytes.
+pub fn html(page: &Page) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (page.title) }
+                style { (PreEscaped(include_str!("style.css"))) }
+            }
+            body {
+                main {
+                    h1 { (page.title) }
+                    p class="verdict" { (page.verdict) }
+                    p class="about" { (page.about) }
+                    h2 { "Medians" }
+                    (table::table(page.rows))
+                    @if !page.series.is_empty() {
+                        h2 { "Startups" }
+                        p class="note" {
+                            span class="swatch w" {} " window, " span class="swatch f" {} " bytes in flight, of the run "
+                            "with the median time to completion, as multiples of the bandwidth-delay product (BDP). "
+                            "All charts have the same axes. Point at one to read it."
+                        }
+                        (startup::charts(page.series))
+                    }
+                    @if !page.caveats.is_empty() {
+                        h2 { "Before believing these numbers" }
+                        ul { @for caveat in page.caveats { li { (caveat) } } }
+                    }
+                    h2 { "Again" }
+                    pre { code { (page.command) } }
+                }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample::rows;
+    use super::*;
+
+    fn samples(n: u32) -> Vec<Sample> {
+        let sample = |i: u32| Sample {
+            time_s: f64::from(i) * 0.01,
+            flow: 0,
+            cwnd_bytes: 14_480 * u64::from(i + 1),
+            ssthresh_bytes: None,
+            inflight_bytes: 14_000 * u64::from(i),
+            rtt_s: (i > 0).then_some(if i == 7 { f64::NAN } else { 0.1 }),
+            delivered_bytes: 10_000 * u64::from(i),
+            queue_bytes: 0,
+            pacing_bps: None,
+            phase: "slow-start",
+            gauges: [("rate", f64::NAN)].into(),
+        };
+        (0..n).map(sample).collect()
+    }
+
+    fn page(title: &str, rows: &[Row], labels: &[&str], samples: &[Sample]) -> String {
+        let series: Vec<Series> = labels
+            .iter()
+            .zip(rows)
+            .map(|(label, row)| Series { label, row, samples, start_s: 0.0, mss: 1448 })
+            .collect();
+        html(&Page { title, about: "", verdict: "", command: "", rows, series: &series, caveats: &[] })
+    }
+
+    /// Words of `text`, so that `inflight` is none of them.
+    fn has_word(text: &str, word: &str) -> bool {
+        text.split(|c: char| !c.is_alphanumeric()).any(|w| w == word)
+    }
+
+    #[test]
+    fn what_is_hostile_is_escaped() {
+        let evil = "<script>alert(1)</script>\"'&";
+        let rows = super::sample::with(rows(evil, &[7.0]), |r| {
+            r.path = evil.into();
+            r.exit.as_mut().expect("made with one").reason = evil.into();
+        });
+        let out = page(evil, &rows, &[evil], &samples(300));
+        assert!(!out.contains("<script") && out.contains("&lt;script&gt;"));
+    }
+
+    #[test]
+    fn one_drawing_a_series_and_two_of_all() {
+        let rows = rows("a", &[7.0, 8.0, 9.0]);
+        let out = page("t", &rows, &["a", "b", "c"], &samples(3000));
+        assert_eq!(out.matches("<svg").count(), 5);
+        assert!(!has_word(&out, "NaN") && !has_word(&out, "inf"));
+        assert_eq!(out, page("t", &rows, &["a", "b", "c"], &samples(3000)));
+    }
+
+    #[test]
+    fn what_is_absent_is_said() {
+        let rows = super::sample::with(rows("a", &[7.0]), |r| {
+            (r.exit, r.buffer_bytes, r.capacity_time_s) = (None, None, Some(f64::NAN));
+            (r.bdp_bytes, r.base_rtt_s) = (0, 0.0);
+        });
+        let out = page("t", &rows, &["a"], &[]);
+        for text in ["no samples were recorded", "no exit", "the queue has no limit", "A single run"] {
+            assert!(out.contains(text), "{text}");
+        }
+        assert!(!has_word(&out, "NaN") && !has_word(&out, "inf"));
+    }
+
+    #[test]
+    fn no_rows_make_a_page_that_says_so() {
+        let out = page("t", &[], &[], &[]);
+        assert!(out.contains("There are no runs to show.") && !out.contains("<svg"));
+    }
+
+    #[test]
+    fn many_samples_stay_small() {
+        let rows = vec![rows("a", &[7.0]).remove(0); 20];
+        let long: Vec<Sample> =
+            samples(200_000).into_iter().map(|s| Sample { time_s: s.time_s / 1e3, ..s }).collect();
+        let out = page("t", &rows, &["a"; 20], &long);
+        assert!(out.len() < 3_000_000, "{}", out.len());
+    }
+}

@@ -1,0 +1,160 @@
+//! What the page draws: the window of each startup, and the queue and progress of all.
+
+use super::Series;
+use super::chart::{Axis, Chart, Key, Mark, Point};
+use super::words::{bytes, number};
+use crate::record::Sample;
+use maud::{Markup, html};
+
+/// Base round trips shown at the least, and beyond the last startup's end.
+const LEAST_RTTS: f64 = 10.0;
+const MORE_RTTS: f64 = 6.0;
+
+/// A series' samples, timed from its flow's begin as its row is.
+fn samples<'a>(s: &Series<'a>) -> impl Iterator<Item = (f64, &'a Sample)> {
+    let (flow, start) = (s.row.flow, s.start_s);
+    s.samples.iter().filter(move |x| x.flow == flow).map(move |x| (x.time_s - start, x))
+}
+
+/// The payload that fills the path; never zero, so that it divides.
+fn bdp(s: &Series) -> f64 {
+    s.row.bdp_bytes.max(1) as f64
+}
+
+/// The end of the time axis: when every startup that ends is over, its losses are known, and a little more. One that
+/// does not end would leave nothing to see of the others, and stretches the axis only if none ends.
+fn horizon(series: &[Series]) -> f64 {
+    let most = |of: &dyn Fn(&Series) -> Option<f64>| {
+        series.iter().filter_map(of).filter(|x| x.is_finite()).reduce(f64::max)
+    };
+    let over = most(&|s| {
+        let left = s.row.exit.as_ref()?.left_s;
+        // A first loss long after the exit says nothing of the startup.
+        let known = s.row.first_loss_time_s.filter(|_| s.row.startup_lost_packets > 0);
+        Some(left.max(known.unwrap_or(0.0)) + MORE_RTTS * s.row.base_rtt_s)
+    });
+    let over = over.or_else(|| most(&|s| s.row.completion_s.or(Some(s.row.duration_s)))).unwrap_or(0.0);
+    let least = most(&|s| Some(LEAST_RTTS * s.row.base_rtt_s)).unwrap_or(0.0);
+    over.max(least).min(most(&|s| Some(s.row.duration_s)).unwrap_or(f64::INFINITY))
+}
+
+/// All charts: one a series, then two of all.
+pub(super) fn charts(series: &[Series]) -> Markup {
+    let time = Axis::cut("time since the flow began (s)", horizon(series));
+    let shown = || series.iter().flat_map(|s| samples(s).map(move |(t, x)| (t, x, s)));
+    let peak = |of: &dyn Fn(&Sample, &Series) -> f64| {
+        let visible = shown().filter(|(t, ..)| *t <= time.max());
+        visible.map(|(_, x, s)| of(x, s)).filter(|v| v.is_finite()).fold(0.0, f64::max)
+    };
+    let inflight = peak(&|x, s| x.inflight_bytes as f64 / bdp(s)).max(1.1);
+    // A window that nothing fills may be enormous: twice what is in flight is a doubling that still comes.
+    let window = peak(&|x, s| x.cwnd_bytes as f64 / bdp(s)).clamp(inflight, 2.0 * inflight);
+    let windows = Axis::round("window and flight (BDP)", window);
+    let rtt = Axis::round("round-trip time (ms)", peak(&|x, _| x.rtt_s.unwrap_or(0.0) * 1e3));
+    let delivered = Axis::round("delivered (MB)", peak(&|x, _| x.delivered_bytes as f64 / 1e6));
+    let keys: Vec<Key> = series.iter().enumerate().map(|(at, s)| Key { at, label: s.label }).collect();
+    let base = series.iter().map(|s| s.row.base_rtt_s).fold(f64::INFINITY, f64::min);
+    let base = |chart: &Chart| chart.level("level", base * 1e3, "base RTT");
+    let id = series.len();
+    let all = |id, name: &str, y, of: fn(&Sample) -> Option<f64>, level: &dyn Fn(&Chart) -> Markup| {
+        let chart =
+            Chart { id, name: format!("{name} of all startups over time"), x: &time, y, legend: &keys };
+        let lines = html! {
+            @for (s, key) in series.iter().zip(&keys) {
+                (chart.keyed(key, samples(s).filter_map(|(t, x)| Some((t, of(x)?)))))
+            }
+        };
+        html! { figure { figcaption { h3 { (name) } } (chart.draw(&lines, &level(&chart))) } }
+    };
+    html! {
+        div class="charts" {
+            @for (id, s) in series.iter().enumerate() { (one(id, s, &time, &windows)) }
+        }
+        h2 { "Queue and progress" }
+        div class="charts" {
+            (all(id, "Round-trip time", &rtt, |x| x.rtt_s.map(|r| r * 1e3), &base))
+            (all(id + 1, "Delivered", &delivered, |x| Some(x.delivered_bytes as f64 / 1e6), &|_| html! {}))
+        }
+    }
+}
+
+/// The chart of one series.
+fn one(id: usize, s: &Series, time: &Axis, y: &Axis) -> Markup {
+    let points =
+        |of: fn(&Sample) -> u64| samples(s).map(move |(t, x)| -> Point { (t, of(x) as f64 / bdp(s)) });
+    let marks = marks(s);
+    let buffer = s.row.buffer_bytes.map(|b| 1.0 + b as f64 / bdp(s));
+    let name = format!("{}: window and bytes in flight over time", s.label);
+    let chart = Chart { id, name, x: time, y, legend: &[] };
+    let inside = html! {
+        (chart.area("flight", "in flight", points(|x| x.inflight_bytes)))
+        (chart.line("window", "window", points(|x| x.cwnd_bytes)))
+    };
+    let known: Vec<_> = samples(s).collect();
+    let over = html! {
+        (chart.level("level", 1.0, "BDP"))
+        @if let Some(full) = buffer { (chart.level("level full", full, "BDP + buffer")) }
+        (chart.strips(|t| tell(s, &known, t)))
+        (chart.marks(&marks))
+    };
+    html! {
+        figure {
+            figcaption {
+                h3 { (s.label) }
+                ul class="marks" {
+                    @for m in &marks {
+                        li { b class={ "mark " (m.class) } { (m.letter) } " " (m.text) @if m.time > time.max() { " (beyond the chart)" } }
+                    }
+                    @if s.row.exit.is_none() { li { "no exit" } }
+                    @if known.is_empty() { li { "no samples were recorded" } }
+                    @match buffer {
+                        None => li { "the queue has no limit" },
+                        Some(full) if full > y.max() => li { "BDP + buffer: " (number(full)) " BDP, above the chart" },
+                        Some(_) => {},
+                    }
+                }
+            }
+            (chart.draw(&inside, &over))
+        }
+    }
+}
+
+/// What is known of a series at a moment: the last of its samples by then.
+fn tell(s: &Series, known: &[(f64, &Sample)], t: f64) -> Option<String> {
+    let (at, x) = known[..known.partition_point(|(at, _)| *at <= t)].last()?;
+    let amount = |n: u64| {
+        format!(
+            "{} ({} BDP, {} packets)",
+            bytes(n),
+            number(n as f64 / bdp(s)),
+            number((n / s.mss.max(1)) as f64)
+        )
+    };
+    let rtt =
+        x.rtt_s.filter(|r| r.is_finite()).map_or(String::new(), |r| format!("\nRTT {} ms", number(r * 1e3)));
+    let (window, flight, queue) = (amount(x.cwnd_bytes), amount(x.inflight_bytes), bytes(x.queue_bytes));
+    Some(format!("{at:.3} s, {}\nwindow {window}\nin flight {flight}{rtt}\nqueue {queue}", x.phase))
+}
+
+/// The moments of a series.
+fn marks(s: &Series) -> Vec<Mark> {
+    let row = s.row;
+    let mark = |letter, class, time: Option<f64>, text: &str| {
+        let time = time.filter(|t| t.is_finite())?;
+        Some(Mark { letter, class, time, text: format!("{text} {} s", number(time)) })
+    };
+    let exit = row.exit.as_ref().and_then(|e| {
+        let m = mark("E", "exit", Some(e.time_s), "exit")?;
+        let window = number(e.detected_cwnd_bytes as f64 / bdp(s));
+        let left = if e.left_s > e.time_s { format!(", left {} s", number(e.left_s)) } else { String::new() };
+        Some(Mark { text: format!("{} ({}) at {window} BDP{left}", m.text, e.reason), ..m })
+    });
+    let all = [
+        mark("C", "capacity", row.capacity_time_s, "capacity reached"),
+        mark("H", "heuristic", row.capacity_time_by_heuristic_s, "capacity by heuristic"),
+        exit,
+        mark("D", "drop", row.first_drop_time_s, "first drop"),
+        mark("L", "loss", row.first_loss_time_s, "first loss known"),
+    ];
+    all.into_iter().flatten().collect()
+}

@@ -1,0 +1,252 @@
+//! Rows of one path, a summary a startup: what the tables, the page and the verdict are made from.
+
+use crate::record::{Class, Param, Row};
+use crate::stats::{Median, median};
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+/// What is measured of a run, in the unit it is shown in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Seconds until the receiver had 1 MB.
+    Time1MB,
+    /// Seconds until it had 10 MB.
+    Time10MB,
+    /// Seconds until it had everything.
+    Completion,
+    /// Seconds until the reason of the exit was seen.
+    ExitTime,
+    /// The window at that moment, in BDP.
+    ExitWindow,
+    /// Packets lost of those sent before the exit.
+    StartupLost,
+    /// The longest wait at the bottleneck, in milliseconds.
+    QueueDelay,
+    /// Megabits a second.
+    Goodput,
+}
+
+/// How a startup stands in a column.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its median is the best, and it is certainly better than some other.
+    Best,
+    /// No difference from the best.
+    Even,
+    /// Certainly worse; or not every run has a value; or the column has no better and worse.
+    Other,
+}
+
+impl Measure {
+    /// All, in the order of columns.
+    pub const ALL: [Self; 8] = [
+        Self::Time1MB,
+        Self::Time10MB,
+        Self::Completion,
+        Self::ExitTime,
+        Self::ExitWindow,
+        Self::StartupLost,
+        Self::QueueDelay,
+        Self::Goodput,
+    ];
+
+    /// What it is of a run.
+    pub fn of(self, row: &Row) -> Option<f64> {
+        let time_to = |bytes: &str| row.time_to_bytes_s.get(bytes).copied().flatten();
+        let exit = row.exit.as_ref();
+        let value = match self {
+            Self::Time1MB => time_to("1000000"),
+            Self::Time10MB => time_to("10000000"),
+            Self::Completion => row.completion_s,
+            Self::ExitTime => exit.map(|e| e.time_s),
+            Self::ExitWindow => exit.map(|e| e.detected_cwnd_bytes as f64 / row.bdp_bytes as f64),
+            Self::StartupLost => Some(row.startup_lost_packets as f64),
+            Self::QueueDelay => Some(row.peak_queue_delay_s * 1e3),
+            Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
+        };
+        value.filter(|v| v.is_finite())
+    }
+
+    /// Whether less of it is better; `None` where neither is.
+    pub const fn less_is_better(self) -> Option<bool> {
+        match self {
+            Self::ExitTime | Self::ExitWindow => None,
+            Self::Goodput => Some(false),
+            _ => Some(true),
+        }
+    }
+
+    /// Which of two medians is certainly better: `Less` is the first, `None` is no difference.
+    fn compare(self, a: &Median, b: &Median) -> Option<Ordering> {
+        let order = a.compare(b)?;
+        Some(if self.less_is_better()? { order } else { order.reverse() })
+    }
+
+    /// Which of two middles is better: `Less` is the first.
+    fn order(self, a: &Median, b: &Median) -> Ordering {
+        let order = a.mid.total_cmp(&b.mid);
+        if self.less_is_better() == Some(false) { order.reverse() } else { order }
+    }
+
+    /// How each of `summaries` stands in it.
+    pub fn standings(self, summaries: &[&Summary]) -> Vec<Standing> {
+        let typical: Vec<_> = summaries.iter().map(|s| s.of_all_runs(self)).collect();
+        let best = typical.iter().flatten().min_by(|a, b| self.order(a, b)).copied();
+        let Some(best) = best.filter(|_| self.less_is_better().is_some()) else {
+            return vec![Standing::Other; summaries.len()];
+        };
+        let worse = |m: &Median| self.compare(&best, m) == Some(Ordering::Less);
+        let differ = typical.iter().any(|m| m.as_ref().is_none_or(worse));
+        let stand = |m: &Option<Median>| match m {
+            Some(m) if differ && self.order(m, &best).is_eq() => Standing::Best,
+            Some(m) if !worse(m) => Standing::Even,
+            _ => Standing::Other,
+        };
+        typical.iter().map(stand).collect()
+    }
+}
+
+/// The runs of one startup with the same parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary<'a> {
+    /// `search:threshold=0.26,drain=on`.
+    pub label: String,
+    /// Its runs, at least one, in the order they came in.
+    pub rows: Vec<&'a Row>,
+}
+
+/// What a startup is called: its name and the parameters that were set.
+pub fn label(row: &Row) -> String {
+    let mut out = row.startup.clone();
+    for (i, (key, value)) in row.params.iter().enumerate() {
+        let sign = if i == 0 { ':' } else { ',' };
+        let done = match value {
+            Param::Number(x) => write!(out, "{sign}{key}={x}"),
+            Param::Word(w) => write!(out, "{sign}{key}={w}"),
+        };
+        done.expect("a String takes everything");
+    }
+    out
+}
+
+/// `rows` by startup and parameters, in order of first appearance.
+pub fn summarise(rows: &[Row]) -> Vec<Summary<'_>> {
+    let mut out: Vec<Summary> = Vec::new();
+    for row in rows {
+        match out.iter_mut().find(|s| s.rows[0].startup == row.startup && s.rows[0].params == row.params) {
+            Some(s) => s.rows.push(row),
+            None => out.push(Summary { label: label(row), rows: vec![row] }),
+        }
+    }
+    out
+}
+
+impl Summary<'_> {
+    /// The median over the runs that have a value, and how many have.
+    pub fn typical(&self, measure: Measure) -> Option<(Median, usize)> {
+        let values: Vec<f64> = self.rows.iter().filter_map(|r| measure.of(r)).collect();
+        Some((median(&values)?, values.len()))
+    }
+
+    /// The median if every run has a value. Medians of fewer are not compared: the runs left out are the worst.
+    pub fn of_all_runs(&self, measure: Measure) -> Option<Median> {
+        self.typical(measure).filter(|&(_, runs)| runs == self.rows.len()).map(|(m, _)| m)
+    }
+
+    /// How it left and in how many runs, most frequent first.
+    pub fn classes(&self) -> Vec<(Class, usize)> {
+        let count = |class| self.rows.iter().filter(|r| r.class == class).count();
+        let all = [Class::Early, Class::ChokePoint, Class::Late, Class::None];
+        let mut shares: Vec<_> = all.map(|c| (c, count(c))).into_iter().filter(|&(_, n)| n > 0).collect();
+        shares.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
+        shares
+    }
+}
+
+/// A startup's place among others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place<'a> {
+    /// One more than the number of startups that are certainly better.
+    pub rank: usize,
+    /// Another that stands before it has the same rank: no difference between them.
+    pub tied: bool,
+    /// The startup.
+    pub summary: Summary<'a>,
+}
+
+/// The order users care about, best first, and what it is by: the time to completion if every run completed, else
+/// goodput. Startups of one rank do not differ, for whatever is certainly better than one of two that differ is
+/// certainly better than the other.
+pub fn rank(rows: &[Row]) -> (Measure, Vec<Place<'_>>) {
+    let all = rows.iter().all(|r| Measure::Completion.of(r).is_some());
+    let by = if all { Measure::Completion } else { Measure::Goodput };
+    // Each run has a goodput, so each startup has a median.
+    let medians: Vec<_> =
+        summarise(rows).into_iter().filter_map(|s| s.of_all_runs(by).map(|m| (m, s))).collect();
+    let better =
+        |m: &Median| medians.iter().filter(|(o, _)| by.compare(o, m) == Some(Ordering::Less)).count();
+    let mut ranked: Vec<_> = medians.iter().map(|(m, s)| (1 + better(m), m, s)).collect();
+    ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| by.order(a.1, b.1)));
+    let mut places: Vec<Place> = Vec::new();
+    for (rank, _, summary) in ranked {
+        let tied = places.last().is_some_and(|p| p.rank == rank);
+        places.push(Place { rank, tied, summary: summary.clone() });
+    }
+    (by, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{rows, with};
+    use super::*;
+
+    #[test]
+    fn parameters_make_another_startup() {
+        let mut rows = rows("search", &[7.0, 7.1]);
+        rows[1].params.insert("threshold".into(), Param::Number(0.26));
+        rows[1].params.insert("drain".into(), Param::Word("on".into()));
+        let labels: Vec<_> = summarise(&rows).into_iter().map(|s| s.label).collect();
+        assert_eq!(labels, ["search", "search:drain=on,threshold=0.26"]);
+    }
+
+    #[test]
+    fn startups_that_do_not_differ_share_a_rank() {
+        let all = [rows("c", &[9.0, 9.1]), rows("b", &[7.1, 7.3]), rows("a", &[7.0, 7.2])].concat();
+        let (by, places) = rank(&all);
+        assert_eq!(by, Measure::Completion);
+        let shown: Vec<_> = places.iter().map(|p| (p.rank, p.tied, p.summary.label.as_str())).collect();
+        assert_eq!(shown, [(1, false, "a"), (1, true, "b"), (3, false, "c")]);
+    }
+
+    #[test]
+    fn without_every_completion_goodput_counts() {
+        let mut all = [rows("a", &[7.0]), rows("b", &[8.0])].concat();
+        all[0].completion_s = None;
+        all[0].goodput_bps = 1;
+        let (by, places) = rank(&all);
+        assert_eq!((by, places[0].summary.label.as_str()), (Measure::Goodput, "b"));
+    }
+
+    #[test]
+    fn the_best_is_only_the_best_if_something_is_worse() {
+        let of = |rows: &[Row]| {
+            let all = summarise(rows);
+            Measure::Completion.standings(&all.iter().collect::<Vec<_>>())
+        };
+        let (a, b, c) = (rows("a", &[7.0, 7.2]), rows("b", &[7.1, 7.3]), rows("c", &[9.0]));
+        assert_eq!(of(&[a.clone(), b.clone()].concat()), [Standing::Even, Standing::Even]);
+        assert_eq!(of(&[b, c, a].concat()), [Standing::Even, Standing::Other, Standing::Best]);
+    }
+
+    #[test]
+    fn values_that_are_none_are_left_out() {
+        let mut all = rows("a", &[7.0, 8.0]);
+        all[0].bdp_bytes = 0;
+        all[1].exit = None;
+        let s = &summarise(&all)[0];
+        assert_eq!(s.typical(Measure::ExitWindow), None);
+        assert_eq!(s.typical(Measure::ExitTime).map(|(m, n)| (m.mid, n)), Some((1.5, 1)));
+        let early = with(rows("a", &[7.0]), |r| r.class = Class::Early);
+        assert_eq!(summarise(&early)[0].classes(), [(Class::Early, 1)]);
+    }
+}

@@ -1,0 +1,231 @@
+//! One plain sentence: who is best, by how much, and why.
+
+use super::summary::{Measure, Place, Summary, rank};
+use super::words::{bytes, list, number, rate};
+use crate::record::{Class, Row};
+
+/// What the rows of one path say, with the reason.
+pub fn verdict(rows: &[Row]) -> String {
+    let (by, places) = rank(rows);
+    let Some(first) = places.first().map(|p| p.summary.rows[0]) else {
+        return "There are no runs, so there is no verdict.".into();
+    };
+    let leaders = places.iter().take_while(|p| p.rank == 1).count();
+    let (best, rest) = places.split_at(leaders);
+    let mut clauses = reasons(best);
+    // Who lost most and who came last explain what the others did better; a startup may be both.
+    let lossiest = lossiest(&places);
+    let last = rest.last();
+    if let Some(p) = lossiest.filter(|p| last.is_none_or(|l| l.summary.label != p.summary.label)) {
+        clauses.push(format!("{} {}", p.summary.label, losses(&p.summary)));
+    }
+    if let Some(p) = last {
+        let lost = lossiest.filter(|l| l.summary.label == p.summary.label).map(|_| losses(&p.summary));
+        let parts: Vec<String> =
+            [Some(manner(&p.summary)), lost, Some(cost(by, &p.summary))].into_iter().flatten().collect();
+        clauses.push(format!("{} {}", p.summary.label, list(&parts)));
+    }
+    let unfinished = if by == Measure::Goodput && first.size_bytes.is_some() { unfinished(rows) } else { "" };
+    format!("On {}, {}{unfinished}: {}.", first.path, headline(by, best, rest.is_empty()), clauses.join("; "))
+}
+
+/// Who leads and with what.
+fn headline(by: Measure, best: &[Place], all: bool) -> String {
+    let summaries: Vec<&Summary> = best.iter().map(|p| &p.summary).collect();
+    let names = names(&summaries);
+    let first = &best[0].summary;
+    let row = first.rows[0];
+    let middle = first.of_all_runs(by).map_or(0.0, |m| m.mid);
+    let mut facts = match (by, row.size_bytes) {
+        (Measure::Completion, Some(size)) => format!("{} s for {}", number(middle), bytes(size)),
+        (Measure::Completion, None) => format!("{} s", number(middle)),
+        _ => format!("{} over {} s", rate(middle * 1e6), number(row.duration_s)),
+    };
+    let alone = best.len() == 1 && all;
+    if first.rows.len() == 1 {
+        facts += if alone { " in one run" } else { ", one run each" };
+    }
+    let (takes, finishes, finish, first) = match by {
+        Measure::Completion => ("takes", "finishes", "finish", "first"),
+        _ => ("gets", "delivers", "deliver", "most"),
+    };
+    match best.len() {
+        1 if alone => format!("{names} {takes} {facts}"),
+        1 => format!("{names} {finishes} {first} ({facts})"),
+        _ if all => format!("nothing tells {names} apart ({facts})"),
+        _ => format!("{names} {finish} {first} ({facts}; no difference between them)"),
+    }
+}
+
+/// Why the sizes do not count.
+fn unfinished(rows: &[Row]) -> &'static str {
+    if rows.iter().any(|r| r.completion_s.is_some()) {
+        ", though not every run completes"
+    } else {
+        ", though no run completes"
+    }
+}
+
+/// How the leaders left: a clause a class, for many may share one.
+fn reasons(best: &[Place]) -> Vec<String> {
+    let mut by_class: Vec<(Class, Vec<&Summary>)> = Vec::new();
+    for summary in best.iter().map(|p| &p.summary) {
+        let class = summary.classes()[0].0;
+        match by_class.iter_mut().find(|(c, _)| *c == class) {
+            Some((_, group)) => group.push(summary),
+            None => by_class.push((class, vec![summary])),
+        }
+    }
+    by_class.into_iter().map(|(_, group)| clause(&group, group.len() == best.len())).collect()
+}
+
+/// How startups of one class left; a pronoun stands for those `just_said`.
+fn clause(group: &[&Summary], just_said: bool) -> String {
+    if let [one] = group {
+        return format!("{} {}", if just_said { "it" } else { &one.label }, manner(one));
+    }
+    let subject = match group.len() {
+        2 if just_said => "both".into(),
+        _ if just_said => "they".into(),
+        _ => names(group),
+    };
+    let steady = group.iter().all(|s| s.classes().len() == 1);
+    let verb = match group[0].classes()[0].0 {
+        Class::Early => "leave early",
+        Class::ChokePoint => "leave at the choke point",
+        Class::Late => "leave late",
+        Class::None => "do not leave",
+    };
+    format!("{subject} {}{verb}", if steady { "" } else { "mostly " })
+}
+
+/// What they are called, as many as one can take in.
+fn names(group: &[&Summary]) -> String {
+    const MOST: usize = 4;
+    let mut names: Vec<String> = group.iter().map(|s| s.label.clone()).collect();
+    if names.len() > MOST {
+        let others = names.split_off(MOST - 1).len();
+        names.push(format!("{others} others"));
+    }
+    list(&names)
+}
+
+/// How a startup left, as most of its runs did.
+fn manner(summary: &Summary) -> String {
+    let classes = summary.classes();
+    let at = summary
+        .typical(Measure::ExitWindow)
+        .map_or(String::new(), |(m, _)| format!(" ({} of the BDP)", number(m.mid)));
+    let does = match classes[0].0 {
+        Class::Early => format!("leaves early{at}"),
+        Class::ChokePoint => "leaves at the choke point".into(),
+        Class::Late => "leaves late".into(),
+        Class::None => "does not leave".into(),
+    };
+    if classes.len() == 1 { does } else { format!("mostly {does}") }
+}
+
+/// Who lost most in startup, if anybody did.
+fn lossiest<'a, 'b>(places: &'a [Place<'b>]) -> Option<&'a Place<'b>> {
+    let lost = |p: &Place| p.summary.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
+    places.iter().filter(|p| lost(p) > 0.0).max_by(|a, b| lost(a).total_cmp(&lost(b)))
+}
+
+/// What a startup lost.
+fn losses(summary: &Summary) -> String {
+    let lost = summary.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
+    let lost = number(lost);
+    format!("loses {lost} packet{} in startup", if lost == "1" { "" } else { "s" })
+}
+
+/// What it came to.
+fn cost(by: Measure, summary: &Summary) -> String {
+    let middle = summary.of_all_runs(by).map_or(0.0, |m| m.mid);
+    if by == Measure::Completion {
+        format!("needs {} s", number(middle))
+    } else {
+        format!("gets {}", rate(middle * 1e6))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{rows, with};
+    use super::*;
+
+    fn lossy(rows: Vec<Row>, lost: u64) -> Vec<Row> {
+        with(rows, |r| (r.class, r.startup_lost_packets) = (Class::Late, lost))
+    }
+
+    fn early(rows: Vec<Row>) -> Vec<Row> {
+        with(rows, |r| {
+            r.class = Class::Early;
+            if let Some(exit) = &mut r.exit {
+                exit.detected_cwnd_bytes = 110_000;
+            }
+        })
+    }
+
+    #[test]
+    fn of_nothing_there_is_none() {
+        assert_eq!(verdict(&[]), "There are no runs, so there is no verdict.");
+    }
+
+    #[test]
+    fn one_startup() {
+        assert_eq!(
+            verdict(&rows("search", &[7.4])),
+            "On geo, search takes 7.40 s for 10 MB in one run: it leaves at the choke point."
+        );
+    }
+
+    #[test]
+    fn two_startups() {
+        let all = [rows("search", &[7.4, 7.42]), lossy(rows("standard", &[9.0, 9.1]), 14_210)].concat();
+        assert_eq!(
+            verdict(&all),
+            "On geo, search finishes first (7.41 s for 10 MB): it leaves at the choke point; standard leaves late, \
+             loses 14,210 packets in startup and needs 9.05 s."
+        );
+    }
+
+    #[test]
+    fn many_startups() {
+        let all = [
+            early(rows("hystart", &[31.0, 31.0])),
+            rows("search", &[7.41, 7.45]),
+            lossy(rows("standard", &[9.0, 9.1]), 1),
+            rows("hystart++", &[7.4, 7.43]),
+        ]
+        .concat();
+        assert_eq!(
+            verdict(&all),
+            "On geo, hystart++ and search finish first (7.42 s for 10 MB; no difference between them): both \
+             leave at the choke point; standard loses 1 packet in startup; hystart leaves early (0.110 of the \
+             BDP) and needs 31 s."
+        );
+    }
+
+    #[test]
+    fn all_equal() {
+        let mut all =
+            [rows("a", &[7.0, 7.2]), rows("b", &[7.1, 7.3]), early(rows("c", &[7.0, 7.3]))].concat();
+        all[0].class = Class::Late;
+        assert_eq!(
+            verdict(&all),
+            "On geo, nothing tells a, c and b apart (7.10 s for 10 MB): a and b mostly leave at the choke point; c \
+             leaves early (0.110 of the BDP)."
+        );
+    }
+
+    #[test]
+    fn none_completes() {
+        let none = |r: &mut Row| (r.completion_s, r.exit, r.class) = (None, None, Class::None);
+        let all = [with(rows("a", &[8.0, 8.1]), none), with(rows("b", &[10.0, 10.1]), none)].concat();
+        assert_eq!(
+            verdict(&all),
+            "On geo, a delivers most (9.94 Mbit/s over 30 s), though no run completes: it does not leave; b does not \
+             leave and gets 7.96 Mbit/s."
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Numbers and lists as people read them, the same on a terminal and on the page.
+
+use crate::stats::Median;
+
+/// Decimals that leave three significant digits, six at most. Compared, not computed: logarithms differ between platforms.
+fn decimals(x: f64) -> usize {
+    let steps = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
+    steps.iter().position(|&step| x.abs() >= step).unwrap_or(steps.len())
+}
+
+/// `x` with so many decimals, its thousands apart.
+fn fixed(x: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", x.abs());
+    let whole = text.find('.').unwrap_or(text.len());
+    let mut out = String::from(if x < 0.0 { "-" } else { "" });
+    for (i, c) in text.chars().enumerate() {
+        if i > 0 && i < whole && (whole - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Three significant digits, or all of a whole number: `0.113`, `7.42`, `31.2`, `14,210`.
+pub fn number(x: f64) -> String {
+    fixed(x, if x.fract() == 0.0 { 0 } else { decimals(x) })
+}
+
+/// A median and its interval in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The middle.
+    pub mid: String,
+    /// `7.31-7.60`, if it reads otherwise than the middle.
+    pub range: Option<String>,
+}
+
+/// A median and its interval, all with the decimals of the middle.
+pub fn spread(m: &Median) -> Spread {
+    let whole = [m.low, m.mid, m.high].iter().all(|x| x.fract() == 0.0);
+    let places = if whole { 0 } else { decimals(m.mid) };
+    let [low, mid, high] = [m.low, m.mid, m.high].map(|x| fixed(x, places));
+    let range = (low != mid || high != mid).then(|| format!("{low}-{high}"));
+    Spread { mid, range }
+}
+
+/// `x` in the largest unit it fills; the units are a thousand apart.
+fn scaled(x: f64, units: &[&str]) -> String {
+    let mut x = x;
+    let mut at = 0;
+    // What would be rounded up to a thousand belongs to the next unit.
+    while x >= 999.5 && at + 1 < units.len() {
+        (x, at) = (x / 1000.0, at + 1);
+    }
+    format!("{} {}", number(x), units[at])
+}
+
+/// A size: `216 MB`.
+pub fn bytes(n: u64) -> String {
+    scaled(n as f64, &["B", "kB", "MB", "GB", "TB"])
+}
+
+/// A rate: `34.1 Mbit/s`.
+pub fn rate(bps: f64) -> String {
+    scaled(bps, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown = [0.0, 0.01234, 0.1131, 7.4219, 31.24, 216.4, 14_210.0, 1_234_567.2].map(number);
+        assert_eq!(shown, ["0", "0.0123", "0.113", "7.42", "31.2", "216", "14,210", "1,234,567"]);
+        assert_eq!(number(-1234.5), "-1,234");
+    }
+
+    #[test]
+    fn a_spread_is_shown_if_there_is_one() {
+        let of = |low, mid, high| spread(&Median { mid, low, high });
+        assert_eq!(of(7.31, 7.42, 7.6), Spread { mid: "7.42".into(), range: Some("7.31-7.60".into()) });
+        assert_eq!(of(7.42, 7.42, 7.42).range, None);
+        assert_eq!(of(9.0, 10.0, 12.0).range.as_deref(), Some("9-12"));
+    }
+
+    #[test]
+    fn units_fit() {
+        assert_eq!(bytes(216_000_000), "216 MB");
+        assert_eq!(bytes(1_000_000), "1 MB");
+        assert_eq!(rate(34_120_000.0), "34.1 Mbit/s");
+    }
+
+    #[test]
+    fn lists_read_as_speech() {
+        let words = ["a", "b", "c"].map(String::from);
+        assert_eq!(
+            [&words[..0], &words[..1], &words[..2], &words].map(list),
+            ["", "a", "a and b", "a, b and c"]
+        );
+    }
+}
