@@ -2,26 +2,28 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use slowstart::avoidance;
-use slowstart::startup::Entry;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::app::Kind;
 use slowstart_lab::engine::{Direction, Engine, FlowSpec, Sampling};
 use slowstart_lab::path::PathSpec;
+use slowstart_lab::scenario;
 use slowstart_lab::tcp::profile::Profile;
 
-/// A download that begins at once and does not end.
-pub fn flow(startup: &str, profile: Profile) -> FlowSpec {
-    let (name, params) = startup.split_once(':').unwrap_or((startup, ""));
-    let mut s = (Entry::named(name).expect("a startup").make)();
-    for p in params.split(',').filter(|p| !p.is_empty()) {
-        let (k, v) = p.split_once('=').expect("key=value");
-        s.set(k, v).expect("a parameter");
+/// A profile with some of its knobs set.
+pub(crate) fn with(mut profile: Profile, knobs: &[(&str, &str)]) -> Profile {
+    for (key, value) in knobs {
+        profile.set(key, value).unwrap_or_else(|why| panic!("{key}={value}: {why:?}"));
     }
+    profile
+}
+
+/// A download that begins at once and does not end.
+pub(crate) fn flow(startup: &str, profile: Profile) -> FlowSpec {
     FlowSpec {
         start: Instant::ZERO,
         direction: Direction::Download,
         app: Kind::Bulk { size: None },
-        startup: s,
+        startup: scenario::startup("startup", startup).expect("a startup").1,
         avoidance: (avoidance::REGISTRY[0].make)(),
         profile,
         extra_delay: Span::ZERO,
@@ -31,14 +33,26 @@ pub fn flow(startup: &str, profile: Profile) -> FlowSpec {
 }
 
 /// A flow of so many bytes.
-pub fn sized(startup: &str, profile: Profile, size: u64) -> FlowSpec {
+pub(crate) fn sized(startup: &str, profile: Profile, size: u64) -> FlowSpec {
     FlowSpec { app: Kind::Bulk { size: Some(size) }, ..flow(startup, profile) }
 }
 
+/// Flows over a path written inline, at the start.
+pub(crate) fn engine(path: &str, flows: Vec<FlowSpec>) -> Engine {
+    let spec = PathSpec::load(path, None).unwrap_or_else(|e| panic!("{path}: {e}"));
+    Engine::new(spec.build(1), flows, 1, Sampling::Off, false)
+}
+
 /// Runs flows over a path written inline.
-pub fn run(path: &str, flows: Vec<FlowSpec>, until: Span) -> Engine {
-    let spec = PathSpec::load(path, None).expect("a path");
-    let mut engine = Engine::new(spec.build(1), flows, 1, Sampling::Off, false);
+pub(crate) fn run(path: &str, flows: Vec<FlowSpec>, until: Span) -> Engine {
+    let mut engine = engine(path, flows);
     engine.run(Instant(until.0), |_| false);
+    engine
+}
+
+/// Runs them until the first flow has left its startup.
+pub(crate) fn run_to_exit(path: &str, flows: Vec<FlowSpec>, at_most: Span) -> Engine {
+    let mut engine = engine(path, flows);
+    engine.run(Instant(at_most.0), |e| e.flows[0].truth.exit.is_some());
     engine
 }
