@@ -144,8 +144,7 @@ impl Run {
     pub(crate) fn main(self) -> Result<()> {
         let several = self.files.len() > 1;
         // All are read before the first is run: a mistake in the last loses nothing.
-        let studies =
-            self.files.iter().map(|f| Ok((f, Study::load(f)?))).collect::<Result<Vec<_>>>()?;
+        let studies = self.files.iter().map(|f| Ok((f, Study::load(f)?))).collect::<Result<Vec<_>>>()?;
         for (file, study) in studies {
             let stem = file.file_stem().unwrap_or_default();
             let out = self.how.out.as_ref().map(|o| if several { o.join(stem) } else { o.clone() });
@@ -203,8 +202,11 @@ impl How {
 
 /// A bar on a terminal, nothing elsewhere.
 fn progress(jobs: u64) -> ProgressBar {
-    let target =
-        if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(Some(jobs), target).with_style(style)
@@ -263,7 +265,8 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], verdict:
     fn tag<'a, T>(d: &'a Drawn, what: &'a T) -> Of<'a, T> {
         Of { startup: &d.label, run: d.row.run, what }
     }
-    folder.lines("samples.jsonl", drawn.iter().flat_map(|d| d.trace.samples.iter().map(move |s| tag(d, s))))?;
+    folder
+        .lines("samples.jsonl", drawn.iter().flat_map(|d| d.trace.samples.iter().map(move |s| tag(d, s))))?;
     folder.lines("events.jsonl", drawn.iter().flat_map(|d| d.trace.events.iter().map(move |e| tag(d, e))))?;
     let series: Vec<Series> = drawn
         .iter()

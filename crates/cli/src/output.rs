@@ -26,7 +26,9 @@ impl Folder {
     pub(crate) fn row(&mut self, row: &Row) -> Result<()> {
         let mut line = serde_json::to_string(row)?;
         line.push('\n');
-        self.rows.write_all(line.as_bytes()).with_context(|| self.dir.join("results.jsonl").display().to_string())
+        self.rows
+            .write_all(line.as_bytes())
+            .with_context(|| self.dir.join("results.jsonl").display().to_string())
     }
 
     /// Writes a file of JSON lines.

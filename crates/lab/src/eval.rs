@@ -104,7 +104,7 @@ fn caveats(study: &Study, f: &Flow) -> Vec<String> {
     if f.truth.exit.is_none() && f.truth.completed.is_some() {
         all.push("the transfer ended before the startup did".to_string());
     }
-    if tx.counters.peer_limited > 0 {
+    if tx.counters.peer_limited * 100 > tx.counters.packets {
         all.push("the peer's receive window held the sender back".to_string());
     }
     if f.ends[f.sender()].syn_losses() > 0 {

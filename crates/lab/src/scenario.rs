@@ -192,19 +192,25 @@ pub fn avoidance(key: &str, text: &str) -> Result<(String, AnyAvoidance), StudyE
     Ok((name.to_string(), a))
 }
 
+/// A startup's parameters, as rows have them.
+pub fn params(s: &AnyStartup) -> BTreeMap<String, Param> {
+    let mut all = BTreeMap::new();
+    s.each_param(&mut |k, v| {
+        let v = match v {
+            Shown::Number(n) => Param::Number(n),
+            Shown::Word(w) => Param::Word(w.to_string()),
+        };
+        all.insert(k.to_string(), v);
+    });
+    all
+}
+
 impl Contender {
     /// A startup and an avoidance, as written.
     pub fn read(key: &str, text: &str, with: &str) -> Result<Self, StudyError> {
         let (startup_name, s) = startup(key, text)?;
         let (avoidance_name, a) = avoidance("avoidance", with)?;
-        let mut params = BTreeMap::new();
-        s.each_param(&mut |k, v| {
-            let v = match v {
-                Shown::Number(n) => Param::Number(n),
-                Shown::Word(w) => Param::Word(w.to_string()),
-            };
-            params.insert(k.to_string(), v);
-        });
+        let params = params(&s);
         Ok(Self { label: text.to_string(), startup_name, params, startup: s, avoidance_name, avoidance: a })
     }
 }

@@ -3,7 +3,7 @@
 //! - [`summary`]: rows, a summary a startup, and their order
 //! - [`verdict()`]: one sentence with the reason
 //! - [`words`]: numbers as people read them
-//! - [`html`]: the page; it needs no script and loads nothing
+//! - [`html()`]: the page; it needs no script and loads nothing
 
 mod chart;
 #[cfg(test)]
@@ -74,9 +74,9 @@ pub fn html(page: &Page) -> String {
                     @if !page.series.is_empty() {
                         h2 { "Startups" }
                         p class="note" {
-                            span class="swatch w" {} " window, " span class="swatch f" {} " bytes in flight, of the run "
-                            "with the median time to completion, as multiples of the bandwidth-delay product (BDP). "
-                            "All charts have the same axes. Point at one to read it."
+                            span class="swatch w" {} " window, " span class="swatch f" {}
+                            " bytes in flight, of the run with the median time to completion, as multiples of the "
+                            "bandwidth-delay product (BDP). All charts have the same axes. Point at one to read it."
                         }
                         (startup::charts(page.series))
                     }

@@ -9,6 +9,8 @@ use maud::{Markup, html};
 /// Base round trips shown at the least, and beyond the last startup's end.
 const LEAST_RTTS: f64 = 10.0;
 const MORE_RTTS: f64 = 6.0;
+/// How far a startup that does not end is followed, in times of the longest that does.
+const FOLLOWED: f64 = 2.0;
 
 /// A series' samples, timed from its flow's begin as its row is.
 fn samples<'a>(s: &Series<'a>) -> impl Iterator<Item = (f64, &'a Sample)> {
@@ -22,18 +24,23 @@ fn bdp(s: &Series) -> f64 {
 }
 
 /// The end of the time axis: when every startup that ends is over, its losses are known, and a little more. One that
-/// does not end would leave nothing to see of the others, and stretches the axis only if none ends.
+/// does not end is followed to the end of its transfer, but not so far that nothing is left to see of the others.
 fn horizon(series: &[Series]) -> f64 {
     let most = |of: &dyn Fn(&Series) -> Option<f64>| {
         series.iter().filter_map(of).filter(|x| x.is_finite()).reduce(f64::max)
     };
-    let over = most(&|s| {
+    let ended = most(&|s| {
         let left = s.row.exit.as_ref()?.left_s;
         // A first loss long after the exit says nothing of the startup.
         let known = s.row.first_loss_time_s.filter(|_| s.row.startup_lost_packets > 0);
         Some(left.max(known.unwrap_or(0.0)) + MORE_RTTS * s.row.base_rtt_s)
     });
-    let over = over.or_else(|| most(&|s| s.row.completion_s.or(Some(s.row.duration_s)))).unwrap_or(0.0);
+    let endless =
+        most(&|s| if s.row.exit.is_none() { s.row.completion_s.or(Some(s.row.duration_s)) } else { None });
+    let over = match (ended, endless) {
+        (Some(ended), Some(endless)) => ended.max(endless.min(FOLLOWED * ended)),
+        (one, other) => one.or(other).unwrap_or(0.0),
+    };
     let least = most(&|s| Some(LEAST_RTTS * s.row.base_rtt_s)).unwrap_or(0.0);
     over.max(least).min(most(&|s| Some(s.row.duration_s)).unwrap_or(f64::INFINITY))
 }
@@ -103,13 +110,18 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis) -> Markup {
                 h3 { (s.label) }
                 ul class="marks" {
                     @for m in &marks {
-                        li { b class={ "mark " (m.class) } { (m.letter) } " " (m.text) @if m.time > time.max() { " (beyond the chart)" } }
+                        li {
+                            b class={ "mark " (m.class) } { (m.letter) } " " (m.text)
+                            @if m.time > time.max() { " (beyond the chart)" }
+                        }
                     }
                     @if s.row.exit.is_none() { li { "no exit" } }
                     @if known.is_empty() { li { "no samples were recorded" } }
                     @match buffer {
                         None => li { "the queue has no limit" },
-                        Some(full) if full > y.max() => li { "BDP + buffer: " (number(full)) " BDP, above the chart" },
+                        Some(full) if full > y.max() => {
+                            li { "BDP + buffer: " (number(full)) " BDP, above the chart" }
+                        },
                         Some(_) => {},
                     }
                 }
@@ -157,4 +169,32 @@ fn marks(s: &Series) -> Vec<Mark> {
         mark("L", "loss", row.first_loss_time_s, "first loss known"),
     ];
     all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{rows, with};
+    use super::*;
+    use crate::record::Row;
+
+    fn until(rows: &[Row]) -> f64 {
+        let series = |row| Series { label: "", row, samples: &[], start_s: 0.0, mss: 1448 };
+        horizon(&rows.iter().map(series).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_axis_ends_when_startups_are_over() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+        // Left at 1.7 s, and six round trips of 0.1 s.
+        let ends = rows("a", &[7.0]);
+        close(until(&ends), 2.3);
+        let late = with(ends.clone(), |r| (r.first_loss_time_s, r.startup_lost_packets) = (Some(2.0), 1));
+        close(until(&late), 2.6);
+        let much_later = with(ends.clone(), |r| r.first_loss_time_s = Some(6.0));
+        close(until(&much_later), 2.3);
+        let endless = with(ends.clone(), |r| r.exit = None);
+        close(until(&endless), 7.0);
+        close(until(&[ends.clone(), endless].concat()), 4.6);
+        close(until(&with(ends, |r| r.duration_s = 2.0)), 2.0);
+    }
 }

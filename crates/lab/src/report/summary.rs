@@ -1,7 +1,9 @@
 //! Rows of one path, a summary a startup: what the tables, the page and the verdict are made from.
 
 use crate::record::{Class, Param, Row};
+use crate::scenario::params;
 use crate::stats::{Median, median};
+use slowstart::startup::Entry;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
@@ -109,22 +111,24 @@ impl Measure {
 /// The runs of one startup with the same parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary<'a> {
-    /// `search:threshold=0.26,drain=on`.
+    /// `search:drain=off,threshold=0.5`.
     pub label: String,
     /// Its runs, at least one, in the order they came in.
     pub rows: Vec<&'a Row>,
 }
 
-/// What a startup is called: its name and the parameters that were set.
+/// What a startup is called: its name and the parameters that are not its registry line's own.
 pub fn label(row: &Row) -> String {
+    let own = Entry::named(&row.startup).map(|e| params(&(e.make)())).unwrap_or_default();
     let mut out = row.startup.clone();
-    for (i, (key, value)) in row.params.iter().enumerate() {
-        let sign = if i == 0 { ':' } else { ',' };
+    let mut sign = ':';
+    for (key, value) in row.params.iter().filter(|(k, v)| own.get(*k) != Some(v)) {
         let done = match value {
             Param::Number(x) => write!(out, "{sign}{key}={x}"),
             Param::Word(w) => write!(out, "{sign}{key}={w}"),
         };
         done.expect("a String takes everything");
+        sign = ',';
     }
     out
 }
@@ -203,10 +207,10 @@ mod tests {
     #[test]
     fn parameters_make_another_startup() {
         let mut rows = rows("search", &[7.0, 7.1]);
-        rows[1].params.insert("threshold".into(), Param::Number(0.26));
-        rows[1].params.insert("drain".into(), Param::Word("on".into()));
+        rows[1].params.insert("threshold".into(), Param::Number(0.5));
+        rows[1].params.insert("drain".into(), Param::Word("off".into()));
         let labels: Vec<_> = summarise(&rows).into_iter().map(|s| s.label).collect();
-        assert_eq!(labels, ["search", "search:drain=on,threshold=0.26"]);
+        assert_eq!(labels, ["search", "search:drain=off,threshold=0.5"]);
     }
 
     #[test]

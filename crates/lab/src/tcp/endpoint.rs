@@ -210,11 +210,12 @@ impl<C: Controller> Endpoint<C> {
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
                 self.rx.on_echo(now, echo);
             }
-        } else if let Some(from) = segment::unwrap(s.seq, self.peer_isn, self.rx.next())
-            && from < self.rx.next()
-        {
-            // A probe of the window.
-            answer = Answer::Now;
+        } else if let Some(from) = segment::unwrap(s.seq, self.peer_isn, self.rx.next()) {
+            self.rx.heard(from, s.timestamp.map(|t| t.0));
+            if from < self.rx.next() {
+                // A probe of the window.
+                answer = Answer::Now;
+            }
         }
         if answer == Answer::Now {
             self.acknowledge(now, out);

@@ -50,6 +50,7 @@ pub struct Receiver {
     space: u64,
     measured_from: (Instant, u64),
     rtt: Option<Span>,
+    last_echo: u32,
     /// The end of the window over which the receiver measures a round trip, and when it began.
     round: (u64, Instant),
 }
@@ -81,6 +82,7 @@ impl Receiver {
             space: 0,
             measured_from: (Instant::ZERO, 1),
             rtt: None,
+            last_echo: 0,
             round: (0, Instant::ZERO),
         }
     }
@@ -110,13 +112,19 @@ impl Receiver {
         self.echo
     }
 
-    /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
-    pub fn on_data(&mut self, now: Instant, from: u64, to: u64, fin: bool, stamp: Option<u32>) -> Answer {
+    /// A segment that begins at `from` arrived, with data or without: its timestamp is echoed if it does not lie beyond
+    /// what was acknowledged (RFC 7323 §4.3).
+    pub fn heard(&mut self, from: u64, stamp: Option<u32>) {
         if from <= self.acked
             && let Some(stamp) = stamp
         {
             self.echo = stamp;
         }
+    }
+
+    /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
+    pub fn on_data(&mut self, now: Instant, from: u64, to: u64, fin: bool, stamp: Option<u32>) -> Answer {
+        self.heard(from, stamp);
         if fin {
             self.fin_at = Some(to - 1);
         }
@@ -225,11 +233,16 @@ impl Receiver {
         self.round = (self.next + self.window, now);
     }
 
-    /// A round trip between peers, seen from here by an echoed timestamp (`tcp_rcv_rtt_measure_ts`).
+    /// A round trip between peers, seen from here by an echoed timestamp (`tcp_rcv_rtt_measure_ts`): smoothed, so that it
+    /// follows the queue, and one sample for each timestamp.
     pub fn on_echo(&mut self, now: Instant, echo: u32) {
+        if !self.autotune || echo == self.last_echo {
+            return;
+        }
+        self.last_echo = echo;
         let ms = milliseconds(now).wrapping_sub(echo).max(1);
         let rtt = Span::millis(u64::from(ms));
-        self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
+        self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
     }
 
     /// Dynamic right-sizing: room for twice what the application took in the last round trip, and for its growth.

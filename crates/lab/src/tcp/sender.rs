@@ -806,7 +806,8 @@ impl<C: Controller> Sender<C> {
             }
             self.paced = self.pacer.wait(now);
             if self.paced.is_some() {
-                self.held_by = Limit::Pacer;
+                // No reason of its own: a window that is used shows in `max_out`, and one that is not has not earned
+                // growth, as in Linux.
                 break;
             }
             let burst = largest.min(window - inflight) as u32;
