@@ -153,15 +153,16 @@ impl<C: Controller> Endpoint<C> {
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
         match self.state {
             State::Closed | State::Failed => {}
+            State::Listen if s.has(RST) => {}
             _ if s.has(RST) => self.state = State::Failed,
             State::Listen if s.has(SYN) => {
                 self.state = State::SynReceived;
-                self.meet(now, s);
+                self.meet(s);
                 self.send_syn(now, out);
             }
             State::Listen => {}
             State::SynSent if s.has(SYN | ACK) && s.ack == self.isn.wrapping_add(1) => {
-                self.meet(now, s);
+                self.meet(s);
                 self.establish(now, s, u64::from(s.window));
                 self.acknowledge(now, out);
                 self.send(now, out);
@@ -180,11 +181,10 @@ impl<C: Controller> Endpoint<C> {
     }
 
     /// Takes what the peer's SYN says.
-    fn meet(&mut self, now: Instant, s: &Segment) {
+    fn meet(&mut self, s: &Segment) {
         self.peer_isn = s.seq;
         self.peer_scale = s.scale.unwrap_or(0);
-        self.rx.on_data(now, 0, 1, false, s.timestamp.map(|t| t.0));
-        let _ = self.rx.acknowledge();
+        self.rx.heard(0, s.timestamp.map(|t| t.0));
     }
 
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {

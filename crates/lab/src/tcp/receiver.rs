@@ -200,9 +200,12 @@ impl Receiver {
 
     /// An acknowledgement leaves: its blocks, a duplicate first.
     pub fn acknowledge(&mut self) -> ([(u64, u64); SACK_BLOCKS], usize) {
+        // What goes with data, or answers a handshake, uses up none of them (tcp_dec_quickack_mode).
+        if self.next > self.acked || self.duplicate.is_some() || self.remembered > 0 {
+            self.quick = self.quick.saturating_sub(1);
+        }
         self.acked = self.next;
         self.delayed_until = None;
-        self.quick = self.quick.saturating_sub(1);
         let mut blocks = [(0, 0); SACK_BLOCKS];
         let mut n = 0;
         for b in self.duplicate.take().into_iter().chain(self.blocks[..self.remembered].iter().copied()) {

@@ -47,7 +47,7 @@ impl Rtt {
 
     /// Takes a sample, measured while everything before `una` was acknowledged and `next` was next to be sent.
     pub fn sample(&mut self, rtt: Span, una: Mark, next: Mark) {
-        self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
+        self.least(rtt);
         let Some(srtt) = self.srtt else {
             self.srtt = Some(rtt);
             self.mdev = rtt * 2;
@@ -84,6 +84,12 @@ impl Rtt {
             RtoRule::Rfc6298 => self.rttvar = self.mdev,
         }
         self.set_rto();
+    }
+
+    /// Takes a sample for the least round trip alone: that of the newest packet of an acknowledgement, which has not
+    /// waited for a delayed one (`tcp_update_rtt_min`).
+    pub fn least(&mut self, rtt: Span) {
+        self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
     }
 
     fn floor(&self, var: Span) -> Span {

@@ -44,8 +44,6 @@ pub enum Phase {
     Open,
     /// Something arrived out of order.
     Disorder,
-    /// The window is being reduced, nothing was lost.
-    Reducing,
     /// Lost segments are being sent again.
     Recovery,
     /// The retransmission timer fired.
@@ -93,10 +91,12 @@ struct Prr {
 /// What is needed to see that a loss was none.
 #[derive(Clone, Debug)]
 struct Undo {
+    /// What had been acknowledged when the episode began.
+    since: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     open: Option<u32>,
     /// When the first left, on the timestamp clock.
-    first: u32,
+    first: Option<u32>,
     retransmitted: Bytes,
 }
 
@@ -282,7 +282,7 @@ impl<C: Controller> Sender<C> {
             nic_rate: None,
             paces: true,
             growth: self.profile.growth,
-            in_recovery: matches!(self.phase, Phase::Recovery | Phase::Reducing),
+            in_recovery: self.phase == Phase::Recovery,
         }
     }
 
@@ -349,8 +349,12 @@ impl<C: Controller> Sender<C> {
         let lost_before = self.board.lost_total;
         let limit = self.limit();
         let window_moved = a.window_end > self.window_end;
+        if window_moved && self.board.is_empty() {
+            // tcp_ack_probe: it opens again.
+            self.rtt.progress();
+        }
         self.window_end = self.window_end.max(a.window_end);
-        let (d, dsack) = self.deliver(now, a);
+        let (d, duplicate) = self.deliver(now, a);
         let advanced = d.acked > 0;
         if advanced {
             self.rtt.progress();
@@ -359,11 +363,11 @@ impl<C: Controller> Sender<C> {
         if let Some(newest) = d.newest {
             self.newest = newest;
         }
-        if dsack {
-            self.on_duplicate(now);
+        if let Some(range) = duplicate {
+            self.on_duplicate(now, range, prior_una);
         }
         let progress = advanced || d.bytes > 0;
-        let lost = if progress || dsack || self.is_duplicate(a, prior_una, window_moved) {
+        let lost = if progress || duplicate.is_some() || self.is_duplicate(a, prior_una, window_moved) {
             self.alert(now, a, &d, advanced)
         } else {
             Lost::default()
@@ -401,10 +405,10 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Tells the scoreboard; answers what was new, and whether a duplicate was reported.
-    fn deliver(&mut self, now: Instant, a: &Incoming) -> (Delivered, bool) {
+    /// Tells the scoreboard; answers what was new, and which duplicate was reported.
+    fn deliver(&mut self, now: Instant, a: &Incoming) -> (Delivered, Option<(u64, u64)>) {
         let mut d = Delivered::default();
-        let mut dsack = false;
+        let mut duplicate = None;
         let min = self.rtt.min();
         let rack = &mut self.rack;
         if self.profile.sack {
@@ -412,7 +416,9 @@ impl<C: Controller> Sender<C> {
                 // RFC 2883 §4: below the acknowledgement, or inside the next block.
                 let inside = i == 0 && a.sacks > 1 && a.blocks[1].0 <= from && to <= a.blocks[1].1;
                 if to <= a.ack || (i == 0 && inside) {
-                    dsack |= i == 0;
+                    if i == 0 {
+                        duplicate = Some((from, to));
+                    }
                     continue;
                 }
                 self.board.sack(now, from.max(a.ack), to, &mut d, |r| rack.delivered(now, r, min));
@@ -422,7 +428,7 @@ impl<C: Controller> Sender<C> {
         if d.reordered {
             rack.reordering();
         }
-        (d, dsack)
+        (d, duplicate)
     }
 
     /// A bare duplicate, for stacks without selective acknowledgement.
@@ -444,27 +450,36 @@ impl<C: Controller> Sender<C> {
         };
         let (una, next) = (Mark(self.board.una()), Mark(self.next));
         self.rtt.sample(oldest, una, next);
+        self.rtt.least(newest);
         self.last_rtt = Some(newest);
         Some(newest)
     }
 
-    fn on_duplicate(&mut self, now: Instant) {
+    /// The peer had this range twice; `prior_una` is what was acknowledged before it said so.
+    fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {
         self.rack.duplicate(self.board.una(), self.next);
         // A probe that was a duplicate lost nothing.
-        self.probe = None;
-        if let Some(Undo { open: Some(n), .. }) = &mut self.undo {
+        if self.probe.as_ref().is_some_and(|p| p.again && p.high == to) {
+            self.probe = None;
+        }
+        // Only what was sent again in this episode counts (tcp_check_dsack).
+        if let Some(Undo { open: Some(n), since, .. }) = &mut self.undo
+            && *since < to
+            && to <= prior_una
+        {
             *n = n.saturating_sub(1);
         }
-        // The episode may have ended before its duplicates were reported (tcp_try_undo_dsack).
-        if matches!(self.phase, Phase::Open | Phase::Disorder) && self.may_undo(None) {
-            self.recovered(now, true);
+        // The episode may have ended before its duplicates were reported (tcp_try_undo_dsack). What else is held for
+        // lost stays so: nothing speaks for it.
+        if self.phase != Phase::Loss && self.may_undo(None) {
+            self.end_episode(now, true);
         }
     }
 
     /// Whether every retransmission of the episode proved unnecessary (`tcp_may_undo`).
     fn may_undo(&self, echo: Option<u32>) -> bool {
         let Some(u) = self.undo.as_ref().filter(|_| self.profile.undo) else { return false };
-        let original = echo.is_some_and(|e| u.open.is_some() && (e.wrapping_sub(u.first).cast_signed()) < 0);
+        let original = echo.zip(u.first).is_some_and(|(e, f)| e.wrapping_sub(f).cast_signed() < 0);
         u.open == Some(0) || original
     }
 
@@ -476,14 +491,11 @@ impl<C: Controller> Sender<C> {
         match self.phase {
             Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => self.recovered(now, true),
             Phase::Loss | Phase::Recovery if una >= self.high => self.recovered(now, false),
-            Phase::Reducing if una > self.high => self.recovered(now, false),
             _ => {}
         }
         let lost = self.detect(now, d, advanced);
         match self.phase {
-            Phase::Open | Phase::Disorder | Phase::Reducing if lost.bytes > 0 => {
-                self.enter_recovery(now, lost)
-            }
+            Phase::Open | Phase::Disorder if lost.bytes > 0 => self.enter_recovery(now, lost),
             Phase::Recovery | Phase::Loss if lost.bytes > 0 => self.congested(now, Signal::Loss, false, lost),
             Phase::Open | Phase::Disorder => {
                 let held = self.board.sacked.packets > 0 || self.duplicates > 0;
@@ -501,7 +513,8 @@ impl<C: Controller> Sender<C> {
             let (min, srtt) = (self.rtt.min(), self.rtt.srtt());
             let (lost, again) = self.rack.detect(&mut self.board, now, recovering, min, srtt);
             if let Some(at) = again {
-                self.timer = Some((Timer::Reordering, at));
+                // A late look finds more (TCP_TIMEOUT_MIN).
+                self.timer = Some((Timer::Reordering, at + Span::millis(2)));
             } else if self.timer.is_some_and(|t| t.0 == Timer::Reordering) {
                 self.timer = None;
             }
@@ -543,10 +556,12 @@ impl<C: Controller> Sender<C> {
         let again = p.again;
         self.probe = None;
         if again && beyond && matches!(self.phase, Phase::Open | Phase::Disorder) {
-            self.phase = Phase::Reducing;
-            self.high = self.next;
-            self.begin_reduction();
+            // The reduction is over as soon as it has begun: nothing is left to repair (tcp_process_tlp_ack).
+            self.note(now, Event::Loss);
             self.congested(now, Signal::Loss, true, Lost::default());
+            let repaired = Recovery { retransmitted: Bytes::ZERO, undone: false };
+            let change = self.control.on_recovered(&self.facts(now), &repaired);
+            self.took(now, change);
         }
     }
 
@@ -569,35 +584,41 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Retransmissions still on their way stay the ones that originals are told from (`tcp_init_undo`): what they bring
-    /// back is older than those that follow.
+    /// Retransmissions still on their way, a probe among them, stay the ones that originals are told from
+    /// (`tcp_init_undo`): what they bring back is older than those that follow.
     fn begin_undo(&mut self) {
-        let outstanding = self.board.resent.packets;
+        let probe = self.probe.as_ref().is_some_and(|p| p.again);
+        let outstanding = self.board.resent.packets.max(u32::from(probe));
+        let since = self.board.una();
         self.undo = Some(match self.undo.take().filter(|_| outstanding > 0) {
-            Some(u) => Undo { open: Some(outstanding), ..u },
-            None => Undo { open: None, first: 0, retransmitted: Bytes::ZERO },
+            Some(u) => Undo { since, open: Some(outstanding), ..u },
+            None => Undo { since, open: probe.then_some(1), first: None, retransmitted: Bytes::ZERO },
         });
     }
 
     fn enter_recovery(&mut self, now: Instant, lost: Lost) {
-        let first = self.phase != Phase::Reducing;
-        if first {
-            self.begin_reduction();
-        }
+        self.begin_reduction();
         self.phase = Phase::Recovery;
         self.high = self.next;
         self.begin_undo();
         self.counters.recoveries += 1;
         self.note(now, Event::Loss);
-        self.congested(now, Signal::Loss, first, lost);
+        self.congested(now, Signal::Loss, true, lost);
     }
 
+    /// An episode is over; `undone` if nothing had been lost, and so nothing is.
     fn recovered(&mut self, now: Instant, undone: bool) {
+        if undone {
+            self.board.unmark_all();
+        }
+        self.end_episode(now, undone);
+    }
+
+    fn end_episode(&mut self, now: Instant, undone: bool) {
         let retransmitted = self.undo.as_ref().map_or(Bytes::ZERO, |u| u.retransmitted);
         if undone {
             self.undo = None;
             self.counters.undone += 1;
-            self.board.unmark_all();
         }
         self.prr = None;
         self.duplicates = 0;
@@ -647,9 +668,7 @@ impl<C: Controller> Sender<C> {
                             self.congested(now, Signal::Loss, false, lost);
                         } else {
                             self.enter_recovery(now, lost);
-                        }
-                        if let Some(p) = &mut self.prr {
-                            p.cwnd = u64::from(self.board.packets_inflight()) + u64::from(p.sent == 0);
+                            self.reduce(1, lost, false);
                         }
                     }
                     if self.timer.is_none() {
@@ -658,7 +677,7 @@ impl<C: Controller> Sender<C> {
                 }
                 Timer::ZeroWindow => {
                     self.rtt.back_off();
-                    out.push(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true });
+                    self.probe_window(now, out);
                 }
             }
         }
@@ -666,6 +685,24 @@ impl<C: Controller> Sender<C> {
         if self.timer.is_none() {
             self.rearm(now);
         }
+    }
+
+    /// A probe of a window that is closed, or too small for a segment (`tcp_write_wakeup`).
+    fn probe_window(&mut self, now: Instant, out: &mut Vec<Chunk>) {
+        let room = self.window_end.saturating_sub(self.next);
+        let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
+        if len == 0 {
+            out.push(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true });
+            return;
+        }
+        let cwnd = self.control.state().cwnd;
+        let n = self.board.send(now, self.next, len, cwnd, false);
+        self.rack.sent(n, now);
+        out.push(Chunk { start: self.next, len, fin: false, again: false });
+        self.next += u64::from(len);
+        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        self.left(facts.as_mut(), n);
+        self.timer = Some((Timer::Retransmit, now + self.rtt.rto()));
     }
 
     /// `tcp_enter_loss`: all that is not known to have arrived is taken for lost.
@@ -688,7 +725,9 @@ impl<C: Controller> Sender<C> {
         self.probe = None;
         self.duplicates = 0;
         self.congested(now, Signal::Timeout, first, lost);
-        self.begin_undo();
+        if first {
+            self.begin_undo();
+        }
         self.phase = Phase::Loss;
         self.high = self.next;
         self.rtt.back_off();
@@ -704,10 +743,16 @@ impl<C: Controller> Sender<C> {
             let high = self.next;
             let again = self.send_new(now, 1, out) == 0;
             if again {
+                // No part of any episode.
+                let undo = self.undo.take();
                 self.resend(now, last, out);
+                self.undo = undo;
             }
             self.probe = Some(Probe { high: if again { high } else { self.next }, again });
             self.note(now, Event::Probe);
+            // Counted from the probe.
+            self.timer = Some((Timer::Retransmit, now + self.rtt.rto()));
+            return;
         }
         self.timer = Some((Timer::Retransmit, self.retransmit_at(now)));
     }
@@ -732,7 +777,7 @@ impl<C: Controller> Sender<C> {
             && self.profile.sack
             && self.probe.is_none()
             && self.board.sacked.packets == 0
-            && matches!(self.phase, Phase::Open | Phase::Reducing);
+            && self.phase == Phase::Open;
         let rto = now + self.rtt.rto();
         self.timer = Some(match self.rtt.srtt().filter(|_| probes) {
             Some(srtt) => {
@@ -825,8 +870,15 @@ impl<C: Controller> Sender<C> {
         self.counters.peak_inflight = self.counters.peak_inflight.max(self.board.inflight().0);
         if self.counters.packets > sent_before {
             self.last_sent = now;
-            if self.timer.is_none_or(|t| t.0 == Timer::Probe) {
-                self.rearm(now);
+            match self.timer.map(|t| t.0) {
+                None | Some(Timer::ZeroWindow) => self.rearm(now),
+                Some(Timer::Probe) => {
+                    // New data puts the probe off, but never beyond the timeout of what was sent before it.
+                    let latest = self.retransmit_at(now);
+                    self.rearm(now);
+                    self.timer = self.timer.map(|(which, at)| (which, at.min(latest)));
+                }
+                Some(_) => {}
             }
         }
         // tcp_cwnd_validate
@@ -920,9 +972,7 @@ impl<C: Controller> Sender<C> {
         out.push(Chunk { start: r.start, len: if fin { 0 } else { r.len }, fin, again: true });
         self.counters.retransmitted += 1;
         if let Some(u) = &mut self.undo {
-            if u.open.is_none() {
-                u.first = milliseconds(now);
-            }
+            u.first.get_or_insert(milliseconds(now));
             u.open = Some(u.open.unwrap_or(0) + 1);
             u.retransmitted += Bytes(u64::from(r.len));
         }
