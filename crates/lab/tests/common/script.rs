@@ -1,0 +1,269 @@
+//! One endpoint, driven by hand-made segments: the test plays the network, the peer and the clock.
+//!
+//! Data is counted in full segments from 0, in both directions; times are spans since the connection was established.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use slowstart::avoidance;
+use slowstart::control::{Composed, Controller};
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart_lab::engine::Control;
+use slowstart_lab::scenario;
+use slowstart_lab::tcp::endpoint::{Clock, Endpoint, State};
+use slowstart_lab::tcp::profile::Profile;
+use slowstart_lab::tcp::segment::{ACK, FIN, SYN, Segment};
+use slowstart_lab::tcp::sender::milliseconds;
+
+/// The endpoint's first sequence number: its stream wraps after 5000 bytes.
+pub(crate) const ISN: u32 = u32::MAX - 5000;
+/// The peer's: it wraps a little later.
+pub(crate) const PEER_ISN: u32 = u32::MAX - 9000;
+/// When a script begins: not at zero, so that timestamps are not.
+pub(crate) const BEGIN: Instant = Instant(1_000_000_000);
+/// The peer's window scale: its largest window is a gigabyte.
+const SCALE: u8 = 14;
+
+/// A controller of standard slow start and CUBIC.
+pub(crate) fn control(profile: &Profile) -> Control {
+    let startup = scenario::startup("startup", "standard").expect("it is there").1;
+    let iw = Bytes(u64::from(profile.iw) * u64::from(profile.mss));
+    Composed::new(startup, (avoidance::REGISTRY[0].make)(), iw)
+}
+
+/// What left: when, which segments of the stream, and as what.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Since the connection was established.
+    pub(crate) at: Span,
+    /// The first byte, in the endpoint's stream.
+    pub(crate) from: u64,
+    pub(crate) segment: Segment,
+}
+
+pub(crate) struct Script {
+    pub(crate) end: Endpoint<Control>,
+    pub(crate) now: Instant,
+    /// When the connection was established.
+    pub(crate) zero: Instant,
+    mss: u64,
+    timestamps: bool,
+    /// The window the peer offers, before scaling.
+    pub(crate) window: u16,
+    scale: u8,
+    out: Vec<Segment>,
+    /// Everything that left since the last [`Script::take`].
+    left: Vec<Left>,
+    /// Of each segment of the stream, the first and the last time it left.
+    copies: Vec<(Instant, Instant)>,
+    /// What the peer has sent, in bytes.
+    pub(crate) peer_next: u64,
+}
+
+impl Script {
+    /// An endpoint that listens.
+    pub(crate) fn listening(profile: &Profile) -> Self {
+        Self {
+            end: Endpoint::listening(profile, control(profile), ISN),
+            now: BEGIN,
+            zero: BEGIN,
+            mss: u64::from(profile.mss),
+            timestamps: profile.timestamps,
+            window: u16::MAX,
+            scale: SCALE,
+            out: Vec::new(),
+            left: Vec::new(),
+            copies: Vec::new(),
+            peer_next: 0,
+        }
+    }
+
+    /// An endpoint that has answered a peer whose handshake took this round trip.
+    pub(crate) fn established(profile: &Profile, rtt: Span) -> Self {
+        let mut s = Self::listening(profile);
+        let syn = Segment {
+            mss: 1460,
+            scale: Some(SCALE),
+            sack_ok: true,
+            flags: SYN,
+            timestamp: s.stamp(milliseconds(s.now)),
+            seq: PEER_ISN,
+            window: u16::MAX,
+            ..Segment::default()
+        };
+        s.receive(&syn);
+        let synack = s.take();
+        assert_eq!(synack.len(), 1);
+        s.wait(rtt);
+        let echo = synack[0].segment.timestamp.map_or(0, |t| t.0);
+        s.receive(&Segment { timestamp: s.stamp(echo), ..s.bare(1) });
+        s.zero = s.now;
+        assert_eq!(s.end.state(), State::Established);
+        assert!(s.take().is_empty());
+        s
+    }
+
+    /// The peer's timestamp option, echoing this.
+    fn stamp(&self, echo: u32) -> Option<(u32, u32)> {
+        self.timestamps.then(|| (milliseconds(self.now), echo))
+    }
+
+    /// A bare acknowledgement of everything before this offset (the SYN is 0, data begins at 1).
+    pub(crate) fn bare(&self, offset: u64) -> Segment {
+        Segment {
+            seq: PEER_ISN.wrapping_add(1 + self.peer_next as u32),
+            ack: ISN.wrapping_add(offset as u32),
+            window: self.window,
+            flags: ACK,
+            ..Segment::default()
+        }
+    }
+
+    /// A segment arrives.
+    pub(crate) fn receive(&mut self, s: &Segment) {
+        let mut out = std::mem::take(&mut self.out);
+        self.end.on_segment(self.now, s, &mut out);
+        self.out = out;
+        self.gather();
+    }
+
+    fn gather(&mut self) {
+        for segment in self.out.drain(..) {
+            // Bare acknowledgements stand at the next number to be sent.
+            let from = u64::from(segment.seq.wrapping_sub(ISN.wrapping_add(1)));
+            if segment.len > 0 {
+                let n = (from / self.mss) as usize;
+                if n == self.copies.len() {
+                    self.copies.push((self.now, self.now));
+                } else if let Some(c) = self.copies.get_mut(n) {
+                    c.1 = self.now;
+                }
+            }
+            self.left.push(Left { at: self.now.since(self.zero), from, segment });
+        }
+    }
+
+    /// What left since this was last asked.
+    pub(crate) fn take(&mut self) -> Vec<Left> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// The data segments of what left, by number.
+    pub(crate) fn data(&mut self) -> Vec<u64> {
+        self.take().iter().filter(|l| l.segment.len > 0).map(|l| l.from / self.mss).collect()
+    }
+
+    /// The data segments of what left, with their times in milliseconds.
+    pub(crate) fn timed(&mut self) -> Vec<(f64, u64)> {
+        let ms = |l: &Left| l.at.as_secs_f64() * 1e3;
+        self.take().iter().filter(|l| l.segment.len > 0).map(|l| (ms(l), l.from / self.mss)).collect()
+    }
+
+    /// The application writes so many full segments.
+    pub(crate) fn write(&mut self, segments: u64) {
+        self.end.tx.write(segments * self.mss);
+        self.send();
+    }
+
+    /// The application has written all it will.
+    pub(crate) fn close(&mut self) {
+        self.end.tx.close();
+        self.send();
+    }
+
+    fn send(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        self.end.send(self.now, &mut out);
+        self.out = out;
+        self.gather();
+    }
+
+    /// The earliest time it waits for.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        [Clock::Loss, Clock::Delayed, Clock::Pace].into_iter().filter_map(|c| self.end.deadline(c)).min()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, span: Span) {
+        self.until(self.now + span);
+    }
+
+    /// Lets time pass until so many milliseconds after the connection was established.
+    pub(crate) fn at_ms(&mut self, ms: u64) {
+        self.until(self.zero + Span::millis(ms));
+    }
+
+    fn until(&mut self, end: Instant) {
+        let mut fired = 0;
+        while let Some(at) = self.deadline().filter(|t| *t <= end) {
+            self.now = self.now.max(at);
+            let mut out = std::mem::take(&mut self.out);
+            self.end.on_timer(self.now, &mut out);
+            self.out = out;
+            self.gather();
+            fired += 1;
+            assert!(fired < 100_000, "timers that never end");
+        }
+        self.now = end;
+    }
+
+    /// The peer acknowledges `upto` segments, and holds these beyond, the newest first. It echoes the timestamp of the
+    /// last copy of the last segment acknowledged.
+    pub(crate) fn ack(&mut self, upto: u64, held: &[(u64, u64)]) {
+        let stamp = upto.checked_sub(1).and_then(|n| self.copies.get(n as usize)).map_or(self.zero, |c| c.1);
+        self.ack_echoing(upto, held, stamp);
+    }
+
+    /// The same, but the first copy of that segment is what arrived.
+    pub(crate) fn ack_original(&mut self, upto: u64, held: &[(u64, u64)]) {
+        let stamp = upto.checked_sub(1).and_then(|n| self.copies.get(n as usize)).map_or(self.zero, |c| c.0);
+        self.ack_echoing(upto, held, stamp);
+    }
+
+    /// The same, with the timestamp of this moment.
+    pub(crate) fn ack_echoing(&mut self, upto: u64, held: &[(u64, u64)], stamp: Instant) {
+        let mut s = self.bare(1 + upto * self.mss);
+        s.timestamp = self.stamp(milliseconds(stamp));
+        s.sacks = held.len() as u8;
+        for (block, (from, to)) in s.sack.iter_mut().zip(held) {
+            let wire = |n: u64| ISN.wrapping_add(1 + (n * self.mss) as u32);
+            *block = (wire(*from), wire(*to));
+        }
+        self.receive(&s);
+    }
+
+    /// The peer's segments of these numbers arrive.
+    pub(crate) fn peer_data(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        for n in numbers {
+            let mut s = self.bare(1);
+            s.seq = PEER_ISN.wrapping_add(1 + (n * self.mss) as u32);
+            s.len = self.mss as u32;
+            s.timestamp = self.stamp(milliseconds(self.now));
+            self.receive(&s);
+            self.peer_next = self.peer_next.max((n + 1) * self.mss);
+        }
+    }
+
+    /// The peer's FIN arrives, after so many segments.
+    pub(crate) fn peer_fin(&mut self, after: u64) {
+        let mut s = self.bare(1);
+        s.seq = PEER_ISN.wrapping_add(1 + (after * self.mss) as u32);
+        s.flags |= FIN;
+        s.timestamp = self.stamp(0);
+        self.receive(&s);
+    }
+
+    /// The blocks a segment of the endpoint reports, in the peer's segments.
+    pub(crate) fn blocks(&self, s: &Segment) -> Vec<(u64, u64)> {
+        let number = |wire: u32| u64::from(wire.wrapping_sub(PEER_ISN.wrapping_add(1))) / self.mss;
+        s.blocks().iter().map(|(a, b)| (number(*a), number(*b))).collect()
+    }
+
+    /// How many of the peer's segments a segment of the endpoint acknowledges.
+    pub(crate) fn acked(&self, s: &Segment) -> u64 {
+        u64::from(s.ack.wrapping_sub(PEER_ISN.wrapping_add(1))) / self.mss
+    }
+
+    /// The congestion window, in segments.
+    pub(crate) fn cwnd(&self) -> u64 {
+        self.end.tx.control().state().cwnd.0 / self.mss
+    }
+}

@@ -1,0 +1,372 @@
+//! Each mechanism of the endpoint has a check that passes with it and fails without: the mutation run of the transport
+//! model, on every build. `cargo test -p slowstart-lab --test mechanisms -- --nocapture` shows what goes missing.
+//!
+//! A check looks at one endpoint's segments and their times, never at its inside.
+
+#[path = "common/script.rs"]
+mod script;
+
+use script::Script;
+use slowstart::units::{Bytes, Span};
+use slowstart_lab::tcp::endpoint::State;
+use slowstart_lab::tcp::profile::{AckRule, Profile, RtoRule};
+use slowstart_lab::tcp::segment::{FIN, SYN};
+
+type Verdict = Result<(), String>;
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Verdict {
+    ensure(got == want, || format!("{what}: {got:?}, not {want:?}"))
+}
+
+/// What is not looked at stays out of the way: no pacing, one round trip of 100 ms.
+fn plain(p: Profile) -> Profile {
+    Profile { pacing: false, ..p }
+}
+
+const RTT: Span = Span::millis(100);
+
+fn established(p: Profile) -> Script {
+    Script::established(&p, RTT)
+}
+
+/// Flights of so many segments, each acknowledged as a whole after a round trip.
+fn rounds(s: &mut Script, flights: u64, of: u64, from: u64) {
+    for n in 1..=flights {
+        s.write(of);
+        s.wait(RTT);
+        s.ack(from + n * of, &[]);
+    }
+    s.take();
+}
+
+/// RFC 6298 §2 with Linux's bounds: after many equal round trips the timeout is the smoothed round trip and 200 ms, and
+/// doubles each time.
+fn retransmission_timeout(p: Profile) -> Verdict {
+    let mut s = established(Profile { tlp: false, ..plain(p) });
+    rounds(&mut s, 100, 2, 0);
+    let zero = s.now;
+    s.zero = zero;
+    s.write(2);
+    s.wait(Span::secs(3));
+    let times: Vec<f64> = s.timed().iter().filter(|t| t.1 == 200).map(|t| t.0).collect();
+    same("the head leaves at", times, vec![0.0, 300.0, 900.0, 2100.0])
+}
+
+/// RFC 6675 §4: what is selectively acknowledged shows every hole, and a round trip repairs them all.
+fn selective_acknowledgement(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(20);
+    s.wait(RTT);
+    s.take();
+    // 0 and 4 are lost.
+    for n in [1, 2, 3] {
+        s.ack(0, &[(1, n + 1)]);
+    }
+    for n in [5, 6, 7, 8, 9] {
+        s.ack(0, &[(5, n + 1), (1, 4)]);
+    }
+    let again: Vec<u64> = s.data().into_iter().filter(|n| *n < 10).collect();
+    same("sent again before anything was acknowledged", again, vec![0, 4])?;
+    // The receiving half tells as much of what it holds.
+    let mut r = established(p);
+    r.peer_data([0, 2, 3]);
+    let newest = r.take().pop().ok_or("no acknowledgement")?.segment;
+    same("blocks reported", r.blocks(&newest), vec![(2, 4)])
+}
+
+/// RFC 8985 §6: a retransmission that is lost is found by what was sent after it, without a timeout.
+fn recent_acknowledgement(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(30);
+    s.wait(RTT);
+    s.take();
+    for n in 1..10 {
+        s.ack(0, &[(1, n + 1)]);
+    }
+    let sent = s.data();
+    same("first copy", sent.iter().filter(|n| **n == 0).count(), 1)?;
+    // A round trip later arrives all that was sent after the second copy of 0, which is lost.
+    let last = *sent.last().ok_or("nothing was sent in recovery")?;
+    s.wait(RTT);
+    s.ack(0, &[(1, last + 1)]);
+    s.wait(Span::millis(30));
+    same("copies of 0 sent then", s.data().iter().filter(|n| **n == 0).count(), 1)
+}
+
+/// RFC 8985 §7.2: the tail of a flight is probed for after two round trips, and 2 ms for the clock.
+fn tail_loss_probe(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(5);
+    s.take();
+    s.wait(Span::millis(250));
+    same("what leaves", s.timed(), vec![(202.0, 4)])
+}
+
+/// RFC 6937 §3: 3 of 10 lost, reduced to 7; while more is in flight than that, 7 leave for each 10 delivered.
+fn proportional_rate_reduction(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(400);
+    // Doubling to 80, and 20 more: then the first of the rest is lost.
+    for upto in [10, 30, 70, 90] {
+        s.wait(RTT);
+        s.ack(upto, &[]);
+    }
+    s.take();
+    let flight = s.cwnd();
+    same("the window before", flight, 100)?;
+    let mut sent = Vec::new();
+    for n in 1..=40 {
+        s.ack(90, &[(91, 91 + n)]);
+        sent.push(s.data().len() as u64);
+    }
+    let total = |n: usize| sent[..n].iter().sum::<u64>();
+    // Two before the loss is known, by limited transmit.
+    same("sent on the first two", total(2), 2)?;
+    for n in 3..=40 {
+        let want = (70 * (n as u64 - 2)).div_ceil(100);
+        same(&format!("sent for {} delivered", n - 2), total(n) - 2, want)?;
+    }
+    Ok(())
+}
+
+/// RFC 3042: the first two duplicates each let a new segment go.
+fn limited_transmit(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(20);
+    s.wait(RTT);
+    s.take();
+    s.ack(0, &[(1, 2)]);
+    same("on the first", s.data(), vec![10])?;
+    s.ack(0, &[(1, 3)]);
+    same("on the second", s.data(), vec![11])
+}
+
+/// RFC 3522, RFC 4015: the timeout was premature, as the timestamp of what is acknowledged shows; window and threshold
+/// are what they were.
+fn undo(p: Profile) -> Verdict {
+    let mut s = established(Profile { tlp: false, ..plain(p) });
+    s.write(10);
+    s.wait(Span::millis(320));
+    same("the timeout's window", s.cwnd(), 1)?;
+    s.ack_original(10, &[]);
+    ensure((10..=20).contains(&s.cwnd()), || format!("afterwards {} segments", s.cwnd()))
+}
+
+/// RFC 2861, RFC 7661: a window that is not used does not grow.
+fn gating(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    rounds(&mut s, 20, 3, 0);
+    same("the window after flights of 3", s.cwnd(), 10)?;
+    // One that is used does.
+    s.write(20);
+    s.wait(RTT);
+    s.ack(70, &[]);
+    ensure(s.cwnd() > 15, || format!("and after a full one {}", s.cwnd()))
+}
+
+/// Twice the window a round trip: ten segments take half of one, less the last burst.
+fn pacing(p: Profile) -> Verdict {
+    let mut s = established(p);
+    s.write(10);
+    s.wait(RTT - Span::millis(1));
+    let last = s.timed().last().ok_or("nothing left")?.0;
+    ensure((35.0..=45.0).contains(&last), || format!("the last of ten leaves at {last} ms"))
+}
+
+/// `tcp_tso_autosize`: at least two segments are handed over at once.
+fn bursts(p: Profile) -> Verdict {
+    let mut s = established(p);
+    s.write(10);
+    s.wait(RTT - Span::millis(1));
+    let mut bursts: Vec<(f64, u32)> = Vec::new();
+    for (at, _) in s.timed() {
+        match bursts.last_mut() {
+            Some(b) if (b.0 - at).abs() < 1e-9 => b.1 += 1,
+            _ => bursts.push((at, 1)),
+        }
+    }
+    same("sizes", bursts.iter().map(|b| b.1).collect(), vec![2; 5])
+}
+
+/// Dynamic right-sizing: the window begins at 64 kB and grows with what arrives in a round trip.
+fn autotuning(p: Profile) -> Verdict {
+    let mut s = established(Profile { rmem: Bytes(6_000_000), ..p });
+    let mut offered = Vec::new();
+    let (mut next, mut flight) = (0, 10);
+    for _ in 0..10 {
+        s.peer_data(next..next + flight);
+        let last = s.take().pop().ok_or("no acknowledgement")?.segment;
+        // 6 MB need a scale of 7.
+        offered.push(u64::from(last.window) << 7);
+        next += flight;
+        flight = (flight * 2).min(1500);
+        s.wait(RTT);
+    }
+    ensure(offered[0] <= 65_536, || format!("the first offer is {}", offered[0]))?;
+    let last = offered[9];
+    ensure((2_000_000..=6_000_000).contains(&last), || format!("the last is {last}: {offered:?}"))
+}
+
+/// RFC 1122 §4.2.3.2, once the quick start is over: every second segment, or 40 ms.
+fn delayed_acknowledgement(p: Profile) -> Verdict {
+    let mut s = established(p);
+    s.peer_data(0..16);
+    s.wait(Span::secs(1));
+    s.take();
+    s.zero = s.now;
+    s.peer_data([16]);
+    same("acknowledgements of the first", s.take().len(), 0)?;
+    s.peer_data([17]);
+    same("of the second", s.take().len(), 1)?;
+    s.peer_data([18]);
+    s.wait(Span::secs(1));
+    let alone: Vec<u64> = s.take().iter().map(|l| l.at.0 / 1_000_000).collect();
+    same("of one that stays alone, at ms", alone, vec![40])
+}
+
+/// `tcp_incr_quickack`: the first 16 segments are acknowledged each, at once; then no longer.
+fn quick_start(p: Profile) -> Verdict {
+    let mut s = established(p);
+    s.peer_data(0..20);
+    let acked: Vec<u64> = s.take().iter().map(|l| s.acked(&l.segment)).collect();
+    same("acknowledged", acked, (1..=16).chain([18, 20]).collect())
+}
+
+/// `tcp_syn_retries` and RFC 6298 §5.5: a SYN-ACK that nobody answers is sent again after 1, 2, 4, ... s, six times.
+fn handshake_retransmission(p: Profile) -> Verdict {
+    let mut s = Script::listening(&p);
+    let syn = slowstart_lab::tcp::segment::Segment { flags: SYN, mss: 1460, ..Default::default() };
+    s.receive(&syn);
+    s.wait(Span::secs(300));
+    let at: Vec<u64> = s.take().iter().map(|l| l.at.0 / 1_000_000_000).collect();
+    same("SYN-ACKs at", at, vec![0, 1, 3, 7, 15, 31, 63])?;
+    same("given up", s.end.state(), State::Failed)
+}
+
+/// `tcp_syn_linear_timeouts`: a SYN waits a second four times more before its timer doubles.
+fn linear_syn_timeouts(p: Profile) -> Verdict {
+    let mut s = Script::listening(&p);
+    s.end = slowstart_lab::tcp::endpoint::Endpoint::connecting(&p, script::control(&p), script::ISN);
+    let mut out = Vec::new();
+    s.end.connect(s.now, &mut out);
+    s.wait(Span::secs(300));
+    let at: Vec<u64> = s.take().iter().map(|l| l.at.0 / 1_000_000_000).collect();
+    same("SYNs again at", at, vec![1, 2, 3, 4, 5, 7])
+}
+
+/// RFC 9293 §3.6: the end of the stream is sent, numbered and acknowledged.
+fn fin(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(2);
+    s.close();
+    s.wait(RTT);
+    let fins: Vec<u64> = s.take().iter().filter(|l| l.segment.has(FIN)).map(|l| l.from).collect();
+    same("FINs at", fins, vec![2 * 1448])?;
+    ensure(!s.end.tx.done(), || "done before it was acknowledged".into())?;
+    let ack = s.bare(1 + 2 * 1448 + 1);
+    s.receive(&ack);
+    ensure(s.end.tx.done(), || "not done when it was".into())
+}
+
+/// RFC 2861 §3.1, `tcp_cwnd_restart`: the window halves for each timeout of silence, down to its first value.
+fn idle_restart(p: Profile) -> Verdict {
+    let mut s = established(plain(p));
+    s.write(70);
+    s.wait(RTT);
+    s.ack(10, &[]);
+    s.wait(RTT);
+    s.ack(30, &[]);
+    s.wait(RTT);
+    s.ack(70, &[]);
+    same("the window in use", s.cwnd(), 80)?;
+    s.take();
+    s.wait(Span::secs(60));
+    s.write(100);
+    same("sent after a minute", s.data().len(), 10)
+}
+
+/// RFC 7323 §3 and §4: each segment carries the time and the peer's; and so a retransmission gives a round trip.
+fn timestamps(p: Profile) -> Verdict {
+    let mut s = established(Profile { tlp: false, ..plain(p) });
+    s.write(1);
+    s.wait(Span::millis(310));
+    let sent = s.take();
+    let times: Vec<u64> = sent
+        .iter()
+        .map(|l| l.segment.timestamp.ok_or("no timestamp"))
+        .map(|t| t.map(|t| u64::from(t.0)))
+        .collect::<Result<_, _>>()?;
+    // Established 100 ms after the script began, at 1 s.
+    same("the clock", times, vec![1100, 1400])?;
+    s.wait(Span::millis(70));
+    s.ack(1, &[]);
+    same("the round trip of the second copy", s.end.tx.last_rtt(), Some(Span::millis(80)))
+}
+
+struct Mechanism {
+    name: &'static str,
+    check: fn(Profile) -> Verdict,
+    off: fn(&mut Profile),
+}
+
+const MECHANISMS: &[Mechanism] = &[
+    Mechanism {
+        name: "retransmission timeout with Linux's bounds",
+        check: retransmission_timeout,
+        off: |p| p.rto_rule = RtoRule::Rfc6298,
+    },
+    Mechanism { name: "SACK scoreboard", check: selective_acknowledgement, off: |p| p.sack = false },
+    Mechanism { name: "RACK", check: recent_acknowledgement, off: |p| p.rack = false },
+    Mechanism { name: "tail loss probe", check: tail_loss_probe, off: |p| p.tlp = false },
+    Mechanism {
+        name: "proportional rate reduction",
+        check: proportional_rate_reduction,
+        off: |p| p.prr = false,
+    },
+    Mechanism { name: "limited transmit", check: limited_transmit, off: |p| p.limited_transmit = false },
+    Mechanism { name: "undo of a spurious loss", check: undo, off: |p| p.undo = false },
+    Mechanism { name: "growth only of a window in use", check: gating, off: |p| p.gating = false },
+    Mechanism { name: "pacing", check: pacing, off: |p| p.pacing = false },
+    Mechanism { name: "TSO-sized bursts", check: bursts, off: |p| p.tso = 0 },
+    Mechanism { name: "receive-window autotuning", check: autotuning, off: |p| p.autotune = false },
+    Mechanism {
+        name: "delayed acknowledgement",
+        check: delayed_acknowledgement,
+        off: |p| p.ack = AckRule::Each,
+    },
+    Mechanism { name: "quick acknowledgements at first", check: quick_start, off: |p| p.quick = 0 },
+    Mechanism {
+        name: "SYN-ACK loss with back-off",
+        check: handshake_retransmission,
+        off: |p| p.syn_retries = 0,
+    },
+    Mechanism {
+        name: "SYN loss, linear and then backed off",
+        check: linear_syn_timeouts,
+        off: |p| p.syn_linear = 0,
+    },
+    Mechanism { name: "FIN", check: fin, off: |p| p.fin = false },
+    Mechanism { name: "restart after idle", check: idle_restart, off: |p| p.idle_restart = false },
+    Mechanism { name: "timestamps", check: timestamps, off: |p| p.timestamps = false },
+];
+
+#[test]
+fn each_mechanism_is_seen_and_missed() {
+    let mut wrong = Vec::new();
+    for m in MECHANISMS {
+        let on = (m.check)(Profile::LINUX_6_18);
+        let mut without = Profile::LINUX_6_18;
+        (m.off)(&mut without);
+        let off = (m.check)(without);
+        let show = |v: &Verdict| v.as_ref().map_or_else(|e| format!("fails: {e}"), |()| "pass".into());
+        println!("{:<44} | on: {:<5} | off: {}", m.name, show(&on), show(&off));
+        if on.is_err() || off.is_ok() {
+            wrong.push(m.name);
+        }
+    }
+    assert!(wrong.is_empty(), "not as it should be: {wrong:?}");
+}
