@@ -9,9 +9,9 @@ use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::{Row, Trace};
 use slowstart_lab::report::summary::label;
-use slowstart_lab::report::{self, Page, Series};
+use slowstart_lab::report::{self, Page, Series, words};
 use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_lab::scenario::{self, Study, StudyText};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -93,6 +93,9 @@ struct How {
     /// A folder for rows, samples, events and a page
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Interval of the samples, such as 10ms, or `ack` for one each acknowledgement [default: 4000 a run]
+    #[arg(long)]
+    samples: Option<String>,
     /// Say on standard error what it took
     #[arg(long)]
     timing: bool,
@@ -148,7 +151,7 @@ impl Run {
         for (file, study) in studies {
             let stem = file.file_stem().unwrap_or_default();
             let out = self.how.out.as_ref().map(|o| if several { o.join(stem) } else { o.clone() });
-            How { out, ..self.how }.study(&study)?;
+            How { out, samples: self.how.samples.clone(), ..self.how }.study(&study)?;
         }
         Ok(())
     }
@@ -156,6 +159,11 @@ impl Run {
 
 impl How {
     fn study(&self, study: &Study) -> Result<()> {
+        let sampling = match self.samples.as_deref() {
+            None => None,
+            Some("ack") => Some(Sampling::EachAck),
+            Some(t) => Some(Sampling::Every(scenario::time("samples", t)?)),
+        };
         let mut folder = self.out.as_deref().map(Folder::create).transpose()?;
         let bar = progress(study.jobs().len() as u64);
         let mut rows = Vec::new();
@@ -179,7 +187,7 @@ impl How {
         if self.json && folder.is_none() {
             return Ok(());
         }
-        let drawn = draw(study, &rows);
+        let drawn = draw(study, &rows, sampling);
         let verdict = table::verdict(&rows);
         if let Some(folder) = &folder {
             write(folder, study, &rows, &drawn, &verdict)?;
@@ -189,8 +197,11 @@ impl How {
         }
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         print(&title(study))?;
-        print(&table::comparison(&rows, colour, None))?;
-        print("")?;
+        let width = terminal_size::terminal_size().filter(|_| std::io::stdout().is_terminal()).map(|s| s.0.0);
+        print(&table::comparison(&rows, colour, width))?;
+        if let Some(others) = table::others(&rows, colour, width) {
+            print(&others)?;
+        }
         print(&sparks(study, &drawn))?;
         print(&verdict)?;
         for caveat in caveats(&rows) {
@@ -215,15 +226,15 @@ fn progress(jobs: u64) -> ProgressBar {
 fn title(study: &Study) -> String {
     let facts = study.path.facts();
     let what = match study.size {
-        Some(bytes) => format!("{:.1} MB", bytes as f64 / 1e6),
+        Some(bytes) => words::bytes(bytes),
         None => format!("{:.0} s", study.duration.as_secs_f64()),
     };
     format!(
-        "{}: {:.1} Mbit/s, {:.1} ms, BDP {:.0} kB; {what}, {} runs, {}",
+        "{}: {}, {:.1} ms, BDP {}; {what}, {} runs, {}",
         study.path.name,
-        facts.rate.0 as f64 / 1e6,
+        words::rate(facts.rate.0 as f64),
         facts.base_rtt.as_secs_f64() * 1e3,
-        facts.bdp.0 as f64 / 1e3,
+        words::bytes(facts.bdp.0),
         study.runs,
         study.profile_label
     )
@@ -237,7 +248,7 @@ struct Drawn {
 }
 
 /// For each startup, the run in the middle.
-fn draw(study: &Study, rows: &[Row]) -> Vec<Drawn> {
+fn draw(study: &Study, rows: &[Row], sampling: Option<Sampling>) -> Vec<Drawn> {
     rows.chunks(study.runs as usize)
         .enumerate()
         .map(|(contender, rows)| {
@@ -248,7 +259,8 @@ fn draw(study: &Study, rows: &[Row]) -> Vec<Drawn> {
             });
             let row = order[(order.len() - 1) / 2];
             let interval = Span(((row.duration_s / SAMPLES * 1e9) as u64).clamp(50_000, 100_000_000));
-            let outcome = study.run(Job { contender, run: row.run }, Sampling::Every(interval), true);
+            let sampling = sampling.unwrap_or(Sampling::Every(interval));
+            let outcome = study.run(Job { contender, run: row.run }, sampling, true);
             Drawn { label: label(row), row: row.clone(), trace: outcome.trace }
         })
         .collect()
@@ -293,7 +305,8 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], verdict:
 fn about(study: &Study) -> String {
     let mut text = format!("{}. {}", title(study), study.path.about);
     if !study.path.sources.is_empty() {
-        text.push_str(&format!(" Sources: {}.", study.path.sources.join("; ")));
+        let stop = if text.ends_with('.') { "" } else { "." };
+        text.push_str(&format!("{stop} Sources: {}.", study.path.sources.join("; ")));
     }
     text
 }
@@ -325,7 +338,7 @@ fn sparks(study: &Study, drawn: &[Drawn]) -> String {
     let windows: Vec<Vec<f64>> = drawn.iter().map(window).collect();
     let max = windows.iter().flatten().copied().fold(1.0, f64::max);
     let bdp = drawn.first().map_or(1.0, |d| d.row.bdp_bytes as f64);
-    let mut text = format!("cwnd over {until:.1} s, highest {:.1} BDP ({})\n", max / bdp, study.path.name);
+    let mut text = format!("cwnd over {} s, highest {:.1} BDP\n", words::number(until), max / bdp);
     for (d, w) in drawn.iter().zip(&windows) {
         text.push_str(&format!("{:width$}  {}\n", d.label, spark::spark(w, SPARK, max, false)));
     }

@@ -1,9 +1,10 @@
 //! Tables for people: plain text that reads the same in a pipe, with the best in bold on a terminal.
 
 use comfy_table::{Attribute, CellAlignment, ContentArrangement, LineStyle, TableStyle};
-use slowstart_lab::record::{Class, Row};
+use slowstart_lab::record::{Class, Others, Row};
 use slowstart_lab::report::summary::{Measure, Place, Standing, Summary, rank};
 use slowstart_lab::report::words::spread;
+use slowstart_lab::stats::median;
 
 pub(crate) use slowstart_lab::report::verdict;
 
@@ -146,6 +147,33 @@ pub(crate) fn comparison(rows: &[Row], colour: bool, width: Option<u16>) -> Stri
         out += "= no difference from the line above: the 95 % intervals of the medians overlap\n";
     }
     out
+}
+
+/// What each startup did to the flows that were there before it, a line each in the order of [`comparison`]; nothing if
+/// there were none.
+pub(crate) fn others(rows: &[Row], colour: bool, width: Option<u16>) -> Option<String> {
+    rows.iter().find(|r| r.others.is_some())?;
+    let cell = |s: &Summary, of: &dyn Fn(&Others) -> Option<f64>| -> Cell {
+        let values: Vec<f64> = s.rows.iter().filter_map(|r| r.others.as_ref()).filter_map(of).collect();
+        let Some(m) = median(&values) else { return "-".into() };
+        let shown = spread(&m);
+        shown.range.map_or(shown.mid.clone(), |r| format!("{} ({r})", shown.mid)).into()
+    };
+    let line = |p: &Place| {
+        let s = &p.summary;
+        vec![
+            s.label.clone().into(),
+            cell(s, &|o| Some(o.lost_packets as f64)),
+            cell(s, &|o| o.goodput_dip.map(|d| d * 100.0)),
+            cell(s, &|o| o.delay_p99_s.map(|d| d * 1e3)),
+        ]
+    };
+    let table = Table {
+        headers: ["to others", "lost", "goodput dip (%)", "delay p99 (ms)"].map(String::from).to_vec(),
+        rows: rank(rows).1.iter().map(line).collect(),
+        alignments: vec![Align::Left, Align::Right, Align::Right, Align::Right],
+    };
+    Some(table.render(colour, width))
 }
 
 /// `7.42 (7.31-7.60)`, and of how many runs if not of all.

@@ -1,0 +1,137 @@
+//! The command as a person meets it: what it prints, what it refuses and how.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn slowstart(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).env("NO_COLOR", "1").output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+/// Status 2, nothing on standard output, and one message that says all of these.
+fn refuses(args: &[&str], says: &[&str]) {
+    let out = slowstart(args);
+    let err = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
+    assert!(out.stdout.is_empty(), "{args:?} printed {}", text(&out.stdout));
+    for s in says {
+        assert!(err.contains(s), "{args:?}: {err:?} does not say {s:?}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_what_was_found_and_expected() {
+    refuses(&["compare", "geo", "--startup", "quickest"], &["startup", "\"quickest\"", "standard", "search"]);
+    refuses(&["compare", "rate=-5Mbit rtt=40ms"], &["rate", "\"-5Mbit\"", "100Mbit"]);
+    refuses(&["compare", "trace=nowhere.down rtt=40ms"], &["nowhere.down", "No such file"]);
+    refuses(
+        &["compare", "rate=1Mbit rtt=40ms queue=0packets"],
+        &["queue", "\"0packets\"", "at least one packet"],
+    );
+    refuses(&["compare", "rate=1Mbit rtt=40ms colour=red"], &["colour", "rate", "queue"]);
+    refuses(&["compare", "atlantis"], &["atlantis", "geo", "my.toml"]);
+    refuses(&["compare", "geo", "--startup", "search:threshold=2"], &["search:threshold", "\"2\"", "0 to 1"]);
+    refuses(&["compare", "geo", "--startup", "search:thresh=0.3"], &["thresh", "threshold, window"]);
+    refuses(&["compare", "geo", "--set", "iw=0"], &["iw", "\"0\"", "1 to 1000"]);
+    refuses(&["compare", "geo", "--set", "warp=9"], &["warp", "pacing"]);
+    refuses(&["compare", "geo", "--size", "big"], &["size", "\"big\"", "20MB"]);
+    refuses(&["compare", "geo", "--runs", "0"], &["runs", "\"0\""]);
+    refuses(&["compare", "geo", "--against", "cubic"], &["against", "cubic@-10s"]);
+    refuses(&["compare", "geo", "--size", "1MB", "--app", "web"], &["size", "no size"]);
+    refuses(&["run", "missing.toml"], &["missing.toml", "No such file"]);
+}
+
+#[test]
+fn a_trace_with_a_letter_names_its_line() {
+    let file = folder("letter").join("a.down");
+    std::fs::write(&file, "1\n2\n3\n4\n5\n6\n7x\n8\n").expect("a file");
+    refuses(&["compare", &format!("trace={} rtt=40ms", file.display())], &["a.down", "line 7", "\"7x\""]);
+}
+
+#[test]
+fn an_impossible_key_names_file_and_key() {
+    let file = folder("key").join("study.toml");
+    std::fs::write(&file, "path = \"geo\"\nstart_ups = []\n").expect("a file");
+    refuses(&["run", &file.display().to_string()], &["study.toml", "line 2", "start_ups", "startups"]);
+    std::fs::write(&file, "path = \"geo\"\nruns = -1\n").expect("a file");
+    refuses(&["run", &file.display().to_string()], &["study.toml", "line 2", "-1"]);
+}
+
+const QUICK: [&str; 6] =
+    ["compare", "rate=20Mbit rtt=20ms queue=1bdp jitter=1ms", "--size", "300kB", "--runs", "3"];
+
+#[test]
+fn json_is_rows_and_nothing_else() {
+    let out = slowstart(&[&QUICK[..], &["--json"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let rows: Vec<slowstart_lab::record::Row> =
+        text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("a row")).collect();
+    assert_eq!(rows.len(), 3 * slowstart::startup::REGISTRY.len());
+    assert!(rows.iter().all(|r| r.schema == 1 && r.completion_s.is_some() && r.goodput_bps < 20_000_000));
+    // Run n of every startup meets the same path.
+    assert!(rows.iter().all(|r| r.seed == rows[r.run as usize].seed));
+    assert!(rows[0].seed != rows[1].seed);
+}
+
+#[test]
+fn the_table_has_a_line_a_startup() {
+    let out = slowstart(&QUICK);
+    let table = text(&out.stdout);
+    for e in slowstart::startup::REGISTRY {
+        assert!(table.lines().any(|l| l.contains(e.name)), "no {} in {table}", e.name);
+    }
+    assert!(!table.contains('\u{1b}'), "escapes in a pipe");
+}
+
+#[test]
+fn a_folder_gets_rows_samples_events_and_a_page() {
+    let dir = folder("out");
+    let out = slowstart(&[&QUICK[..], &["--out", &dir.display().to_string(), "--samples", "ack"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
+    assert_eq!(read("results.jsonl").lines().count(), 3 * slowstart::startup::REGISTRY.len());
+    assert!(read("samples.jsonl").lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
+    assert!(read("events.jsonl").contains("\"what\":\"drop\""));
+    let page = read("report.html");
+    assert!(page.contains("<svg") && !page.contains("NaN") && !page.contains("src=\"http"));
+}
+
+#[test]
+fn others_are_asked_what_was_done_to_them() {
+    let out =
+        slowstart(&[&QUICK[..], &["--against", "cubic@-2s,reno@-1s/up", "--startup", "standard"]].concat());
+    let table = text(&out.stdout);
+    assert!(table.contains("goodput dip") && table.contains("delay p99"), "{table}\n{}", text(&out.stderr));
+}
+
+#[test]
+fn shipped_studies_are_sound() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let files = std::fs::read_dir(dir).expect("scenarios").map(|f| f.expect("a file").path());
+    let studies: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "toml")).collect();
+    assert!(studies.len() >= 2);
+    for file in studies {
+        slowstart_lab::scenario::Study::load(&file).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn everything_is_listed_with_its_source() {
+    let list = text(&slowstart(&["list"]).stdout);
+    for e in slowstart::startup::REGISTRY {
+        assert!(list.contains(e.name) && list.contains(e.source));
+    }
+    for name in ["cubic", "geo", "linux-6.18", "pacing"] {
+        assert!(list.contains(name), "no {name}");
+    }
+}
