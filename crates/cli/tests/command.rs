@@ -48,6 +48,7 @@ fn bad_input_is_refused_with_what_was_found_and_expected() {
     refuses(&["compare", "geo", "--runs", "0"], &["runs", "\"0\""]);
     refuses(&["compare", "geo", "--against", "cubic"], &["against", "cubic@-10s"]);
     refuses(&["compare", "geo", "--size", "1MB", "--app", "web"], &["size", "no size"]);
+    refuses(&["compare", "geo", "--against", "reno@0s/up"], &["against", "reno@0s/up", "ack_rate"]);
     refuses(&["run", "missing.toml"], &["missing.toml", "No such file"]);
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::param::{BadParam, Shown};
 use slowstart::startup::{AnyStartup, Entry, REGISTRY};
-use slowstart::units::{Bytes, Fixed, Span};
+use slowstart::units::{Bytes, Fixed, Instant, Span};
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use thiserror::Error;
@@ -335,6 +335,17 @@ impl Study {
             (None, None) => DEFAULT_DURATION,
         };
         let against = text.against.iter().map(|a| beside(a)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(i) = against.iter().position(|b| b.direction == Direction::Upload) {
+            // Without a limit on the way back an upload would grow for ever.
+            let a_second = Instant(1_000_000_000);
+            if path.build(0).back.capacity(Instant::ZERO, a_second) == Bytes::MAX {
+                return Err(bad(
+                    "against",
+                    &text.against[i],
+                    "a path with ack_rate: the way back of this one has no limit",
+                ));
+            }
+        }
         let runs = text.runs.unwrap_or(DEFAULT_RUNS);
         if runs == 0 || runs > 1_000_000 {
             return Err(bad("runs", &runs.to_string(), "a number of runs from 1 to 1000000"));

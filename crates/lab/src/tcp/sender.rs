@@ -108,6 +108,9 @@ struct Probe {
     again: bool,
 }
 
+/// Segments that leave before pacing begins.
+const UNPACED: u64 = 10;
+
 /// Counters of a connection.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Counters {
@@ -865,7 +868,10 @@ impl<C: Controller> Sender<C> {
                 self.counters.peer_limited += 1;
                 break;
             }
-            self.pacer.sent(now, Bytes(sent));
+            // The first ten segments are not paced (tcp_update_skb_after_send).
+            if self.counters.packets >= UNPACED {
+                self.pacer.sent(now, Bytes(sent));
+            }
         }
         self.counters.peak_inflight = self.counters.peak_inflight.max(self.board.inflight().0);
         if self.counters.packets > sent_before {
