@@ -306,7 +306,7 @@ fn about(study: &Study) -> String {
     let mut text = format!("{}. {}", title(study), study.path.about);
     if !study.path.sources.is_empty() {
         let stop = if text.ends_with('.') { "" } else { "." };
-        text.push_str(&format!("{stop} Sources: {}.", study.path.sources.join("; ")));
+        text = format!("{text}{stop} Sources: {}.", study.path.sources.join("; "));
     }
     text
 }
@@ -340,7 +340,7 @@ fn sparks(study: &Study, drawn: &[Drawn]) -> String {
     let bdp = drawn.first().map_or(1.0, |d| d.row.bdp_bytes as f64);
     let mut text = format!("cwnd over {} s, highest {:.1} BDP\n", words::number(until), max / bdp);
     for (d, w) in drawn.iter().zip(&windows) {
-        text.push_str(&format!("{:width$}  {}\n", d.label, spark::spark(w, SPARK, max, false)));
+        text = format!("{text}{:width$}  {}\n", d.label, spark::spark(w, SPARK, max, false));
     }
     text
 }

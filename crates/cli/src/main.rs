@@ -20,6 +20,7 @@ struct Args {
 }
 
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, for the length of the program")]
 enum Command {
     /// Compare startups over a path
     Compare(compare::Compare),

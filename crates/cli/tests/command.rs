@@ -109,8 +109,10 @@ fn a_folder_gets_rows_samples_events_and_a_page() {
 
 #[test]
 fn others_are_asked_what_was_done_to_them() {
-    let out =
-        slowstart(&[&QUICK[..], &["--against", "cubic@-2s,reno@-1s/up", "--startup", "standard"]].concat());
+    let path = "rate=20Mbit rtt=20ms queue=1bdp ack_rate=5Mbit";
+    let beside =
+        ["--against", "cubic@-2s,reno@-1s/up", "--startup", "standard", "--size", "300kB", "--runs", "1"];
+    let out = slowstart(&[&["compare", path][..], &beside].concat());
     let table = text(&out.stdout);
     assert!(table.contains("goodput dip") && table.contains("delay p99"), "{table}\n{}", text(&out.stderr));
 }

@@ -291,12 +291,12 @@ impl Study {
         })?;
         let mut profile_label = named.to_string();
         for (k, v) in &text.set {
-            profile.set(k, v).map_err(|expected| match expected {
-                Some(expected) => bad(&format!("set {k}"), v, expected),
-                None => {
-                    let keys: Vec<&str> = Profile::KEYS.iter().map(|k| k.0).collect();
-                    bad("set", k, format!("a knob: one of {}", keys.join(", ")))
+            profile.set(k, v).map_err(|expected| {
+                if let Some(expected) = expected {
+                    return bad(&format!("set {k}"), v, expected);
                 }
+                let keys: Vec<&str> = Profile::KEYS.iter().map(|k| k.0).collect();
+                bad("set", k, format!("a knob: one of {}", keys.join(", ")))
             })?;
             profile_label = format!("{profile_label},{k}={v}");
         }

@@ -167,10 +167,9 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let mut rest = Bytes::ZERO;
         match step.window {
             Window::Keep if step.exit.is_some() => rest = earned.map_or(Bytes::ZERO, |a| a.bytes),
-            Window::Keep => {}
             Window::Grow(by) if earned.is_some() => rest = self.grow(by),
-            Window::Grow(_) => {}
             Window::Set(b) => self.state.cwnd = b.max(f.mss),
+            Window::Keep | Window::Grow(_) => {}
         }
         let mut change = Change::NONE;
         if let Some(why) = step.exit {

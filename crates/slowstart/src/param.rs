@@ -137,6 +137,7 @@ macro_rules! choice {
 pub(crate) use {choice, params};
 
 #[cfg(test)]
+#[allow(unreachable_pub, reason = "the macro declares what is public elsewhere")]
 mod tests {
     use super::*;
 

@@ -203,7 +203,7 @@ pub struct Congestion {
     pub first: bool,
     /// Bytes newly held for lost.
     pub lost: Bytes,
-    /// In how many separate ranges (BBRv3 counts them).
+    /// In how many separate ranges (`BBRv3` counts them).
     pub lost_ranges: u32,
     /// The newest packet known to be delivered.
     pub newest: Sent,

@@ -160,23 +160,21 @@ impl<C: Controller> Endpoint<C> {
                 self.meet(s);
                 self.send_syn(now, out);
             }
-            State::Listen => {}
             State::SynSent if s.has(SYN | ACK) && s.ack == self.isn.wrapping_add(1) => {
                 self.meet(s);
                 self.establish(now, s, u64::from(s.window));
                 self.acknowledge(now, out);
                 self.send(now, out);
             }
-            State::SynSent => {}
             State::SynReceived if s.has(SYN) => self.send_syn(now, out),
             State::SynReceived if s.has(ACK) && s.ack == self.isn.wrapping_add(1) => {
                 self.establish(now, s, u64::from(s.window) << self.peer_scale);
                 self.on_data(now, s, out);
             }
-            State::SynReceived => {}
             // The acknowledgement of a SYN-ACK was lost.
             State::Established if s.has(SYN) => self.acknowledge(now, out),
             State::Established => self.on_data(now, s, out),
+            State::Listen | State::SynSent | State::SynReceived => {}
         }
     }
 

@@ -263,7 +263,7 @@ impl Receiver {
         self.measured_from = (now, self.next);
         if copied > self.space {
             let room = 2 * copied + 16 * self.mss;
-            let growth = if self.space == 0 { 0 } else { 2 * (room * (copied - self.space) / self.space) };
+            let growth = (2 * room * (copied - self.space)).checked_div(self.space).unwrap_or(0);
             self.clamp = (room + growth).clamp(self.clamp, self.max.0.max(self.clamp));
             self.space = copied;
         }

@@ -403,7 +403,7 @@ impl<C: Controller> Sender<C> {
             self.rearm(now);
         }
         #[cfg(debug_assertions)]
-        if self.counters.packets % 257 == 0 {
+        if self.counters.packets.is_multiple_of(4099) {
             self.board.check();
         }
     }

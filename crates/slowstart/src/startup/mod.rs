@@ -69,6 +69,7 @@ macro_rules! registry {
         $(pub mod $module;)*
 
         /// Any startup of the registry, by value.
+        #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
         #[derive(Clone, Debug)]
         pub enum AnyStartup { $(
             #[doc = concat!("See [`", stringify!($module), "`].")]
