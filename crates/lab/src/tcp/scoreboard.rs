@@ -306,6 +306,15 @@ impl Scoreboard {
         self.resend.clear();
     }
 
+    /// The peer has thrown away what it held (RFC 2018 §8): nothing counts as selectively acknowledged any more.
+    pub fn renege(&mut self) {
+        for r in &mut self.ring {
+            r.flags &= !SACKED;
+        }
+        self.sacked = Count::default();
+        self.sacked_ranges.clear();
+    }
+
     fn cover(&mut self, now: Instant, i: usize, highest: u64, d: &mut Delivered) {
         let r = &mut self.ring[i];
         let flags = r.flags;
@@ -417,6 +426,10 @@ impl Scoreboard {
             if let Some(r) = self.ring.pop_front() {
                 self.sacked.sub(&r);
                 self.out.sub(&r);
+                // A probe may have sent again what the peer already held.
+                if r.resent() {
+                    self.resent.sub(&r);
+                }
                 self.base += 1;
             }
         }

@@ -4,7 +4,7 @@ use super::pacer::Pacer;
 use super::profile::Profile;
 use super::rack::{DUPLICATES, Lost, Rack};
 use super::rtt::Rtt;
-use super::scoreboard::{Delivered, Scoreboard};
+use super::scoreboard::{Delivered, Record, Scoreboard};
 use slowstart::control::{Change, Controller, Exited};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
@@ -715,6 +715,9 @@ impl<C: Controller> Sender<C> {
         self.note(now, Event::Timeout);
         let first = matches!(self.phase, Phase::Open | Phase::Disorder) || self.board.una() >= self.high;
         let rack = self.profile.rack && self.profile.sack;
+        if self.board.get(head).is_some_and(Record::sacked) {
+            self.board.renege();
+        }
         let all: Vec<u64> = self
             .board
             .unsacked()
