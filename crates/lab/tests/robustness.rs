@@ -1,0 +1,101 @@
+//! Every startup over every built-in path, and over paths nobody chose, with every stack: transfers complete, the
+//! receiver gets what was written and nothing else, and no run spins.
+
+mod common;
+
+use common::{engine, sized};
+use proptest::prelude::*;
+use slowstart::startup::REGISTRY;
+use slowstart::units::{Instant, Span};
+use slowstart_lab::engine::{Direction, FlowSpec};
+use slowstart_lab::path::PathSpec;
+use slowstart_lab::tcp::profile::Profile;
+
+const SIZE: u64 = 300_000;
+/// Events a transfer may take: some two hundred packets cause a few events each, retransmitted many times over.
+const EVENTS: u64 = 50_000;
+
+/// Runs a transfer to its end, the FINs' acknowledgements included.
+fn complete(path: &str, spec: FlowSpec) {
+    let what = format!("{path}, {}, {:?}", spec.profile.name, spec.startup);
+    let mut e = engine(path, vec![spec]);
+    let limit = Instant::ZERO + Span::secs(3600);
+    e.run(limit, |e| e.flows[0].truth.completed.is_some() || e.cost.events > EVENTS);
+    let f = &e.flows[0];
+    assert!(
+        f.truth.completed.is_some(),
+        "{what}: incomplete after {} events, {} s",
+        e.cost.events,
+        e.now().0 / 1_000_000_000
+    );
+    assert_eq!(f.delivered(), SIZE, "{what}");
+    let fin = f.spec.profile.fin;
+    // What is left is the close; then silence.
+    e.run(limit, |e| e.cost.events > EVENTS);
+    let f = &e.flows[0];
+    assert!(e.cost.events <= EVENTS, "{what}: it goes on after the end");
+    assert!(f.ends[f.sender()].tx.done(), "{what}: not all acknowledged");
+    assert_eq!(f.ends[1 - f.sender()].rx.finished(), fin, "{what}");
+    assert_eq!(f.delivered(), SIZE, "{what}");
+    assert!(e.done());
+}
+
+#[test]
+fn every_startup_over_every_built_in_path() {
+    for path in PathSpec::builtins() {
+        for entry in REGISTRY {
+            for profile in [Profile::LINUX_6_18, Profile::IDEAL] {
+                complete(path.name, sized(entry.name, profile, SIZE));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_stack_over_every_built_in_path() {
+    for path in PathSpec::builtins() {
+        for profile in Profile::ALL {
+            for direction in [Direction::Download, Direction::Upload] {
+                complete(path.name, FlowSpec { direction, ..sized("standard", *profile, SIZE) });
+            }
+        }
+    }
+}
+
+const EXTRAS: &[&str] = &[
+    "jitter=30ms",
+    "ack_jitter=20ms",
+    "vary=20ms vary_period=700ms",
+    "handover=2s handover_step=80ms",
+    "loss=5%",
+    "ack_loss=20%",
+    "drop=1,5,10-20,60-66",
+    "drop_ack=3-9",
+    "drop_syn=2",
+    "drop_synack=3",
+    "aggregate=12ms",
+    "ack_aggregate=14ms",
+    "ack_rate=200kbit ack_queue=20packets",
+    "random_drop=30%@10kB",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_startup_over_any_path(
+        startup in prop::sample::select(REGISTRY.iter().map(|e| e.name).collect::<Vec<_>>()),
+        profile in prop::sample::select(&Profile::ALL[..]),
+        rate in prop::sample::select(&["300kbit", "2Mbit", "30Mbit", "1Gbit"][..]),
+        rtt in prop::sample::select(&["1ms", "40ms", "300ms", "900ms"][..]),
+        queue in prop::sample::select(&["3packets", "20packets", "1bdp", "100ms", "infinite"][..]),
+        extras in prop::sample::subsequence(EXTRAS, 0..=6),
+        up in any::<bool>(),
+    ) {
+        // A BDP of less than a packet is no queue.
+        let queue = if queue == "1bdp" && (rate == "300kbit" || rtt == "1ms") { "5packets" } else { queue };
+        let path = format!("rate={rate} rtt={rtt} queue={queue} {}", extras.join(" "));
+        let direction = if up { Direction::Upload } else { Direction::Download };
+        complete(&path, FlowSpec { direction, ..sized(startup, *profile, SIZE) });
+    }
+}
