@@ -9,7 +9,7 @@ use crate::app::{App, Exchange, Kind as AppKind};
 use crate::path::{Dropped, Kind, Line, Parcel, Path};
 use crate::random::{self, Stream};
 use crate::record::{Cost, Happened, Sample, Trace};
-use crate::tcp::endpoint::{Clock, Endpoint, State};
+use crate::tcp::endpoint::{CLOCKS, Endpoint, State};
 use crate::tcp::profile::Profile;
 use crate::tcp::segment::{ACK, FIN, SYN, Segment};
 use crate::tcp::sender::Event;
@@ -197,10 +197,22 @@ struct Packet {
 }
 
 /// What a pending event stands for. Lines come first in numbering, then the clocks of each endpoint, then applications.
-const CLOCKS: [Clock; 3] = [Clock::Loss, Clock::Delayed, Clock::Pace];
-const SOURCES: usize = 2 * CLOCKS.len() + 1;
+const SOURCES: usize = 2 * CLOCKS + 1;
 
-type Pending = Reverse<(u64, u32, u32)>;
+/// A pending event: time, tie and source, packed so that one comparison orders them.
+type Pending = Reverse<u128>;
+
+fn kind(s: &Segment) -> Kind {
+    if s.len > 0 {
+        return Kind::Data;
+    }
+    match (s.has(SYN), s.has(ACK), s.has(FIN)) {
+        (true, false, _) => Kind::Syn,
+        (true, true, _) => Kind::SynAck,
+        (_, _, true) => Kind::Fin,
+        _ => Kind::Ack,
+    }
+}
 
 /// Flows over a path.
 #[derive(Clone, Debug)]
@@ -303,8 +315,9 @@ impl Engine {
 
     /// Runs until `end`, or until `stop` says so after an event.
     pub fn run(&mut self, end: Instant, mut stop: impl FnMut(&Self) -> bool) {
-        while let Some(&Reverse((at, _, source))) = self.heap.peek() {
-            let at = Instant(at);
+        while let Some(&Reverse(pending)) = self.heap.peek() {
+            let at = Instant((pending >> 64) as u64);
+            let source = pending as u32;
             if at > end {
                 break;
             }
@@ -334,22 +347,22 @@ impl Engine {
     /// Ties are broken by chance of the seed's own, so that no flow is always first (and one line keeps its order).
     fn key(&self, at: Instant, source: usize) -> Pending {
         let tie = random::at(self.seed ^ at.0, source as u64) as u32;
-        Reverse((at.0, tie, source as u32))
+        Reverse(u128::from(at.0) << 64 | u128::from(tie) << 32 | source as u128)
     }
 
     fn arm(&mut self, flow: usize, clock: usize, at: Instant) {
-        // Earlier than what is pending: another event; the old one is then stale. Later: the pending one will see.
-        if at < self.armed[flow][clock] {
-            self.armed[flow][clock] = at;
-            let key = self.key(at, self.lines.len() + flow * SOURCES + clock);
-            self.heap.push(key);
-        }
+        self.armed[flow][clock] = at;
+        let key = self.key(at, self.lines.len() + flow * SOURCES + clock);
+        self.heap.push(key);
     }
 
     fn arm_end(&mut self, flow: usize, end: usize) {
-        for (c, clock) in CLOCKS.iter().enumerate() {
-            if let Some(at) = self.flows[flow].ends[end].deadline(*clock) {
-                self.arm(flow, end * CLOCKS.len() + c, at);
+        let due = self.flows[flow].ends[end].deadlines();
+        for (c, at) in due.into_iter().enumerate() {
+            let clock = end * CLOCKS + c;
+            // Earlier than what is pending: another event; the old one is then stale. Later: the pending one will see.
+            if at < self.armed[flow][clock] {
+                self.arm(flow, clock, at);
             }
         }
     }
@@ -363,16 +376,15 @@ impl Engine {
             self.ask(flow);
             return;
         }
-        let (end, c) = (clock / CLOCKS.len(), clock % CLOCKS.len());
-        match self.flows[flow].ends[end].deadline(CLOCKS[c]) {
-            Some(at) if at <= self.now => {
-                let mut out = std::mem::take(&mut self.outbox);
-                self.flows[flow].ends[end].on_timer(self.now, &mut out);
-                self.emit(flow, end, out);
-                self.after(flow, end);
-            }
-            Some(at) => self.arm(flow, clock, at),
-            None => {}
+        let (end, c) = (clock / CLOCKS, clock % CLOCKS);
+        let due = self.flows[flow].ends[end].deadlines()[c];
+        if due <= self.now {
+            let mut out = std::mem::take(&mut self.outbox);
+            self.flows[flow].ends[end].on_timer(self.now, &mut out);
+            self.emit(flow, end, out);
+            self.after(flow, end);
+        } else if due < Instant::NEVER {
+            self.arm(flow, clock, due);
         }
     }
 
@@ -429,39 +441,37 @@ impl Engine {
 
     /// Puts what an end sends on its way.
     fn emit(&mut self, flow: usize, end: usize, mut out: Vec<Segment>) {
-        let mut last = false;
-        for s in out.drain(..) {
-            let kind = match (s.has(SYN), s.has(ACK), s.len > 0, s.has(FIN)) {
-                (true, false, ..) => Kind::Syn,
-                (true, true, ..) => Kind::SynAck,
-                (_, _, true, _) => Kind::Data,
-                (_, _, _, true) => Kind::Fin,
-                _ => Kind::Ack,
-            };
-            let parcel = Parcel { bytes: s.wire(), flow: flow as u32, kind };
+        if out.is_empty() {
+            self.outbox = out;
+            return;
+        }
+        let sends = end == self.flows[flow].sender();
+        let line = self.line_of[flow][end] as usize;
+        let extra = self.extra[line / 2];
+        let mut data = 0;
+        for &segment in &out {
+            let kind = kind(&segment);
+            let parcel = Parcel { bytes: segment.wire(), flow: flow as u32, kind };
+            let carries = sends && kind == Kind::Data;
+            data += u64::from(carries);
             let direction = if end == SERVER { &mut self.path.forward } else { &mut self.path.back };
-            let data = kind == Kind::Data && end == self.flows[flow].sender();
-            if data {
-                self.cost.packets += 1;
-                last = true;
-            }
             match direction.pass(self.now, &parcel) {
                 Ok(at) => {
-                    let line = self.line_of[flow][end];
-                    let at = at + self.extra[line as usize / 2];
-                    let packet =
-                        Packet { flow: flow as u32, to: (1 - end) as u8, sent: self.now, segment: s };
-                    if self.lines[line as usize].is_empty() {
-                        let key = self.key(at, line as usize);
+                    let at = at + extra;
+                    if self.lines[line].is_empty() {
+                        let key = self.key(at, line);
                         self.heap.push(key);
                     }
-                    self.lines[line as usize].push(at, packet);
+                    let packet = Packet { flow: flow as u32, to: (1 - end) as u8, sent: self.now, segment };
+                    self.lines[line].push(at, packet);
                 }
-                Err(d) => self.dropped(flow, data, &d),
+                Err(d) => self.dropped(flow, carries, &d),
             }
         }
+        out.clear();
         self.outbox = out;
-        if last {
+        if data > 0 {
+            self.cost.packets += data;
             // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
             let direction = if end == SERVER { &self.path.forward } else { &self.path.back };
             let wait = direction.queue_delay(self.now);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use script::{BEGIN, ISN, PEER_ISN, control};
 use slowstart::units::{Instant, Span};
 use slowstart_lab::engine::Control;
-use slowstart_lab::tcp::endpoint::{Clock, Endpoint, State};
+use slowstart_lab::tcp::endpoint::{Endpoint, State};
 use slowstart_lab::tcp::profile::Profile;
 use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, Segment};
 
@@ -173,7 +173,7 @@ impl Fuzz {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        [Clock::Loss, Clock::Delayed, Clock::Pace].into_iter().filter_map(|c| self.end.deadline(c)).min()
+        self.end.deadlines().into_iter().min().filter(|t| *t < Instant::NEVER)
     }
 
     fn wait(&mut self, span: Span) {

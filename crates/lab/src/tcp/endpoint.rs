@@ -26,16 +26,8 @@ pub enum State {
     Failed,
 }
 
-/// What an end waits for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// Retransmission, probe, reordering, the algorithm's own: mostly put off.
-    Loss,
-    /// A delayed acknowledgement: mostly cancelled.
-    Delayed,
-    /// The pacer: always due.
-    Pace,
-}
+/// How many clocks an end has.
+pub const CLOCKS: usize = 3;
 
 /// One end.
 #[derive(Clone, Debug)]
@@ -45,6 +37,7 @@ pub struct Endpoint<C> {
     isn: u32,
     peer_isn: u32,
     peer_scale: u8,
+    scale: u8,
     /// The sending half.
     pub tx: Sender<C>,
     /// The receiving half.
@@ -64,6 +57,8 @@ impl<C: Controller> Endpoint<C> {
             isn,
             peer_isn: 0,
             peer_scale: 0,
+            // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
+            scale: (0..14).find(|s| profile.max_window() >> s <= 0xffff).unwrap_or(14),
             tx: Sender::new(profile, control),
             rx: Receiver::new(profile),
             syn_timer: None,
@@ -94,11 +89,6 @@ impl<C: Controller> Endpoint<C> {
         self.send_syn(now, out);
     }
 
-    fn scale(&self) -> u8 {
-        // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
-        (0..14).find(|s| self.profile.max_window() >> s <= 0xffff).unwrap_or(14)
-    }
-
     fn send_syn(&mut self, now: Instant, out: &mut Vec<Segment>) {
         if self.syn_losses == 0 {
             self.syn_sent = now;
@@ -112,7 +102,7 @@ impl<C: Controller> Endpoint<C> {
             flags: if answering { SYN | ACK } else { SYN },
             timestamp: self.profile.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
-            scale: Some(self.scale()),
+            scale: Some(self.scale),
             sack_ok: self.profile.sack,
             ..Segment::default()
         });
@@ -129,7 +119,7 @@ impl<C: Controller> Endpoint<C> {
         for (wire, block) in sack.iter_mut().zip(blocks) {
             *wire = (segment::wrap(block.0, self.peer_isn), segment::wrap(block.1, self.peer_isn));
         }
-        let window = self.rx.offer() >> self.scale();
+        let window = self.rx.offer() >> self.scale;
         Segment {
             seq: segment::wrap(seq, self.isn),
             ack: segment::wrap(self.rx.next(), self.peer_isn),
@@ -272,19 +262,19 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
-    /// When [`Endpoint::on_timer`] wants to be called, by clock: they move in different ways, and a host may keep one
-    /// pending event for each.
-    pub fn deadline(&self, clock: Clock) -> Option<Instant> {
-        match (self.state, clock) {
-            (State::Established, Clock::Loss) => self.tx.timer(),
-            (State::Established, Clock::Delayed) => self.rx.wakes(),
-            (State::Established, Clock::Pace) => self.tx.paced(),
-            (_, Clock::Loss) => self.syn_timer,
-            _ => None,
+    /// When [`Endpoint::on_timer`] wants to be called, [`Instant::NEVER`] for never, by clock: loss (retransmission, probe,
+    /// reordering, the algorithm's own: mostly put off), delayed acknowledgement (mostly cancelled), pacer (always due).
+    /// They move in different ways, and a host may keep one pending event for each.
+    pub fn deadlines(&self) -> [Instant; CLOCKS] {
+        let or_never = |t: Option<Instant>| t.unwrap_or(Instant::NEVER);
+        if self.state == State::Established {
+            [or_never(self.tx.timer()), or_never(self.rx.wakes()), or_never(self.tx.paced())]
+        } else {
+            [or_never(self.syn_timer), Instant::NEVER, Instant::NEVER]
         }
     }
 
-    /// A time asked for in [`Endpoint::deadline`] has come.
+    /// A time asked for in [`Endpoint::deadlines`] has come.
     pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
         if self.syn_timer.is_some_and(|t| t <= now) {
             self.syn_timer = None;

@@ -132,6 +132,9 @@ impl Rack {
     ) -> (Lost, Option<Instant>) {
         let patience = self.rtt + self.reordering_window(board, recovering, min, srtt);
         let mut lost = Lost::default();
+        // What is acknowledged goes without a look at it.
+        let first = board.first().unwrap_or(u64::MAX);
+        while self.sent.pop_front_if(|e| e.0 < first).is_some() {}
         while let Some(&(n, at)) = self.sent.front() {
             // Acknowledged, selectively acknowledged, waiting to be resent, or sent again since.
             let Some(r) = board.get(n).filter(|r| r.at == at && !r.sacked() && !r.awaits_resending()) else {

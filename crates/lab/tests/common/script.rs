@@ -8,7 +8,7 @@ use slowstart::control::{Composed, Controller};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::Control;
 use slowstart_lab::scenario;
-use slowstart_lab::tcp::endpoint::{Clock, Endpoint, State};
+use slowstart_lab::tcp::endpoint::{Endpoint, State};
 use slowstart_lab::tcp::profile::Profile;
 use slowstart_lab::tcp::segment::{ACK, FIN, SYN, Segment};
 use slowstart_lab::tcp::sender::milliseconds;
@@ -178,7 +178,7 @@ impl Script {
 
     /// The earliest time it waits for.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        [Clock::Loss, Clock::Delayed, Clock::Pace].into_iter().filter_map(|c| self.end.deadline(c)).min()
+        self.end.deadlines().into_iter().min().filter(|t| *t < Instant::NEVER)
     }
 
     /// Lets time pass.
