@@ -30,7 +30,8 @@ step() { # NAME COMMAND...: what it says is kept in target/ci/NAME.log
   "$@" 2>&1 | tee "$logs/$name.log" || broken+=("$name")
 }
 
-# The command of the README answers in rows; in a debug build, and with one thread or two, it does so to the byte.
+# The command of the README prints what the README shows, to the byte; so do its rows in a debug build, and with one
+# thread or two.
 rows() { cargo run --locked --quiet "$@" -- compare geo --runs 2 --json; }
 readme() {
   rows --release >"$logs/rows.jsonl" || return 1
@@ -39,6 +40,8 @@ readme() {
   good=$(grep -c '^{"schema":1,.*"path":"geo".*}$' "$logs/rows.jsonl")
   echo "$good rows in $all lines"
   ((good >= 2 && good == all)) || return 1
+  cargo run --locked --quiet --release -- compare geo >"$logs/table.txt" || return 1
+  sed -n '/^```text$/,/^```$/p' README.md | sed '1d;$d' | diff - "$logs/table.txt" || return 1
   RAYON_NUM_THREADS=1 rows --release | cmp - "$logs/rows.jsonl" &&
     RAYON_NUM_THREADS=2 rows | cmp - "$logs/rows.jsonl"
 }
