@@ -31,7 +31,7 @@ pub trait Controller {
     /// restarted window (RFC 5681 §4.1) and then is the retransmission timeout.
     fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change;
     /// As things stand.
-    fn state(&self) -> State;
+    fn state(&self) -> &State;
     /// Whether it bounds sending during recovery itself.
     fn owns_recovery(&self) -> bool {
         false
@@ -376,8 +376,8 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         Change::NONE
     }
 
-    fn state(&self) -> State {
-        self.state
+    fn state(&self) -> &State {
+        &self.state
     }
 
     fn phase(&self) -> &'static str {

@@ -113,7 +113,7 @@ pub struct Delivered {
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
     /// The newest of them.
-    pub newest: Option<Sent>,
+    pub newest: Option<Record>,
     /// When the oldest and the newest of those sent only once left: round-trip samples.
     pub once: Option<(Instant, Instant)>,
     /// Something sent only once arrived behind something sent later: the path reorders.
@@ -338,8 +338,8 @@ impl Scoreboard {
         } else {
             d.resent = true;
         }
-        if d.newest.is_none_or(|n| (n.at, n.mark) < (r.at, Mark(r.end()))) {
-            d.newest = Some(Record { flags, ..r }.sent());
+        if d.newest.is_none_or(|n| (n.at, n.end()) < (r.at, r.end())) {
+            d.newest = Some(Record { flags, ..r });
             self.first_sent_at = r.at;
         }
     }

@@ -337,7 +337,7 @@ impl<C: Controller> Sender<C> {
 
     fn update_pacer(&mut self) {
         let out = Bytes(self.board.out.bytes);
-        self.pacer.update(&self.profile, &self.control.state(), out, &self.rtt);
+        self.pacer.update(&self.profile, self.control.state(), out, &self.rtt);
     }
 
     // What an acknowledgement means.
@@ -363,8 +363,8 @@ impl<C: Controller> Sender<C> {
             self.rtt.progress();
         }
         let sample = self.sample(now, &d, a.echo);
-        if let Some(newest) = d.newest {
-            self.newest = newest;
+        if let Some(newest) = &d.newest {
+            self.newest = newest.sent();
         }
         if let Some(range) = duplicate {
             self.on_duplicate(now, range, prior_una);
@@ -383,7 +383,7 @@ impl<C: Controller> Sender<C> {
                 newly_lost: Bytes(self.board.lost_total - lost_before),
                 prior_inflight,
                 rtt: sample,
-                newest: d.newest.unwrap_or_default(),
+                newest: self.newest,
                 limit,
             };
             let change = self.control.on_ack(&self.facts(now), &ack);

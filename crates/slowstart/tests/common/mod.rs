@@ -97,7 +97,7 @@ impl Host {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.control.state()
+        *self.control.state()
     }
 
     /// The window in segments.
