@@ -1,0 +1,158 @@
+//! The same study gives the same bytes: twice, on one thread and on two, in debug and in release, today and after a
+//! change that meant no harm.
+//!
+//! The rows of `data/golden.jsonl` are what the tree gave when it was last looked at; both profiles of the compiler are
+//! held against them. A change that is meant writes them anew: `SLOWSTART_BLESS=1 cargo test -p slowstart-lab --test
+//! determinism`, and the difference is for the reviewer to read.
+
+mod common;
+
+use common::{engine, flow};
+use rayon::prelude::*;
+use slowstart::units::{Instant, Span};
+use slowstart_lab::app::Kind;
+use slowstart_lab::engine::{Engine, FlowSpec, Sampling};
+use slowstart_lab::path::PathSpec;
+use slowstart_lab::run::{Job, Outcome};
+use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_lab::tcp::profile::Profile;
+
+fn study(text: &StudyText) -> Study {
+    Study::check(text, None).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn small(path: &str, runs: u32) -> StudyText {
+    StudyText {
+        path: path.into(),
+        startups: vec!["hystart".into(), "search".into()],
+        size: Some("2MB".into()),
+        runs: Some(runs),
+        ..StudyText::default()
+    }
+}
+
+/// One JSON row a line.
+fn rows(outcomes: &[Outcome]) -> String {
+    let line = |o: &Outcome| serde_json::to_string(&o.row).expect("a row is plain data") + "\n";
+    outcomes.iter().map(line).collect()
+}
+
+fn all(study: &Study) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    study
+        .run_all(|o| {
+            outcomes.push(o);
+            Ok::<_, ()>(())
+        })
+        .expect("nothing refuses");
+    outcomes
+}
+
+/// A path on which everything varies that can.
+const RESTLESS: &str = "rate=20Mbit rate_vary=50% rate_vary_period=100ms rtt=40ms queue=1bdp jitter=3ms ack_jitter=1ms \
+                        loss=1% ack_loss=1% handover=1s handover_step=20ms aggregate=2ms random_drop=10%@30kB \
+                        ack_rate=5Mbit ack_queue=50packets";
+
+#[test]
+fn the_same_study_twice_and_on_one_thread_and_on_two() {
+    let study = study(&StudyText {
+        against: vec!["cubic@-1s".into(), "search@200ms/up".into()],
+        ..small(RESTLESS, 3)
+    });
+    let first = rows(&all(&study));
+    assert_eq!(first.lines().count(), 6);
+    assert_eq!(first, rows(&all(&study)));
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let jobs = study.jobs();
+        let outcomes: Vec<Outcome> =
+            pool.install(|| jobs.par_iter().map(|j| study.run(*j, Sampling::Off, false)).collect());
+        assert_eq!(first, rows(&outcomes), "on {threads} threads");
+    }
+}
+
+/// What is recorded is a view of the run, never a part of it.
+#[test]
+fn recording_changes_nothing() {
+    let study = study(&small(RESTLESS, 1));
+    for contender in 0..2 {
+        let job = Job { contender, run: 0 };
+        let plain = study.run(job, Sampling::Off, false);
+        for sampling in [Sampling::Every(Span::millis(7)), Sampling::EachAck] {
+            let recorded = study.run(job, sampling, true);
+            assert_eq!(rows(std::slice::from_ref(&plain)), rows(std::slice::from_ref(&recorded)));
+            assert!(recorded.trace.samples.len() > 50, "{} samples", recorded.trace.samples.len());
+            assert_eq!(recorded.trace, study.run(job, sampling, true).trace);
+        }
+    }
+}
+
+#[test]
+fn runs_differ_and_startups_meet_the_same_path() {
+    let study = study(&small(RESTLESS, 3));
+    let outcomes = all(&study);
+    let seeds = |contender: usize| -> Vec<u64> {
+        outcomes.iter().filter(|o| o.job.contender == contender).map(|o| o.row.seed).collect()
+    };
+    assert_eq!(seeds(0), seeds(1));
+    assert!(seeds(0)[0] != seeds(0)[1] && seeds(0)[1] != seeds(0)[2]);
+    let times: Vec<Option<f64>> = outcomes.iter().take(3).map(|o| o.row.completion_s).collect();
+    assert!(times[0] != times[1] && times[1] != times[2], "{times:?}");
+}
+
+#[test]
+fn debug_and_release_agree_with_the_golden_rows() {
+    let mut got = String::new();
+    for path in PathSpec::builtins() {
+        got += &rows(&all(&study(&small(path.name, 1))));
+    }
+    for text in [
+        StudyText { against: vec!["cubic@-2s".into()], ..small(RESTLESS, 1) },
+        StudyText { profile: Some("ideal".into()), ..small("lte", 1) },
+        StudyText { app: Some("web".into()), size: None, duration: Some("10s".into()), ..small("dsl", 1) },
+        StudyText { app: Some("video".into()), size: None, duration: Some("10s".into()), ..small("leo", 1) },
+    ] {
+        got += &rows(&all(&study(&text)));
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/golden.jsonl");
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        std::fs::write(file, &got).expect("the folder is there");
+    }
+    let want = std::fs::read_to_string(file).expect("the golden rows");
+    for (got, want) in got.lines().zip(want.lines()) {
+        assert_eq!(got, want, "if this is meant: SLOWSTART_BLESS=1");
+    }
+    assert_eq!(got.lines().count(), want.lines().count());
+}
+
+/// What the server of the first flow had written each time all of it was acknowledged: the sizes its application drew.
+fn sizes(e: &mut Engine) -> Vec<u64> {
+    let mut all = Vec::new();
+    e.run(Instant::ZERO + Span::secs(60), |e| {
+        let tx = &e.flows[0].ends[0].tx;
+        if tx.idle() && all.last() != Some(&tx.next()) {
+            all.push(tx.next());
+        }
+        false
+    });
+    all
+}
+
+#[test]
+fn neither_another_flow_nor_another_jitter_changes_what_a_flow_draws() {
+    let web = || FlowSpec { app: Kind::Web, ..flow("hystart", Profile::LINUX_6_18) };
+    let alone = sizes(&mut engine("rate=100Mbit rtt=20ms jitter=1ms", vec![web()]));
+    assert!(alone.len() > 40, "{} objects", alone.len());
+    let other = FlowSpec { start: Instant::ZERO + Span::millis(500), ..web() };
+    for (path, flows) in [
+        ("rate=100Mbit rtt=20ms jitter=1ms", vec![web(), other]),
+        ("rate=100Mbit rtt=20ms jitter=3ms", vec![web()]),
+        ("rate=30Mbit rtt=20ms jitter=1ms ack_jitter=2ms loss=1%", vec![web()]),
+    ] {
+        let got = sizes(&mut engine(path, flows));
+        // Times differ, and so does how many objects fit in a minute.
+        let n = got.len().min(alone.len());
+        assert!(n > 40, "{path}: {n} objects");
+        assert_eq!(got[..n], alone[..n], "{path}");
+    }
+}
