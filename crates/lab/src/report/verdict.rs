@@ -16,11 +16,12 @@ pub fn verdict(rows: &[Row]) -> String {
     // Who lost most and who came last explain what the others did better; a startup may be both.
     let lossiest = lossiest(&places);
     let last = rest.last();
-    if let Some(p) = lossiest.filter(|p| last.is_none_or(|l| l.summary.label != p.summary.label)) {
-        clauses.push(format!("{} {}", p.summary.label, losses(&p.summary)));
+    let lost_most = |p: &Place| lossiest.len() == 1 && lossiest[0].label == p.summary.label;
+    if !lossiest.is_empty() && !last.is_some_and(lost_most) {
+        clauses.push(format!("{} {}", names(&lossiest), losses(&lossiest)));
     }
     if let Some(p) = last {
-        let lost = lossiest.filter(|l| l.summary.label == p.summary.label).map(|_| losses(&p.summary));
+        let lost = lost_most(p).then(|| losses(&lossiest));
         let parts: Vec<String> =
             [Some(manner(&p.summary)), lost, Some(cost(by, &p.summary))].into_iter().flatten().collect();
         clauses.push(format!("{} {}", p.summary.label, list(&parts)));
@@ -125,17 +126,21 @@ fn manner(summary: &Summary) -> String {
     if classes.len() == 1 { does } else { format!("mostly {does}") }
 }
 
-/// Who lost most in startup, if anybody did.
-fn lossiest<'a, 'b>(places: &'a [Place<'b>]) -> Option<&'a Place<'b>> {
-    let lost = |p: &Place| p.summary.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
-    places.iter().filter(|p| lost(p) > 0.0).max_by(|a, b| lost(a).total_cmp(&lost(b)))
+/// Who lost most in startup, if anybody did: several may have lost the same.
+fn lossiest<'a, 'b>(places: &'a [Place<'b>]) -> Vec<&'a Summary<'b>> {
+    let most = places.iter().map(|p| lost(&p.summary)).fold(0.0, f64::max);
+    places.iter().map(|p| &p.summary).filter(|s| most > 0.0 && lost(s) >= most).collect()
 }
 
-/// What a startup lost.
-fn losses(summary: &Summary) -> String {
-    let lost = summary.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
-    let lost = number(lost);
-    format!("loses {lost} packet{} in startup", if lost == "1" { "" } else { "s" })
+fn lost(summary: &Summary) -> f64 {
+    summary.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid)
+}
+
+/// What startups lost, each as much.
+fn losses(group: &[&Summary]) -> String {
+    let verb = if group.len() == 1 { "loses" } else { "lose" };
+    let lost = number(group.first().map_or(0.0, |s| lost(s)));
+    format!("{verb} {lost} packet{} in startup", if lost == "1" { "" } else { "s" })
 }
 
 /// What it came to.
