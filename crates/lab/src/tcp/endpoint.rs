@@ -278,7 +278,11 @@ impl<C: Controller> Endpoint<C> {
     pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
         if self.syn_timer.is_some_and(|t| t <= now) {
             self.syn_timer = None;
-            if u32::from(self.syn_losses) >= self.profile.syn_retries {
+            let p = &self.profile;
+            // The linear ones come on top (tcp_write_timeout).
+            let most =
+                if self.state == State::SynSent { p.syn_retries + p.syn_linear } else { p.synack_retries };
+            if u32::from(self.syn_losses) >= most {
                 self.state = State::Failed;
                 return;
             }

@@ -75,8 +75,10 @@ pub struct Profile {
     pub rmem: Bytes,
     /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
     pub syn_linear: u32,
-    /// Retransmit SYN and SYN-ACK at all.
+    /// How often a SYN is sent again before the connection is given up, beyond those a second apart.
     pub syn_retries: u32,
+    /// How often a SYN-ACK is.
+    pub synack_retries: u32,
     /// Close with a FIN, and wait for its acknowledgement.
     pub fin: bool,
 }
@@ -109,6 +111,7 @@ impl Profile {
         rmem: Bytes(256 << 20),
         syn_linear: 4,
         syn_retries: 6,
+        synack_retries: 5,
         fin: true,
     };
 
