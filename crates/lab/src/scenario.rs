@@ -5,14 +5,14 @@
 
 use crate::app;
 use crate::engine::Direction;
-use crate::path::{PathError, PathSpec};
+use crate::path::{PathError, PathSpec, quantity};
 use crate::record::Param;
 use crate::tcp::profile::Profile;
 use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::param::{BadParam, Shown};
 use slowstart::startup::{AnyStartup, Entry, REGISTRY};
-use slowstart::units::{Bytes, Fixed, Instant, Span};
+use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use thiserror::Error;
@@ -217,31 +217,16 @@ impl Contender {
 
 /// Bytes such as `20MB`, `100kB`, `1500B`, `1GiB`.
 pub fn bytes(key: &str, text: &str) -> Result<u64, StudyError> {
-    const UNITS: [(&str, u64); 7] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("kB", 1000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("B", 1),
-    ];
-    UNITS
-        .iter()
-        .find_map(|(unit, scale)| text.strip_suffix(unit).map(|n| (n.trim(), *scale)))
-        .and_then(|(n, scale)| {
-            let n = u64::try_from(Fixed::parse(n)?.0).ok()?;
-            Some(Bytes(n).scale(scale, Fixed::ONE as u64).0)
-        })
+    quantity::bytes(text)
+        .map(|b| b.0)
         .filter(|b| (1..=1 << 50).contains(b))
         .ok_or_else(|| bad(key, text, "a size such as 20MB, 100kB or 1GiB"))
 }
 
 /// A time such as `30s` or `250ms`, above zero.
 pub fn time(key: &str, text: &str) -> Result<Span, StudyError> {
-    use slowstart::param::Value;
-    Span::read(text)
-        .filter(|t| (1..=86_400_000_000_000).contains(&t.0))
+    quantity::some_span(text)
+        .filter(|t| *t <= Span::secs(86_400))
         .ok_or_else(|| bad(key, text, "a time such as 30s or 250ms, up to a day"))
 }
 

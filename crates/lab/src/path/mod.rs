@@ -13,7 +13,7 @@ mod error;
 mod line;
 mod link;
 mod loss;
-mod quantity;
+pub(crate) mod quantity;
 mod rates;
 mod spec;
 mod trace;

@@ -68,12 +68,12 @@ pub(super) fn span(text: &str) -> Option<Span> {
 }
 
 /// A length of time above zero.
-pub(super) fn some_span(text: &str) -> Option<Span> {
+pub(crate) fn some_span(text: &str) -> Option<Span> {
     span(text).filter(|s| *s > Span::ZERO)
 }
 
 /// An amount of bytes.
-pub(super) fn bytes(text: &str) -> Option<Bytes> {
+pub(crate) fn bytes(text: &str) -> Option<Bytes> {
     with_unit(text.trim(), AMOUNTS).map(Bytes)
 }
 
