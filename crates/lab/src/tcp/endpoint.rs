@@ -116,7 +116,7 @@ impl<C: Controller> Endpoint<C> {
         let (blocks, n) = self.rx.acknowledge();
         let mut sack = [(0, 0); SACK_BLOCKS];
         let sacks = if self.profile.sack { n } else { 0 };
-        for (wire, block) in sack.iter_mut().zip(blocks) {
+        for (wire, block) in sack.iter_mut().zip(&blocks[..sacks]) {
             *wire = (segment::wrap(block.0, self.peer_isn), segment::wrap(block.1, self.peer_isn));
         }
         let window = self.rx.offer() >> self.scale;
@@ -208,8 +208,9 @@ impl<C: Controller> Endpoint<C> {
         if answer == Answer::Now {
             self.acknowledge(now, out);
         }
-        // To an end that has nothing in flight and nothing to send, an acknowledgement says nothing.
-        if s.has(ACK) && !self.tx.idle() {
+        // To an end that has nothing in flight and nothing to send, the acknowledgement that comes with data says nothing;
+        // a bare one may report a duplicate or another window.
+        if s.has(ACK) && (s.len == 0 || !self.tx.idle()) {
             self.on_ack(now, s, out);
         }
     }

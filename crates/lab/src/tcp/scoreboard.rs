@@ -116,7 +116,9 @@ pub struct Delivered {
     pub newest: Option<Record>,
     /// When the oldest and the newest of those sent only once left: round-trip samples.
     pub once: Option<(Instant, Instant)>,
-    /// Something sent only once arrived behind something sent later: the path reorders.
+    /// How far the peer held data before this acknowledgement: to be set by who asks.
+    pub held_to: u64,
+    /// Something sent only once arrived after something sent later: the path reorders.
     pub reordered: bool,
     /// Something newly selectively acknowledged.
     pub sacked: bool,
@@ -167,6 +169,11 @@ impl Scoreboard {
     /// The first offset not acknowledged.
     pub fn una(&self) -> u64 {
         self.una
+    }
+
+    /// How far the peer holds data.
+    pub fn held_to(&self) -> u64 {
+        self.sacked_ranges.end().unwrap_or(self.una)
     }
 
     /// Nothing awaits acknowledgement.
@@ -315,7 +322,7 @@ impl Scoreboard {
         self.sacked_ranges.clear();
     }
 
-    fn cover(&mut self, now: Instant, i: usize, highest: u64, d: &mut Delivered) {
+    fn cover(&mut self, now: Instant, i: usize, d: &mut Delivered) {
         let r = &mut self.ring[i];
         let flags = r.flags;
         r.flags = (flags & !(LOST | RETRANS)) | SACKED;
@@ -334,7 +341,7 @@ impl Scoreboard {
         if flags & EVER_RETRANS == 0 {
             let (first, last) = d.once.unwrap_or((r.at, r.at));
             d.once = Some((first.min(r.at), last.max(r.at)));
-            d.reordered |= r.end() < highest;
+            d.reordered |= r.end() < d.held_to;
         } else {
             d.resent = true;
         }
@@ -356,7 +363,6 @@ impl Scoreboard {
     ) {
         let from = from.max(self.una);
         let end = self.ring.back().map_or(self.una, Record::end);
-        let highest = self.sacked_ranges.end().unwrap_or(self.una);
         let (Some(mut n), true) = (self.number_of(from), from < to && to <= end) else { return };
         if self.get(n).is_some_and(|r| r.start < from) {
             n += 1;
@@ -376,7 +382,7 @@ impl Scoreboard {
             let Some(mut i) = self.number_of(a).map(|n| (n - self.base) as usize) else { return };
             while self.ring.get(i).is_some_and(|r| r.start < b) {
                 if !self.ring[i].sacked() {
-                    self.cover(now, i, highest, d);
+                    self.cover(now, i, d);
                     d.sacked = true;
                     let r = self.ring[i];
                     each(&r);
@@ -392,7 +398,6 @@ impl Scoreboard {
         if una <= self.una {
             return;
         }
-        let highest = self.sacked_ranges.end().unwrap_or(0);
         d.acked += una - self.una;
         while let Some(r) = self.ring.front().filter(|r| r.start < una) {
             if r.end() > una {
@@ -420,7 +425,7 @@ impl Scoreboard {
                 break;
             }
             if !r.sacked() {
-                self.cover(now, 0, highest, d);
+                self.cover(now, 0, d);
                 each(&self.ring[0]);
             }
             if let Some(r) = self.ring.pop_front() {

@@ -351,12 +351,17 @@ impl<C: Controller> Sender<C> {
         let prior_una = self.board.una();
         let lost_before = self.board.lost_total;
         let limit = self.limit();
-        let window_moved = a.window_end > self.window_end;
-        if window_moved && self.board.is_empty() {
+        let opens = a.window_end > self.window_end;
+        // tcp_may_update_window: with new data acknowledged, larger, or closed.
+        let moved = a.ack > prior_una || (a.ack == prior_una && (opens || a.window_end == a.ack));
+        let window_moved = moved && a.window_end != self.window_end;
+        if opens && moved && self.board.is_empty() {
             // tcp_ack_probe: it opens again.
             self.rtt.progress();
         }
-        self.window_end = self.window_end.max(a.window_end);
+        if moved {
+            self.window_end = a.window_end;
+        }
         let (d, duplicate) = self.deliver(now, a);
         let advanced = d.acked > 0;
         if advanced {
@@ -378,7 +383,9 @@ impl<C: Controller> Sender<C> {
         if progress {
             let ack = Ack {
                 upto: Mark(self.board.una()),
-                bytes: Bytes(d.acked),
+                // What the peer already held has been counted (tcp_cong_avoid's acked_sacked): the acknowledgement that
+                // fills the last hole of a recovery does not earn a window at once.
+                bytes: Bytes(if advanced { d.bytes } else { 0 }),
                 delivered: Bytes(d.bytes),
                 newly_lost: Bytes(self.board.lost_total - lost_before),
                 prior_inflight,
@@ -410,7 +417,8 @@ impl<C: Controller> Sender<C> {
 
     /// Tells the scoreboard; answers what was new, and which duplicate was reported.
     fn deliver(&mut self, now: Instant, a: &Incoming) -> (Delivered, Option<(u64, u64)>) {
-        let mut d = Delivered::default();
+        // An acknowledgement that was lost left its news to this one: only what was held before is older evidence.
+        let mut d = Delivered { held_to: self.board.held_to(), ..Delivered::default() };
         let mut duplicate = None;
         let min = self.rtt.min();
         let rack = &mut self.rack;

@@ -249,6 +249,7 @@ impl Script {
         s.flags |= FIN;
         s.timestamp = self.stamp(0);
         self.receive(&s);
+        self.peer_next = self.peer_next.max(after * self.mss + 1);
     }
 
     /// The blocks a segment of the endpoint reports, in the peer's segments.
