@@ -152,7 +152,8 @@ impl Limit {
 pub struct Ack {
     /// Everything before this mark has arrived.
     pub upto: Mark,
-    /// Bytes newly acknowledged cumulatively: what slow start counts.
+    /// Bytes this ACK earns growth for: those it newly delivers, if it advances the cumulative acknowledgement; else
+    /// none. (Linux `acked_sacked`: what was selectively acknowledged before is not earned twice.)
     pub bytes: Bytes,
     /// Bytes newly delivered, selectively acknowledged ones included.
     pub delivered: Bytes,
