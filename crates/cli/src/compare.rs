@@ -103,7 +103,7 @@ struct How {
 
 /// Startups from a list in which a comma separates startups as well as their parameters: what has the form key=value
 /// belongs to the startup before it.
-fn startups(written: &[String]) -> Vec<String> {
+pub(crate) fn startups(written: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for piece in written.iter().flat_map(|w| w.split(',')) {
         let parameter = piece.contains('=') && !piece.contains(':');

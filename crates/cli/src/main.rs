@@ -5,6 +5,7 @@
 mod compare;
 mod list;
 mod output;
+mod replay;
 mod spark;
 mod table;
 
@@ -20,12 +21,13 @@ struct Args {
 }
 
 #[derive(Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, for the length of the program")]
 enum Command {
     /// Compare startups over a path
     Compare(compare::Compare),
     /// Run studies from files
     Run(compare::Run),
+    /// Say when a connection of a capture left slow start, and when each startup would have
+    Replay(replay::Replay),
     /// What there is, one line each with its source
     List(list::List),
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Compare(c) => c.main(),
         Command::Run(r) => r.main(),
+        Command::Replay(r) => r.main(),
         Command::List(l) => l.main(),
     };
     match done {

@@ -1,0 +1,296 @@
+//! `slowstart replay`: what every startup would have done on a connection that somebody else made.
+
+use crate::compare::startups;
+use crate::output::{Folder, print};
+use crate::table::{Align, Cell, Table};
+use anyhow::Result;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use slowstart_lab::record::Class;
+use slowstart_lab::report::words::{bytes, number};
+use slowstart_lab::scenario;
+use slowstart_lab::stats::quantile;
+use slowstart_replay::open::Kind;
+use slowstart_replay::replay::{Options, Report, replay};
+use slowstart_replay::transfer::{Transfer, When, Would};
+use slowstart_replay::watch::Candidate;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// More transfers than this are summarised.
+const LINES: usize = 20;
+/// Up to so many, each is followed by what every startup would have done.
+const DETAILED: usize = 3;
+
+/// Says when a connection left slow start, and when each startup would have.
+///
+/// FILE is a capture (pcap, pcapng), a kernel's log of ACKs (CSV), a qlog, NDT7 or flent measurement, the output of
+/// `ss -tin`, or rows of this program; plain, or compressed by gzip or zstd.
+///
+/// Examples:
+///   slowstart replay download.pcap
+///   slowstart replay server.pcapng.zst --min-bytes 1MB --json
+///   slowstart replay download.pcap --connections 3 --out out
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Replay {
+    /// The file
+    file: PathBuf,
+    /// Startups, as name or name:key=value,key=value, with commas between [default: all]
+    #[arg(long)]
+    startup: Vec<String>,
+    /// Connections to show, by number
+    #[arg(long, value_delimiter = ',')]
+    connections: Vec<u64>,
+    /// Leave out transfers of fewer bytes
+    #[arg(long)]
+    min_bytes: Option<String>,
+    /// Rows as JSON lines on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// A folder for rows, samples and a page
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+impl Replay {
+    pub(crate) fn main(self) -> Result<()> {
+        let mut names = startups(&self.startup);
+        if names.is_empty() {
+            names = slowstart::startup::REGISTRY.iter().map(|e| e.name.to_string()).collect();
+        }
+        let candidates = names
+            .iter()
+            .map(|n| Ok(Candidate { label: n.clone(), startup: scenario::startup("startup", n)?.1 }))
+            .collect::<Result<Vec<_>>>()?;
+        let min_bytes = self.min_bytes.as_deref().map(|b| scenario::bytes("min-bytes", b)).transpose()?;
+        let options = Options {
+            candidates,
+            shots: self.out.is_some(),
+            connections: self.connections.clone(),
+            min_bytes: min_bytes.unwrap_or(0),
+        };
+        let bar = progress();
+        let report = replay(&self.file, &options, |read| bar.set_position(read))?;
+        bar.finish_and_clear();
+        if let Some(out) = &self.out {
+            let folder = Folder::create(out)?;
+            folder.lines("results.jsonl", report.transfers.iter().map(|t| &t.row))?;
+        }
+        if self.json {
+            for t in &report.transfers {
+                print(&serde_json::to_string(&t.row)?)?;
+            }
+        } else {
+            self.tell(&report)?;
+        }
+        if let Some(cut) = &report.cut {
+            eprintln!("slowstart: {}: {cut}; this is what stands before", self.file.display());
+        }
+        Ok(())
+    }
+
+    fn tell(&self, report: &Report) -> Result<()> {
+        print(&title(&self.file.display().to_string(), report))?;
+        let rows: Vec<&Transfer> = report.transfers.iter().map(|t| &t.row).collect();
+        if rows.is_empty() {
+            return print("no transfer of data");
+        }
+        let width = terminal_size::terminal_size().filter(|_| std::io::stdout().is_terminal()).map(|s| s.0.0);
+        if rows.len() > LINES {
+            print(&distributions(&rows).render(false, width))?;
+            return print(&format!(
+                "{} transfers summarised; --connections or --min-bytes choose among them, --json has each",
+                rows.len()
+            ));
+        }
+        print(&transfers(&rows).render(false, width))?;
+        if rows.len() <= DETAILED {
+            for row in rows.iter().filter(|r| !r.startups.is_empty()) {
+                if rows.len() > 1 {
+                    print(&format!("connection {}, {} to {}", row.connection, row.from, row.to))?;
+                }
+                print(&opinions(row).render(false, width))?;
+            }
+        }
+        let mut notes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for row in &rows {
+            for caveat in &row.caveats {
+                let numbers = notes.entry(caveat).or_default();
+                if !numbers.contains(&row.connection.to_string()) {
+                    numbers.push(row.connection.to_string());
+                }
+            }
+        }
+        for (caveat, numbers) in notes {
+            print(&format!("note: {}: {caveat}", numbers.join(", ")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts up on a terminal, nothing elsewhere.
+fn progress() -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let style = ProgressStyle::with_template("{spinner} {bytes} read, {bytes_per_sec}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::with_draw_target(None, target).with_style(style)
+}
+
+fn title(file: &str, report: &Report) -> String {
+    let kind = match report.kind {
+        Kind::Capture => format!("capture of {} packets", number(report.counts.packets as f64)),
+        Kind::KernelLog => "kernel log".to_string(),
+        Kind::Qlog => "qlog".to_string(),
+        Kind::Ndt7 => "NDT7 measurement".to_string(),
+        Kind::Flent => "flent measurement".to_string(),
+        Kind::Ss => "samples of ss".to_string(),
+        Kind::Rows => "rows".to_string(),
+    };
+    let left_out =
+        if report.left_out > 0 { format!(", {} left out", report.left_out) } else { String::new() };
+    let n = report.transfers.len();
+    let transfers = if n == 1 { "1 transfer".to_string() } else { format!("{n} transfers") };
+    format!("{file}: {kind}, {transfers}{left_out}")
+}
+
+fn time(s: Option<f64>) -> Cell {
+    s.map_or("-".to_string(), number).into()
+}
+
+/// A window in segments.
+fn segments(bytes: u64, row: &Transfer) -> String {
+    number((bytes as f64 / row.mss_bytes.max(1) as f64).round())
+}
+
+/// A line a transfer.
+fn transfers(rows: &[&Transfer]) -> Table {
+    let headers = [
+        "#",
+        "sender",
+        "receiver",
+        "bytes",
+        "seen from",
+        "RTT (ms)",
+        "resent",
+        "left (s)",
+        "window",
+        "class",
+        "why",
+        "full (s)",
+        "loss (s)",
+        "cost (s)",
+    ];
+    let mut alignments = vec![Align::Right; headers.len()];
+    for i in [1, 2, 4, 9, 10] {
+        alignments[i] = Align::Left;
+    }
+    let line = |r: &&Transfer| -> Vec<Cell> {
+        let class = if r.exit.is_some() { r.class.name() } else { "-" };
+        vec![
+            r.connection.to_string().into(),
+            r.from.clone().into(),
+            r.to.clone().into(),
+            bytes(r.bytes).into(),
+            r.vantage.clone().into(),
+            time(r.min_rtt_s.map(|t| t * 1e3)),
+            number(r.retransmitted_packets as f64).into(),
+            time(r.exit.as_ref().map(|e| e.time_s)),
+            r.exit.as_ref().map_or("-".into(), |e| segments(e.cwnd_bytes, r)).into(),
+            class.into(),
+            r.exit.as_ref().map(|e| e.evidence.clone()).or(r.unclear.clone()).unwrap_or_default().into(),
+            time(r.capacity_time_s),
+            time(r.first_loss_time_s),
+            time(r.cost_s),
+        ]
+    };
+    Table { headers: headers.map(String::from).to_vec(), rows: rows.iter().map(line).collect(), alignments }
+}
+
+/// What each startup would have done, a line each.
+fn opinions(row: &Transfer) -> Table {
+    let headers =
+        ["startup", "exit", "at (s)", "window", "class", "valid until (s)", "its rule alone", "phases"];
+    let mut alignments = vec![Align::Right; headers.len()];
+    for i in [0, 1, 4, 6, 7] {
+        alignments[i] = Align::Left;
+    }
+    let moment = |w: &When| format!("{} {} s at {}", w.what, number(w.time_s), segments(w.cwnd_bytes, row));
+    let line = |w: &Would| -> Vec<Cell> {
+        let exit = |f: &dyn Fn(&When) -> String| w.exit.as_ref().map_or("-".to_string(), f);
+        let class = match &w.exit {
+            Some(_) => w.class.name(),
+            None if w.valid_until_s.is_some() => "not known",
+            None => Class::None.name(),
+        };
+        let rule = w.rule.as_ref().filter(|r| w.exit.as_ref() != Some(r)).map(moment);
+        let more = if w.phases.len() > 4 { ", .." } else { "" };
+        let phases = w.phases.iter().take(4).map(moment).collect::<Vec<_>>().join(", ") + more;
+        vec![
+            w.startup.clone().into(),
+            exit(&|e| e.what.clone()).into(),
+            exit(&|e| number(e.time_s)).into(),
+            exit(&|e| segments(e.cwnd_bytes, row)).into(),
+            class.into(),
+            w.valid_until_s.map_or("the end".to_string(), number).into(),
+            rule.unwrap_or_default().into(),
+            phases.into(),
+        ]
+    };
+    Table {
+        headers: headers.map(String::from).to_vec(),
+        rows: row.startups.iter().map(line).collect(),
+        alignments,
+    }
+}
+
+/// Exit classes over many transfers, of the connections themselves and of each startup.
+fn distributions(rows: &[&Transfer]) -> Table {
+    let headers = ["", "early", "choke", "late", "none", "exit (s), median (90 %)", "window, median (90 %)"];
+    let mut alignments = vec![Align::Right; headers.len()];
+    alignments[0] = Align::Left;
+    let line = |name: &str, exits: Vec<(Class, Option<(f64, f64)>)>| -> Vec<Cell> {
+        let share = |c: Class| {
+            let n = exits.iter().filter(|e| e.0 == c).count();
+            format!("{n} ({:.0} %)", n as f64 * 100.0 / exits.len().max(1) as f64)
+        };
+        let spread = |of: &dyn Fn(&(f64, f64)) -> f64| {
+            let v: Vec<f64> = exits.iter().filter_map(|e| e.1.as_ref().map(of)).collect();
+            match (quantile(&v, 0.5), quantile(&v, 0.05), quantile(&v, 0.95)) {
+                (Some(m), Some(l), Some(h)) => format!("{} ({}-{})", number(m), number(l), number(h)),
+                _ => "-".to_string(),
+            }
+        };
+        vec![
+            name.into(),
+            share(Class::Early).into(),
+            share(Class::ChokePoint).into(),
+            share(Class::Late).into(),
+            share(Class::None).into(),
+            spread(&|e| e.0).into(),
+            spread(&|e| e.1.round()).into(),
+        ]
+    };
+    let window = |b: u64, r: &Transfer| b as f64 / r.mss_bytes.max(1) as f64;
+    let seen = rows.iter().map(|r| (r.class, r.exit.as_ref().map(|e| (e.time_s, window(e.cwnd_bytes, r)))));
+    let mut lines = vec![line("as it was", seen.collect())];
+    let mut names: Vec<&str> = Vec::new();
+    for w in rows.iter().flat_map(|r| &r.startups) {
+        if !names.contains(&w.startup.as_str()) {
+            names.push(&w.startup);
+        }
+    }
+    for name in names {
+        let of = |r: &&Transfer| {
+            let w = r.startups.iter().find(|w| w.startup == name)?;
+            Some((w.class, w.exit.as_ref().map(|e| (e.time_s, window(e.cwnd_bytes, r)))))
+        };
+        lines.push(line(name, rows.iter().filter_map(of).collect()));
+    }
+    Table { headers: headers.map(String::from).to_vec(), rows: lines, alignments }
+}

@@ -1,0 +1,506 @@
+//! What a sender's events say: the end of its slow start, the path's capacity, and what each startup makes of them.
+
+use crate::infer::{Found, Held, Inference, Round, Unclear};
+use crate::watch::{Candidate, Watcher};
+use slowstart::control::Exited;
+use slowstart::step::Exit;
+use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
+use slowstart_lab::eval;
+use slowstart_lab::record::Class;
+use slowstart_lab::stats;
+
+/// Round trips below which capacity is told by throughput and not by delay, as in `slowstart_lab::eval`.
+const LOW_RTT: Span = Span::millis(25);
+/// Width of the bins of throughput; doubled for long connections.
+const BIN: Span = Span::millis(10);
+const BINS: usize = 1 << 16;
+/// Packets kept before the first ACK tells what the initial window was.
+const FIRST_FLIGHT: usize = 1024;
+/// Samples kept for drawing.
+const SHOTS: usize = 4000;
+
+/// Facts of a connection on which nothing has happened yet.
+pub fn facts(mss: Bytes) -> Facts {
+    Facts {
+        now: Instant::ZERO,
+        mss,
+        iw: mss * 10,
+        inflight: Bytes::ZERO,
+        delivered: Bytes::ZERO,
+        lost: Bytes::ZERO,
+        next: Mark(0),
+        srtt: None,
+        min_rtt: None,
+        rwnd: Bytes::MAX,
+        pacing_rate: None,
+        pacing_on: true,
+        gso_max: Bytes(65_536),
+        unsent: None,
+        host_queue: None,
+        nic_rate: None,
+        paces: true,
+        growth: Growth::Bytes,
+        in_recovery: false,
+    }
+}
+
+/// Bytes delivered in each bin since the first packet.
+#[derive(Clone, Debug)]
+struct Throughput {
+    width: Span,
+    bins: Vec<u64>,
+}
+
+impl Throughput {
+    fn add(&mut self, at: Instant, bytes: Bytes) {
+        let mut i = (at.0 / self.width.0) as usize;
+        while i >= BINS {
+            self.bins = self.bins.chunks(2).map(|c| c.iter().sum()).collect();
+            self.width = self.width * 2;
+            i /= 2;
+        }
+        if self.bins.len() <= i {
+            self.bins.resize(i + 1, 0);
+        }
+        self.bins[i] += bytes.0;
+    }
+
+    /// Bytes a second in each interval of a least round trip, from the first byte on, with its begin.
+    fn rates(&self, min_rtt: Span) -> Vec<(Instant, f64)> {
+        let width = min_rtt.0.div_ceil(self.width.0).max(1) as usize;
+        let first = self.bins.iter().position(|b| *b > 0).unwrap_or(self.bins.len());
+        let seconds = self.width.as_secs_f64() * width as f64;
+        self.bins[first..]
+            .chunks_exact(width)
+            .enumerate()
+            .map(|(i, c)| {
+                let at = Instant::ZERO + self.width * (first + i * width) as u64;
+                (at, c.iter().sum::<u64>() as f64 / seconds)
+            })
+            .collect()
+    }
+}
+
+/// The thesis' latency heuristic (5.2.1): the path was full when the delay last was below half of the least round trip
+/// above its least before it exceeded two. One point of view sees the round trip, so the way back counts too.
+#[derive(Clone, Debug, Default)]
+struct Latency {
+    last_below: Instant,
+    capacity: Option<Instant>,
+}
+
+impl Latency {
+    fn add(&mut self, now: Instant, rtt: Span, least: Span) {
+        if self.capacity.is_none() {
+            if rtt - least < least / 2 {
+                self.last_below = now;
+            } else if rtt - least > least * 2 {
+                self.capacity = Some(self.last_below);
+            }
+        }
+    }
+}
+
+/// A moment, for drawing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shot {
+    /// When.
+    pub at: Instant,
+    /// In flight.
+    pub inflight: Bytes,
+    /// The newest round trip.
+    pub rtt: Option<Span>,
+    /// Delivered.
+    pub delivered: Bytes,
+    /// Each startup's window.
+    pub windows: Vec<Bytes>,
+}
+
+/// What is known beforehand.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// The initial window, where the file says; else the first flight is taken for it.
+    pub iw: Option<Bytes>,
+    /// Whether an opinion grows only if its window was used. A kernel's log says what was acknowledged and no more.
+    pub gated: bool,
+    /// How the connection was established.
+    pub handshake: Handshake,
+    /// Whether to keep samples.
+    pub shots: bool,
+}
+
+/// What a connection's events say, as they come.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    setup: Setup,
+    candidates: Vec<Candidate>,
+    waiting: Vec<(Facts, Sent)>,
+    begun: bool,
+    iw: Bytes,
+    watchers: Vec<Watcher>,
+    infer: Inference,
+    round: Option<(Instant, Mark)>,
+    peak: Bytes,
+    peak_before: Bytes,
+    peer: bool,
+    application: bool,
+    short: bool,
+    throughput: Throughput,
+    latency: Latency,
+    rtt_at: Vec<(Instant, Span)>,
+    first_loss: Option<Instant>,
+    shots: Vec<Shot>,
+    stride: u32,
+    skipped: u32,
+    last: Instant,
+    min_rtt: Option<Span>,
+    max_rtt: Option<Span>,
+    delivered: Bytes,
+}
+
+impl Analysis {
+    /// Nothing has happened yet.
+    pub fn new(setup: Setup, candidates: &[Candidate]) -> Self {
+        Self {
+            iw: setup.iw.unwrap_or(setup.mss * 10),
+            setup,
+            candidates: candidates.to_vec(),
+            waiting: Vec::new(),
+            begun: false,
+            watchers: Vec::new(),
+            infer: Inference::default(),
+            round: None,
+            peak: Bytes::ZERO,
+            peak_before: Bytes::ZERO,
+            peer: false,
+            application: false,
+            short: false,
+            throughput: Throughput { width: BIN, bins: Vec::new() },
+            latency: Latency::default(),
+            rtt_at: Vec::new(),
+            first_loss: None,
+            shots: Vec::new(),
+            stride: 1,
+            skipped: 0,
+            last: Instant::ZERO,
+            min_rtt: None,
+            max_rtt: None,
+            delivered: Bytes::ZERO,
+        }
+    }
+
+    /// The initial window is known: opinions begin.
+    fn begin(&mut self) {
+        self.begun = true;
+        let Some((first, _)) = self.waiting.first() else { return };
+        let mss = self.setup.mss;
+        self.iw = self.setup.iw.unwrap_or_else(|| {
+            // Whole segments; a flight that was cut short says nothing of the window, and ten it is (RFC 6928).
+            let flight = mss * self.waiting.iter().map(|w| w.1.inflight.0).max().unwrap_or(0).div_ceil(mss.0);
+            if self.short { flight.max(mss * 10) } else { flight.max(mss) }
+        });
+        let f = Facts { iw: self.iw, ..*first };
+        self.watchers = self.candidates.iter().map(|c| Watcher::new(c, &f, &self.setup.handshake)).collect();
+        for (f, s) in std::mem::take(&mut self.waiting) {
+            let f = Facts { iw: self.iw, ..f };
+            for w in &mut self.watchers {
+                w.on_sent(&f, &s);
+            }
+        }
+    }
+
+    /// A packet left. `short` says that it was no full segment: there was no more to send.
+    pub fn sent(&mut self, f: &Facts, s: &Sent, short: bool) {
+        self.last = f.now;
+        self.round.get_or_insert((f.now, s.mark));
+        self.peak = self.peak.max(s.inflight);
+        self.peer |= s.inflight + f.mss > f.rwnd;
+        self.short = short;
+        if !s.retransmission {
+            self.infer.on_sent(f.now, s.inflight, f.mss);
+        }
+        if self.begun {
+            let f = Facts { iw: self.iw, ..*f };
+            for w in self.watchers.iter_mut().filter(|w| !w.done()) {
+                w.on_sent(&f, s);
+            }
+        } else {
+            self.waiting.push((*f, *s));
+            if self.waiting.len() >= FIRST_FLIGHT {
+                self.begin();
+            }
+        }
+    }
+
+    /// An ACK arrived; `f` is as it was before anything was sent in answer.
+    pub fn ack(&mut self, f: &Facts, a: &Ack) {
+        self.last = f.now;
+        if !self.begun {
+            self.begin();
+        }
+        if let (Some(rtt), Some(least)) = (a.rtt, f.min_rtt) {
+            self.latency.add(f.now, rtt, least);
+            self.min_rtt = Some(least);
+            self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
+            if !self.infer.decided() {
+                // A round trip in each tenth of the least is enough to look one up.
+                let due = self.rtt_at.last().is_none_or(|l| f.now.since(l.0) >= least / 10);
+                if due && self.rtt_at.len() < 4096 {
+                    self.rtt_at.push((f.now, rtt));
+                }
+            }
+        }
+        if a.delivered > Bytes::ZERO {
+            self.throughput.add(f.now, a.delivered);
+            self.delivered = f.delivered;
+        }
+        // Nothing was sent though half of what was in flight has gone, and the last packet was no full one.
+        self.application |= self.short && f.inflight < self.peak / 2;
+        let f = Facts { iw: self.iw, ..*f };
+        let used = self.setup.gated.then_some(self.peak.max(self.peak_before));
+        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
+            w.on_ack(&f, a, used);
+        }
+        if let Some((start, end)) = self.round
+            && a.upto >= end
+        {
+            self.round_over(&f, start);
+        }
+        if self.setup.shots {
+            self.shot(&f, a);
+        }
+    }
+
+    fn round_over(&mut self, f: &Facts, start: Instant) {
+        let held = if self.peer {
+            Held::Peer
+        } else if self.application {
+            Held::Application
+        } else {
+            Held::Window
+        };
+        self.infer.on_round(&Round { start, peak: self.peak, held }, f.mss);
+        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
+            w.on_round(f, start, self.peak, held == Held::Window && self.first_loss.is_none());
+        }
+        self.round = Some((f.now, f.next.max(Mark(1))));
+        self.peak_before = self.peak;
+        (self.peak, self.peer, self.application) = (f.inflight, false, false);
+    }
+
+    fn shot(&mut self, f: &Facts, a: &Ack) {
+        self.skipped += 1;
+        if self.skipped < self.stride {
+            return;
+        }
+        self.skipped = 0;
+        if self.shots.len() >= SHOTS {
+            let mut n = 0;
+            self.shots.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+            self.stride *= 2;
+        }
+        let windows = self.watchers.iter().map(Watcher::cwnd).collect();
+        let (inflight, delivered) = (a.prior_inflight, f.delivered);
+        self.shots.push(Shot { at: f.now, inflight, rtt: a.rtt, delivered, windows });
+    }
+
+    /// The sender knows of a loss.
+    pub fn loss(&mut self, f: &Facts, c: &Congestion) {
+        if !self.begun {
+            self.begin();
+        }
+        self.infer.on_loss(f.now, c.signal == Signal::Timeout);
+        self.first_loss = self.first_loss.or(Some(f.now));
+        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
+            w.on_congestion(f, c);
+            // From here on the sender's window is another's, and what it sends too.
+            w.valid_until = w.valid_until.or(Some(f.now));
+        }
+    }
+
+    /// All that was held for lost had arrived.
+    pub fn undone(&mut self, f: &Facts) {
+        self.infer.on_undone();
+        let since = self.first_loss.take();
+        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
+            w.on_undone(f, &Recovery { retransmitted: Bytes::ZERO, undone: true });
+            if w.valid_until == since {
+                w.valid_until = None;
+            }
+        }
+    }
+
+    /// When a loss was first known.
+    pub fn first_loss(&self) -> Option<Instant> {
+        self.first_loss
+    }
+
+    /// The answers. `told` is the end of slow start where the file says it.
+    pub fn finish(mut self, told: Option<Result<Found, Unclear>>) -> Findings {
+        if !self.begun {
+            self.begin();
+        }
+        let mss = self.setup.mss;
+        // The transfer's last round trip is the application's, which has no more.
+        if let Some((start, _)) = self.round.filter(|_| self.peak > Bytes::ZERO) {
+            self.infer.on_round(&Round { start, peak: self.peak, held: Held::Application }, mss);
+        }
+        let observed = told.unwrap_or_else(|| self.infer.answer(mss));
+        let min_rtt = self.min_rtt.unwrap_or(Span::ZERO);
+        let rates = self.throughput.rates(min_rtt);
+        let values: Vec<f64> = rates.iter().map(|r| r.1).collect();
+        let median = stats::quantile(&values, 0.5).filter(|m| *m > 0.0);
+        let by_throughput = median.and_then(|m| rates.iter().find(|r| r.1 >= m).map(|r| r.0));
+        let judge = Judge {
+            by_latency: self.latency.capacity,
+            by_throughput,
+            median,
+            min_rtt,
+            rtts: &self.rtt_at,
+            first_loss: self.first_loss,
+        };
+        let class = observed
+            .ok()
+            .map(|f| judge.class(f.at, f.cwnd, f.evidence != crate::infer::Evidence::GrowthStopped));
+        let startups = self
+            .watchers
+            .into_iter()
+            .map(|w| {
+                let exit = w.exit();
+                let class = exit.map(|m| judge.class(m.at, m.cwnd, w.loss == Some(m)));
+                Opinion { class: class.unwrap_or(Class::None), exit, watcher: w }
+            })
+            .collect();
+        Findings {
+            iw: self.iw,
+            observed,
+            class: class.unwrap_or(Class::None),
+            heuristic: judge.heuristic(),
+            capacity: judge.capacity(),
+            by_latency: self.latency.capacity,
+            by_throughput,
+            median_bps: median.map(|m| m * 8.0),
+            rates,
+            first_loss: self.first_loss,
+            min_rtt: self.min_rtt,
+            max_rtt: self.max_rtt,
+            startups,
+            shots: self.shots,
+            last: self.last,
+            delivered: self.delivered,
+        }
+    }
+}
+
+/// The thesis' two heuristics (5.2), each where it has an answer.
+struct Judge<'a> {
+    by_latency: Option<Instant>,
+    by_throughput: Option<Instant>,
+    median: Option<f64>,
+    min_rtt: Span,
+    rtts: &'a [(Instant, Span)],
+    first_loss: Option<Instant>,
+}
+
+impl Judge<'_> {
+    fn latency(&self) -> bool {
+        self.min_rtt >= LOW_RTT && self.by_latency.is_some()
+    }
+
+    fn heuristic(&self) -> &'static str {
+        if self.latency() { "latency" } else { "throughput" }
+    }
+
+    fn capacity(&self) -> Option<Instant> {
+        if self.latency() { self.by_latency } else { self.by_throughput }
+    }
+
+    /// Where the delay shows when the path was full, by that; else by whether window over round trip, at the exit,
+    /// exceeds the median throughput.
+    fn class(&self, at: Instant, cwnd: Bytes, by_loss: bool) -> Class {
+        let why = if by_loss { Exit::Loss } else { Exit::Estimate };
+        let exited =
+            Exited { why, at, detected_at: at, detected: cwnd, left_with: cwnd, inflight: Bytes::ZERO };
+        if self.latency() {
+            return eval::class(Some(&exited), self.by_latency, self.first_loss);
+        }
+        let known = self.rtts.partition_point(|r| r.0 <= at);
+        let rtt = known.checked_sub(1).map_or(self.min_rtt, |i| self.rtts[i].1);
+        let rate = cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9);
+        let reached = self.median.is_some_and(|m| rate > m);
+        eval::class(Some(&exited), reached.then_some(Instant::ZERO), self.first_loss)
+    }
+}
+
+/// What a startup would have done.
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    /// How its exit is judged.
+    pub class: Class,
+    /// Its exit, as far as it can be said.
+    pub exit: Option<crate::watch::Moment>,
+    /// All it thought.
+    pub watcher: Watcher,
+}
+
+/// What a connection's events said.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The initial window.
+    pub iw: Bytes,
+    /// The end of slow start as it was, or why there is none to see.
+    pub observed: Result<Found, Unclear>,
+    /// How that is judged.
+    pub class: Class,
+    /// By which heuristic.
+    pub heuristic: &'static str,
+    /// When the path was full, by that heuristic.
+    pub capacity: Option<Instant>,
+    /// By delay.
+    pub by_latency: Option<Instant>,
+    /// By throughput: the first interval that reached the median.
+    pub by_throughput: Option<Instant>,
+    /// The median throughput.
+    pub median_bps: Option<f64>,
+    /// Throughput over time, bytes a second in intervals of a least round trip.
+    pub rates: Vec<(Instant, f64)>,
+    /// When a loss was first known.
+    pub first_loss: Option<Instant>,
+    /// The least round trip.
+    pub min_rtt: Option<Span>,
+    /// The greatest.
+    pub max_rtt: Option<Span>,
+    /// What each startup would have done.
+    pub startups: Vec<Opinion>,
+    /// Samples.
+    pub shots: Vec<Shot>,
+    /// The last event.
+    pub last: Instant,
+    /// Bytes delivered.
+    pub delivered: Bytes,
+}
+
+impl Findings {
+    /// What leaving early cost: the time that the path's median throughput would have needed less for what was
+    /// delivered between the exit and the first interval after it that reached the median. `None` where it was not
+    /// early.
+    pub fn cost_s(&self) -> Option<f64> {
+        let exit = self.observed.ok().filter(|_| self.class == Class::Early)?;
+        let median = self.median_bps? / 8.0;
+        let after: Vec<_> = self.rates.iter().skip_while(|r| r.0 < exit.at).collect();
+        let width = self.rates.get(1).map(|r| r.0.since(self.rates[0].0))?.as_secs_f64();
+        let slow = after.iter().take_while(|r| r.1 < median);
+        Some(slow.map(|r| width * (1.0 - r.1 / median)).sum())
+    }
+}
+
+/// What held the sender, as algorithms want to know.
+pub fn limit(peer: bool) -> Limit {
+    if peer { Limit::Peer } else { Limit::Window }
+}

@@ -1,0 +1,195 @@
+//! From a captured frame to the TCP header in it, whatever link it was captured on and wherever it was cut.
+
+use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpOptionsIterator};
+use pcap_parser::Linktype;
+
+/// Selective acknowledgement blocks that fit into a header without timestamps.
+const BLOCKS: usize = 4;
+
+/// A TCP segment as a capture shows it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Source and destination; IPv4 addresses as IPv6 maps them.
+    pub addresses: [u128; 2],
+    /// Their ports.
+    pub ports: [u16; 2],
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// Window as it stands in the header.
+    pub window: u16,
+    /// The flags, as `tcp::segment` has them.
+    pub flags: u8,
+    /// Payload bytes on the wire, captured or not.
+    pub len: u32,
+    /// IPv4 identification; 0 where there is none.
+    pub id: u16,
+    /// Timestamp and echo.
+    pub timestamp: Option<(u32, u32)>,
+    /// On a SYN: maximum segment size.
+    pub mss: Option<u16>,
+    /// On a SYN: window scale.
+    pub scale: Option<u8>,
+    /// Selective acknowledgement blocks; those from `sacks` on count for nothing.
+    pub sack: [(u32, u32); BLOCKS],
+    /// How many there are.
+    pub sacks: u8,
+}
+
+impl Seen {
+    /// The selective acknowledgement blocks.
+    pub fn blocks(&self) -> &[(u32, u32)] {
+        &self.sack[..usize::from(self.sacks)]
+    }
+    /// Whether all of these flags are set.
+    pub fn has(&self, flags: u8) -> bool {
+        self.flags & flags == flags
+    }
+}
+
+/// Whether frames of this link can be read.
+pub fn known(link: Linktype) -> bool {
+    matches!(link.0, 0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276)
+}
+
+/// The TCP segment in a frame; `None` for all other traffic, fragments but the first, and what is cut too short.
+/// `on_wire` is the length of the whole frame.
+pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<Seen> {
+    let be16 = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
+    let cooked = |protocol: usize, header: usize| {
+        Some(LaxSlicedPacket::from_ether_type(EtherType(be16(protocol)?), frame.get(header..)?))
+    };
+    // http://www.tcpdump.org/linktypes.html. An address family before the packet (NULL, LOOP) says no more than the
+    // packet's own first four bits.
+    let packet = match link.0 {
+        1 => LaxSlicedPacket::from_ethernet(frame).ok()?,
+        0 | 108 => LaxSlicedPacket::from_ip(frame.get(4..)?).ok()?,
+        12 | 14 | 101 | 228 | 229 => LaxSlicedPacket::from_ip(frame).ok()?,
+        113 => cooked(14, 16)?,
+        276 => cooked(0, 20)?,
+        _ => return None,
+    };
+    let mut seen = Seen::default();
+    let (payload, announced) = match packet.net.as_ref()? {
+        LaxNetSlice::Ipv4(ip) => {
+            let h = ip.header();
+            let mapped = |a: [u8; 4]| 0xffff_0000_0000 | u128::from(u32::from_be_bytes(a));
+            seen.addresses = [mapped(h.source()), mapped(h.destination())];
+            seen.id = h.identification();
+            if h.fragments_offset().value() > 0 {
+                return None;
+            }
+            // Zero in captures of super-segments that the interface will cut.
+            let total = u32::from(h.total_len());
+            (ip.payload(), total.checked_sub(u32::from(h.ihl()) * 4))
+        }
+        LaxNetSlice::Ipv6(ip) => {
+            let h = ip.header();
+            seen.addresses = [h.source(), h.destination()].map(u128::from_be_bytes);
+            let length = u32::from(h.payload_length());
+            let extensions = ip.extensions().slice().len() as u32;
+            (ip.payload(), length.checked_sub(extensions).filter(|_| length > 0))
+        }
+        LaxNetSlice::Arp(_) => return None,
+    };
+    if payload.ip_number != etherparse::IpNumber::TCP || payload.fragmented {
+        return None;
+    }
+    let tcp = payload.payload;
+    let head: &[u8; 20] = tcp.get(..20)?.try_into().ok()?;
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let header = usize::from(head[12] >> 4) * 4;
+    if header < 20 {
+        return None;
+    }
+    // Where IP does not say, the frame's length does; what an Ethernet card padded is then taken for payload.
+    let before = tcp.as_ptr() as usize - frame.as_ptr() as usize;
+    let length = announced.unwrap_or_else(|| on_wire.saturating_sub(before as u32));
+    seen.ports = [half(0), half(2)];
+    (seen.seq, seen.ack) = (word(4), word(8));
+    seen.flags = head[13];
+    seen.window = half(14);
+    seen.len = length.saturating_sub(header as u32);
+    options(&mut seen, tcp.get(20..header.min(tcp.len())).unwrap_or_default());
+    Some(seen)
+}
+
+fn options(seen: &mut Seen, bytes: &[u8]) {
+    for option in TcpOptionsIterator::from_slice(bytes) {
+        // Options that are cut or make no sense end the list; what stood before them holds.
+        let Ok(option) = option else { return };
+        match option {
+            TcpOptionElement::MaximumSegmentSize(mss) => seen.mss = Some(mss),
+            TcpOptionElement::WindowScale(scale) => seen.scale = Some(scale.min(14)),
+            TcpOptionElement::Timestamp(value, echo) => seen.timestamp = Some((value, echo)),
+            TcpOptionElement::SelectiveAcknowledgement(first, more) => {
+                seen.sack[0] = first;
+                seen.sacks = 1;
+                for block in more.into_iter().flatten() {
+                    seen.sack[usize::from(seen.sacks)] = block;
+                    seen.sacks += 1;
+                }
+            }
+            TcpOptionElement::Noop | TcpOptionElement::SelectiveAcknowledgementPermitted => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IPv4, TCP with timestamps, 1000 bytes of payload of which none was captured.
+    pub(super) fn packet() -> Vec<u8> {
+        let mut p = vec![0x45, 0, 0x04, 0x1c, 0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        p.extend([0x1f, 0x90, 0xc3, 0x50, 0, 0, 0, 1, 0, 0, 0, 9, 0x80, 0x10, 1, 0, 0, 0, 0, 0]);
+        p.extend([1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 4]);
+        p
+    }
+
+    fn with(head: &[u8]) -> Vec<u8> {
+        [head, &packet()].concat()
+    }
+
+    #[test]
+    fn every_link_leads_to_the_same_segment() {
+        let raw = parse(Linktype(101), &packet(), 1052).expect("a segment");
+        assert_eq!((raw.len, raw.seq, raw.ack, raw.timestamp), (1000, 1, 9, Some((5, 4))));
+        assert_eq!((raw.ports, raw.id, raw.flags), ([8080, 50_000], 7, 0x10));
+        let ethernet = with(&[&[0; 12][..], &[8, 0]].concat());
+        let vlan = with(&[&[0; 12][..], &[0x81, 0, 0, 5, 8, 0]].concat());
+        let cooked = with(&[&[0; 14][..], &[8, 0]].concat());
+        let cooked2 = with(&[&[8, 0][..], &[0; 18]].concat());
+        let null = with(&[2, 0, 0, 0]);
+        for (link, frame) in [(1, ethernet), (1, vlan), (113, cooked), (276, cooked2), (0, null)] {
+            assert_eq!(parse(Linktype(link), &frame, 1066), Some(raw), "link {link}");
+        }
+    }
+
+    #[test]
+    fn ipv6_and_lengths_that_are_not_set() {
+        let tcp = packet()[20..].to_vec();
+        let mut six = vec![0x60, 0, 0, 0, 0x04, 0x08, 6, 64];
+        six.extend([0x20; 32]);
+        six.extend(&tcp);
+        assert_eq!(parse(Linktype(101), &six, 1072).map(|s| s.len), Some(1000));
+        // A super-segment before the interface has cut it: no length in the header.
+        let mut big = packet();
+        (big[2], big[3]) = (0, 0);
+        assert_eq!(parse(Linktype(101), &big, 20 + 32 + 64_000).map(|s| s.len), Some(64_000));
+    }
+
+    #[test]
+    fn what_is_cut_is_read_as_far_as_it_goes() {
+        let whole = packet();
+        for cut in 0..whole.len() {
+            let seen = parse(Linktype(101), &whole[..cut], 1052);
+            assert_eq!(seen.is_some(), cut >= 40, "{cut}");
+            if let Some(s) = seen {
+                assert_eq!((s.len, s.timestamp.is_some()), (1000, false));
+            }
+        }
+    }
+}

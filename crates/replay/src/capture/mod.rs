@@ -1,0 +1,166 @@
+//! Captures: pcap and pcapng, read as a stream.
+//!
+//! - [`frame`]: from a captured frame to the TCP header in it
+//! - [`Capture`]: the packets of a file, one after the other
+
+pub mod frame;
+
+use crate::error::Bad;
+use frame::Seen;
+use pcap_parser::pcapng::Block;
+use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
+use std::io::Read;
+
+/// What the reader holds at a time.
+const BUFFER: usize = 1 << 18;
+/// The longest block that is believed. The largest packet of a capture is 256 kB (big TCP); a length beyond this is
+/// damage, and would only make us allocate it.
+const LONGEST: usize = 1 << 24;
+
+/// A TCP packet of a capture.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Nanoseconds since 1970.
+    pub at: u64,
+    /// The interface it was captured on.
+    pub interface: u32,
+    /// What it says.
+    pub seen: Seen,
+}
+
+/// An interface: its link, what a unit of its clock is, and where that begins.
+#[derive(Copy, Clone, Debug)]
+struct Interface {
+    link: Linktype,
+    units_a_second: u64,
+    offset_s: i64,
+}
+
+impl Interface {
+    fn at(&self, units: u64) -> u64 {
+        let per = u128::from(self.units_a_second.max(1));
+        let ns = u128::from(units) * 1_000_000_000 / per;
+        let ns = i128::try_from(ns).unwrap_or(i128::MAX) + i128::from(self.offset_s) * 1_000_000_000;
+        u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a file had in it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets of any kind.
+    pub packets: u64,
+    /// TCP packets that could be read.
+    pub tcp: u64,
+    /// Packets of links that cannot be read, with the number of the last such link.
+    pub unknown_link: Option<(u64, i32)>,
+    /// Bytes read, decompressed.
+    pub bytes: u64,
+}
+
+/// Reads all packets of a capture, in the order of the file. `each` also gets the
+/// offset of the packet, and may see packets whose time runs backwards. What
+/// could be read before an error has been handed over.
+pub fn read<R: Read + Send>(
+    input: R,
+    counts: &mut Counts,
+    mut each: impl FnMut(&Packet, u64),
+) -> Result<(), Bad> {
+    let mut reader = create_reader(BUFFER, input).map_err(|e| refuse(0, &e))?;
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut capacity = BUFFER;
+    loop {
+        let offset = reader.consumed() as u64;
+        counts.bytes = offset;
+        match reader.next() {
+            Ok((used, block)) => {
+                take(&block, &mut interfaces, counts, &mut each);
+                // A block of no length would be read for ever.
+                if used == 0 {
+                    return Err(Bad::at(offset, "found a block of length 0, expected one with a header"));
+                }
+                reader.consume_noshift(used);
+            }
+            Err(PcapError::Eof) => return Ok(()),
+            Err(PcapError::Incomplete(_)) => {
+                reader.refill().map_err(|e| refuse(offset, &e))?;
+            }
+            Err(PcapError::BufferTooSmall) => {
+                let before = reader.data().len();
+                reader.refill().map_err(|e| refuse(offset, &e))?;
+                if reader.data().len() == before {
+                    if reader.reader_exhausted() {
+                        return Err(refuse(offset, &PcapError::UnexpectedEof));
+                    }
+                    capacity *= 2;
+                    if capacity > LONGEST || !reader.grow(capacity) {
+                        return Err(Bad::at(
+                            offset,
+                            format!("found a block of more than {LONGEST} bytes, expected a packet"),
+                        ));
+                    }
+                }
+            }
+            Err(e) => return Err(refuse(offset, &e)),
+        }
+    }
+}
+
+fn refuse(offset: u64, e: &PcapError<&[u8]>) -> Bad {
+    let why = match e {
+        PcapError::UnexpectedEof | PcapError::Eof | PcapError::Incomplete(_) => {
+            "the file ends in the middle of a packet"
+        }
+        PcapError::ReadError => "the file cannot be read or decompressed any further",
+        PcapError::HeaderNotRecognized => "found no pcap or pcapng header",
+        _ => "found no valid packet or block header, expected one",
+    };
+    Bad::at(offset, why)
+}
+
+fn take(
+    block: &PcapBlockOwned,
+    interfaces: &mut Vec<Interface>,
+    counts: &mut Counts,
+    each: &mut impl FnMut(&Packet, u64),
+) {
+    let mut packet = |i: &Interface, interface: u32, at: u64, data: &[u8], on_wire: u32| {
+        counts.packets += 1;
+        if !frame::known(i.link) {
+            let n = counts.unknown_link.map_or(0, |(n, _)| n);
+            counts.unknown_link = Some((n + 1, i.link.0));
+        } else if let Some(seen) = frame::parse(i.link, data, on_wire) {
+            counts.tcp += 1;
+            each(&Packet { at, interface, seen }, counts.bytes);
+        }
+    };
+    let cut = |data, captured: u32| <[u8]>::get(data, ..captured as usize).unwrap_or(data);
+    match block {
+        PcapBlockOwned::LegacyHeader(h) => {
+            let units_a_second = if h.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            // The upper bits may say how long the frames' checksums are.
+            let link = Linktype(h.network.0 & 0xffff);
+            *interfaces = vec![Interface { link, units_a_second, offset_s: 0 }];
+        }
+        PcapBlockOwned::Legacy(b) => {
+            if let Some(i) = interfaces.first() {
+                let units = u64::from(b.ts_sec) * i.units_a_second + u64::from(b.ts_usec);
+                packet(i, 0, i.at(units), cut(b.data, b.caplen), b.origlen);
+            }
+        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
+        PcapBlockOwned::NG(Block::InterfaceDescription(b)) => interfaces.push(Interface {
+            link: b.linktype,
+            units_a_second: b.ts_resolution().unwrap_or(1_000_000),
+            offset_s: b.ts_offset(),
+        }),
+        PcapBlockOwned::NG(Block::EnhancedPacket(b)) => {
+            if let Some(i) = interfaces.get(b.if_id as usize) {
+                let units = u64::from(b.ts_high) << 32 | u64::from(b.ts_low);
+                packet(i, b.if_id, i.at(units), cut(b.data, b.caplen), b.origlen);
+            }
+        }
+        // Simple packets have no time, and say nothing of when.
+        PcapBlockOwned::NG(_) => {}
+    }
+}

@@ -1,0 +1,503 @@
+//! Connections: packets of a capture told apart, each direction's data given to a sender that it must have come from.
+//!
+//! **Point of view.** A packet of the near end is answered late and follows what it answers at once. Handshake, first
+//! data and first ACK tell which end is near, and wait until they do. At the sender's, events are as they are. At the receiver's,
+//! data is seen half a round trip late and losses not at all, but each packet's timestamp echo tells which ACK the
+//! sender had when it sent it: ACKs are held back until then, and the sender's order of events is restored, in the
+//! receiver's time. The way back cancels out of every round trip, if it does not vary. Without timestamps the
+//! handshake's round trip must do, and delays cannot be measured.
+
+use crate::analysis::{Analysis, Setup, facts};
+use crate::capture::Packet;
+use crate::capture::frame::Seen;
+use crate::sender::{Data, Report, Sender};
+use crate::watch::Candidate;
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart::view::Handshake;
+use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
+use std::collections::{BTreeMap, VecDeque};
+
+/// ACKs held back at most, at the receiver's side.
+const HELD: usize = 1 << 16;
+/// A connection that was silent for so long is over.
+const SILENCE: Span = Span::secs(600);
+/// And one of which an end had said that it was.
+const LINGER: Span = Span::secs(60);
+/// How often to look for those, in packets.
+const SWEEP: u64 = 1 << 16;
+/// Packets that wait for the point of view to become clear.
+const UNDECIDED: usize = 512;
+/// What is so many times nearer than the other is at the one end.
+const NEAR: u64 = 3;
+/// What a host takes to answer a SYN.
+const HOST: Span = Span::micros(800);
+/// Packets among which the same one is looked for again.
+const RECENT: usize = 16;
+/// A segment where nobody said (RFC 9293 §3.7.1 with timestamps, and what paths carry).
+const MSS: u64 = 1448;
+
+/// Where a capture was made, as seen from the data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Vantage {
+    /// At the sender.
+    Sender,
+    /// At the receiver.
+    Receiver,
+    /// Between the two.
+    Middle,
+    /// The handshake is missing.
+    Unknown,
+}
+
+impl Vantage {
+    /// In a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+            Self::Middle => "middle",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Where it is seen from, given the shortest way to the sender and back, and to the receiver and back.
+fn vantage(to_sender: u64, to_receiver: u64) -> Vantage {
+    if to_sender <= to_receiver / NEAR {
+        Vantage::Sender
+    } else if to_receiver <= to_sender / NEAR {
+        Vantage::Receiver
+    } else {
+        Vantage::Middle
+    }
+}
+
+/// Who talks with whom, in a fixed order, where.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    ends: [(u128, u16); 2],
+    interface: u32,
+}
+
+/// An ACK that its sender of data has not seen yet.
+#[derive(Copy, Clone, Debug)]
+struct Waiting {
+    timestamp: Option<u32>,
+    report: Report,
+}
+
+/// Data one way.
+#[derive(Debug)]
+pub struct Direction {
+    /// The number of the first byte, once it is known.
+    first: Option<u32>,
+    syn_seen: bool,
+    /// Offered on the SYN.
+    mss: Option<u16>,
+    scale: Option<u8>,
+    scaling: bool,
+    syns: u32,
+    syn_at: Option<u64>,
+    /// Where it is seen from.
+    pub vantage: Vantage,
+    /// When it was first seen, nanoseconds since the connection's first packet.
+    pub began: Option<Instant>,
+    /// What came before it was known where it is seen from: whether it is data, when it came, and what it says.
+    undecided: Vec<(bool, Instant, Seen)>,
+    decided: bool,
+    held: VecDeque<Waiting>,
+    /// The newest ACK released, by time.
+    released: Option<Waiting>,
+    /// Its sender, once it has sent.
+    pub sender: Option<Box<Sender>>,
+    /// The newest packets, by what tells them apart.
+    recent: [u128; RECENT],
+    newest: usize,
+}
+
+impl Direction {
+    fn new() -> Self {
+        Self {
+            first: None,
+            syn_seen: false,
+            mss: None,
+            scale: None,
+            scaling: false,
+            syns: 0,
+            syn_at: None,
+            vantage: Vantage::Unknown,
+            began: None,
+            undecided: Vec::new(),
+            decided: false,
+            held: VecDeque::new(),
+            released: None,
+            sender: None,
+            recent: [0; RECENT],
+            newest: 0,
+        }
+    }
+
+    /// Whether its begin was seen.
+    pub fn syn_seen(&self) -> bool {
+        self.syn_seen
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Its number in the file, from 1.
+    pub number: u64,
+    /// Its ends; data of direction 0 comes from end 0.
+    pub ends: [(u128, u16); 2],
+    /// Which interface it was captured on.
+    pub interface: u32,
+    /// Its first packet, nanoseconds since 1970.
+    pub start: u64,
+    /// Its last.
+    last: u64,
+    /// Which end called.
+    caller: Option<usize>,
+    answered: Option<u64>,
+    /// The handshake's round trip.
+    pub handshake: Option<Span>,
+    established: bool,
+    /// The shortest way from where it is captured to each end and back.
+    away: [u64; 2],
+    closing: bool,
+    /// Data each way.
+    pub ways: [Direction; 2],
+    /// Packets that the capture had twice.
+    pub doubled: u64,
+    /// Packets whose time ran backwards.
+    pub backwards: u64,
+    /// Whether timestamps are in use.
+    pub timestamps: bool,
+}
+
+impl Connection {
+    fn new(number: u64, p: &Packet, ends: [(u128, u16); 2]) -> Self {
+        Self {
+            number,
+            ends,
+            interface: p.interface,
+            start: p.at,
+            last: p.at,
+            caller: None,
+            answered: None,
+            handshake: None,
+            established: false,
+            away: [u64::MAX; 2],
+            closing: false,
+            ways: [Direction::new(), Direction::new()],
+            doubled: 0,
+            backwards: 0,
+            timestamps: false,
+        }
+    }
+
+    /// How often SYN and SYN-ACK had to be sent again.
+    pub fn syn_losses(&self) -> u64 {
+        self.ways.iter().map(|w| u64::from(w.syns.saturating_sub(1))).sum()
+    }
+
+    /// A packet of end `from`.
+    fn on_packet(&mut self, p: &Packet, from: usize, config: &Config) {
+        let s = &p.seen;
+        if p.at < self.last {
+            self.backwards += 1;
+        }
+        self.last = self.last.max(p.at);
+        let at = Instant(self.last - self.start);
+        // The same packet again, as mirrors and routers show it: not even its identification differs.
+        let name =
+            u128::from(s.id) << 96 | u128::from(s.seq) << 64 | u128::from(s.ack) << 32 | u128::from(s.len);
+        let way = &mut self.ways[from];
+        if s.id != 0 && way.recent.contains(&name) {
+            self.doubled += 1;
+            return;
+        }
+        way.newest = (way.newest + 1) % RECENT;
+        way.recent[way.newest] = name;
+        if s.has(SYN) {
+            self.on_syn(s, from, p.at);
+        } else if s.has(ACK) && !self.established {
+            self.on_third(from);
+        }
+        self.closing |= s.has(RST) || s.has(FIN);
+        if s.len > 0 && !s.has(RST) {
+            self.take(from, true, at, s, config);
+        }
+        if s.has(ACK) && !s.has(RST) {
+            self.take(1 - from, false, at, s, config);
+        }
+    }
+
+    fn on_syn(&mut self, s: &Seen, from: usize, at: u64) {
+        let w = &mut self.ways[from];
+        w.syns += 1;
+        w.syn_seen = true;
+        w.first = Some(s.seq.wrapping_add(1));
+        (w.mss, w.scale) = (s.mss, s.scale);
+        w.syn_at = Some(at);
+        self.timestamps = s.timestamp.is_some();
+        if s.has(ACK) {
+            self.answered = Some(at);
+            self.caller = self.caller.or(Some(1 - from));
+        } else {
+            self.caller = Some(from);
+        }
+        let both = self.ways.iter().all(|w| w.scale.is_some());
+        for w in &mut self.ways {
+            w.scaling = both;
+        }
+    }
+
+    /// The caller's first ACK completes the handshake.
+    fn on_third(&mut self, from: usize) {
+        self.established = true;
+        let (Some(caller), Some(answered)) = (self.caller.filter(|c| *c == from), self.answered) else {
+            return;
+        };
+        let Some(called) = self.ways[caller].syn_at.filter(|c| *c <= answered) else { return };
+        // To the one who answers and back; to the one who called and back.
+        let (there, here) = (answered - called, self.last - answered);
+        self.handshake = Some(Span(there + here));
+        self.away[1 - caller] = there;
+        self.away[caller] = here;
+    }
+
+    /// Data of end `d`, or an ACK for it.
+    fn take(&mut self, d: usize, data: bool, at: Instant, s: &Seen, config: &Config) {
+        let w = &mut self.ways[d];
+        if w.decided {
+            return if data { self.on_data(s, d, at, config) } else { self.on_ack(s, 1 - d, at) };
+        }
+        if !data && w.undecided.is_empty() {
+            return;
+        }
+        w.undecided.push((data, at, *s));
+        // An ACK, and data that its sender sent when it had it: the echo says so. Without timestamps nothing tells an
+        // answer from what was under way, and the handshake must do.
+        let answers = |ack: &Seen, s: &Seen| {
+            let (Some((value, _)), Some((_, echo))) = (ack.timestamp, s.timestamp) else { return false };
+            echo.wrapping_sub(value).cast_signed() >= 0
+        };
+        let acked = w.undecided.iter().position(|u| !u.0);
+        let again =
+            acked.and_then(|i| w.undecided[i..].iter().find(|u| u.0 && answers(&w.undecided[i].2, &u.2)));
+        let guess = acked.is_some() && s.timestamp.is_none();
+        if let (Some(i), Some(again)) = (acked, again) {
+            let ack = w.undecided[i].1;
+            let (there, back) = (ack.since(w.undecided[0].1).0, again.1.since(ack).0);
+            self.away[1 - d] = self.away[1 - d].min(there);
+            self.away[d] = self.away[d].min(back);
+            self.decide(d, config);
+        } else if guess || w.undecided.len() >= UNDECIDED {
+            self.decide(d, config);
+        }
+    }
+
+    /// Where data of end `d` is seen from is as clear as it will be.
+    fn decide(&mut self, d: usize, config: &Config) {
+        let known = self.away.iter().all(|a| *a < u64::MAX);
+        let w = &mut self.ways[d];
+        w.decided = true;
+        if known {
+            w.vantage = vantage(self.away[d], self.away[1 - d]);
+            // An end that answers its handshake late looks far away. Only a host is as near as this.
+            if w.vantage == Vantage::Receiver && !self.timestamps && self.away[1 - d] > HOST.0 {
+                w.vantage = Vantage::Middle;
+            }
+        }
+        for (data, at, s) in std::mem::take(&mut w.undecided) {
+            if data { self.on_data(&s, d, at, config) } else { self.on_ack(&s, 1 - d, at) }
+        }
+    }
+
+    /// Payload of a full segment that `from` sends.
+    fn mss(&self, from: usize) -> Bytes {
+        let offered = [self.ways[from].mss, self.ways[1 - from].mss].into_iter().flatten().min();
+        let options = if self.timestamps { 12 } else { 0 };
+        Bytes(offered.map_or(MSS, |m| u64::from(m).saturating_sub(options)).max(88))
+    }
+
+    fn on_data(&mut self, s: &Seen, from: usize, at: Instant, config: &Config) {
+        if self.ways[from].sender.is_none() {
+            let mss = self.mss(from);
+            let handshake = Handshake {
+                rtt: self.handshake.filter(|_| self.ways.iter().all(|w| w.syns == 1)),
+                ..Handshake::default()
+            };
+            let candidates = if self.ways[from].syn_seen { config.candidates } else { &[] };
+            let setup = Setup { mss, iw: None, gated: true, handshake, shots: config.shots };
+            let analysis = Analysis::new(setup, candidates);
+            let receiver = self.ways[from].vantage == Vantage::Receiver;
+            let mut f = facts(mss);
+            let early = if receiver { self.handshake.unwrap_or(Span::ZERO).0 } else { 0 };
+            (f.now, f.srtt) = (Instant(at.0.saturating_sub(early)), self.handshake);
+            let w = &mut self.ways[from];
+            w.began = Some(at);
+            w.sender = Some(Box::new(Sender::new(f, receiver, analysis)));
+        }
+        let rtt = self.handshake.unwrap_or(Span::ZERO);
+        let w = &mut self.ways[from];
+        let Some(sender) = &mut w.sender else { return };
+        let start = if s.has(SYN) { s.seq.wrapping_add(1) } else { s.seq };
+        let first = *w.first.get_or_insert(start);
+        let Some(offset) = unwrap(start, first, sender.max()) else { return };
+        let mut sent = at;
+        if w.vantage == Vantage::Receiver {
+            let echo = s.timestamp.map(|t| t.1);
+            let seen = |held: &Waiting, released: Option<&Waiting>| match (held.timestamp, echo) {
+                (Some(t), Some(echo)) => {
+                    // Of several ACKs in one tick of the clock, the first is certain to have been there.
+                    t.wrapping_sub(echo).cast_signed() < 0
+                        || (t == echo && released.and_then(|r| r.timestamp) != Some(echo))
+                }
+                _ => held.report.at + rtt <= at,
+            };
+            while w.held.front().is_some_and(|h| seen(h, w.released.as_ref())) {
+                w.released = w.held.pop_front();
+                if let Some(r) = &w.released {
+                    sender.on_ack(&r.report);
+                }
+            }
+            let by_echo = w.released.filter(|r| echo.is_some() && r.timestamp.is_some()).map(|r| r.report.at);
+            sent = by_echo.unwrap_or(Instant(at.0.saturating_sub(rtt.0)));
+        }
+        sender.on_data(&Data {
+            at: sent,
+            seen: at,
+            from: offset,
+            upto: offset + u64::from(s.len),
+            timestamp: s.timestamp.map(|t| t.0),
+        });
+    }
+
+    fn on_ack(&mut self, s: &Seen, from: usize, at: Instant) {
+        let scale =
+            if self.ways[from].scaling && !s.has(SYN) { self.ways[from].scale.unwrap_or(0) } else { 0 };
+        // A window whose scale is not known says nothing.
+        let window = if self.ways[from].syn_seen { u64::from(s.window) << scale } else { u64::MAX };
+        let w = &mut self.ways[1 - from];
+        let (Some(sender), Some(first)) = (&mut w.sender, w.first) else { return };
+        let Some(upto) = unwrap(s.ack, first, sender.max()) else { return };
+        let mut sack = [(0, 0); 4];
+        let mut sacks = 0;
+        for &(a, b) in s.blocks() {
+            if let (Some(a), Some(b)) = (unwrap(a, first, sender.max()), unwrap(b, first, sender.max())) {
+                sack[sacks] = (a, b);
+                sacks += 1;
+            }
+        }
+        let echo = s.timestamp.map(|t| t.1);
+        let pure = s.len == 0 && s.flags & (SYN | FIN) == 0;
+        let report = Report { at, upto, sack, sacks, window, echo, pure };
+        if w.vantage == Vantage::Receiver {
+            w.held.push_back(Waiting { timestamp: s.timestamp.map(|t| t.0), report });
+            if w.held.len() > HELD {
+                w.released = w.held.pop_front();
+                sender.on_ack(&w.released.expect("more than none").report);
+            }
+        } else {
+            sender.on_ack(&report);
+        }
+    }
+
+    /// Nothing more will come.
+    fn close(&mut self, config: &Config) {
+        for d in 0..2 {
+            if !self.ways[d].decided {
+                self.decide(d, config);
+            }
+        }
+        for w in &mut self.ways {
+            for held in std::mem::take(&mut w.held) {
+                if let Some(sender) = &mut w.sender {
+                    sender.on_ack(&held.report);
+                }
+            }
+        }
+    }
+}
+
+/// What to do with connections.
+#[derive(Copy, Clone, Debug)]
+pub struct Config<'a> {
+    /// Which startups to ask.
+    pub candidates: &'a [Candidate],
+    /// Whether to keep samples.
+    pub shots: bool,
+}
+
+/// The connections of a capture that are not over.
+#[derive(Debug)]
+pub struct Table<'a> {
+    config: Config<'a>,
+    /// The one of the packet before: captures come in runs.
+    current: Option<(Key, Box<Connection>)>,
+    others: BTreeMap<Key, Box<Connection>>,
+    numbered: u64,
+    packets: u64,
+}
+
+impl<'a> Table<'a> {
+    /// No connections.
+    pub fn new(config: Config<'a>) -> Self {
+        Self { config, current: None, others: BTreeMap::new(), numbered: 0, packets: 0 }
+    }
+
+    /// A packet. `done` gets connections that are over.
+    pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(Box<Connection>)) {
+        let s = &p.seen;
+        let (a, b) = ((s.addresses[0], s.ports[0]), (s.addresses[1], s.ports[1]));
+        let from = usize::from(a > b);
+        let ends = if from == 0 { [a, b] } else { [b, a] };
+        let key = Key { ends, interface: p.interface };
+        self.packets += 1;
+        if self.packets.is_multiple_of(SWEEP) {
+            let old = |c: &mut Box<Connection>| {
+                let silence = if c.closing { LINGER } else { SILENCE };
+                p.at.saturating_sub(c.last) > silence.0
+            };
+            for (_, mut c) in self.others.extract_if(.., |_, c| old(c)) {
+                c.close(&self.config);
+                done(c);
+            }
+        }
+        if self.current.as_ref().is_none_or(|(k, _)| *k != key) {
+            if let Some((k, c)) = self.current.take() {
+                self.others.insert(k, c);
+            }
+            self.current = self.others.remove(&key).map(|c| (key, c));
+        }
+        // A call with another number where a connection was: another connection.
+        let anew = |c: &Connection| {
+            let calls = s.has(SYN) && !s.has(ACK);
+            calls && c.ways[from].first.is_some_and(|f| f != s.seq.wrapping_add(1))
+        };
+        if let Some((_, mut c)) = self.current.take_if(|(_, c)| anew(c)) {
+            c.close(&self.config);
+            done(c);
+        }
+        let (_, c) = self.current.get_or_insert_with(|| {
+            self.numbered += 1;
+            (key, Box::new(Connection::new(self.numbered, p, ends)))
+        });
+        c.on_packet(p, from, &self.config);
+    }
+
+    /// The capture is over.
+    pub fn finish(mut self, mut done: impl FnMut(Box<Connection>)) {
+        if let Some((k, c)) = self.current.take() {
+            self.others.insert(k, c);
+        }
+        let mut all: Vec<_> = self.others.into_values().collect();
+        all.sort_by_key(|c| c.number);
+        for mut c in all {
+            c.close(&self.config);
+            done(c);
+        }
+    }
+}

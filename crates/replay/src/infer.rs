@@ -1,0 +1,279 @@
+//! Where the connection that was seen left slow start, from outside: its window is not in a packet, but what it has in
+//! flight is, and a sender that is held back by its window has all of it in flight.
+
+use slowstart::units::{Bytes, Instant};
+
+/// Growth in a round trip that is none: this share, at least 3 segments and at most 20. Slow start doubles, or grows
+/// by half with delayed ACKs; conservative slow start (RFC 9406) grows by a quarter, limited slow start (RFC 3742) by
+/// up to 50 segments; avoidance grows by a segment or two.
+const FLAT: (u64, u64) = (6, 100);
+const FLAT_LEAST: u64 = 3;
+const FLAT_MOST: u64 = 20;
+/// Round trips without growth that end it.
+const FLAT_ROUNDS: u32 = 2;
+/// Round trips after those in which growth by a half would say that it had only paused, as it does where a receiver's
+/// ACKs come in bursts or its clock ticks slowly.
+const SURE_ROUNDS: u32 = 4;
+/// Moments kept at which more was in flight than ever before.
+const REACHED: usize = 1024;
+
+/// What held the sender back in a round trip.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Its window, as far as can be seen.
+    Window,
+    /// It had nothing to send.
+    Application,
+    /// The peer's window.
+    Peer,
+}
+
+/// A round trip that is over.
+#[derive(Copy, Clone, Debug)]
+pub struct Round {
+    /// When its first ACK came.
+    pub start: Instant,
+    /// The most in flight.
+    pub peak: Bytes,
+    /// What held it.
+    pub held: Held,
+}
+
+/// Why it is believed that slow start ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// What is in flight stopped growing, and nothing had been lost.
+    GrowthStopped,
+    /// A loss became known while it grew.
+    Loss,
+    /// The retransmission timer fired while it grew.
+    Timeout,
+    /// The file says so.
+    Told,
+}
+
+impl Evidence {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::GrowthStopped => "growth stopped without loss",
+            Self::Loss => "loss",
+            Self::Timeout => "timeout",
+            Self::Told => "told by the file",
+        }
+    }
+}
+
+/// The end of slow start as seen from outside.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// When.
+    pub at: Instant,
+    /// The window then: the most in flight.
+    pub cwnd: Bytes,
+    /// Why.
+    pub evidence: Evidence,
+}
+
+/// Why no end of slow start is claimed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Unclear {
+    /// It had too little to send.
+    ApplicationLimited,
+    /// The peer's window held it.
+    PeerLimited,
+    /// It ended before growth did.
+    StillGrowing,
+    /// It never grew.
+    NoGrowth,
+    /// The capture begins later.
+    BeganBefore,
+    /// The file has samples, between which it is not seen.
+    TooFew,
+}
+
+impl Unclear {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ApplicationLimited => "application-limited",
+            Self::PeerLimited => "limited by the receive window",
+            Self::StillGrowing => "ended while growing",
+            Self::NoGrowth => "no growth seen",
+            Self::BeganBefore => "began before the capture",
+            Self::TooFew => "too few samples",
+        }
+    }
+}
+
+/// Looks for the end of slow start, round trip by round trip.
+#[derive(Clone, Debug, Default)]
+pub struct Inference {
+    best: Bytes,
+    grew: u32,
+    flat: u32,
+    /// The highest of the flat round trips.
+    plateau: Bytes,
+    reached: Vec<(Instant, Bytes)>,
+    rounds: [u32; 3],
+    found: Option<Found>,
+    /// Round trips since it was found.
+    after: u32,
+    loss: Option<Found>,
+}
+
+impl Inference {
+    /// So much is in flight.
+    pub fn on_sent(&mut self, at: Instant, inflight: Bytes, mss: Bytes) {
+        if !self.decided() && self.reached.len() < REACHED {
+            let most = self.reached.last().map_or(Bytes::ZERO, |r| r.1);
+            if inflight >= most + mss.max(most / 100) || (most == Bytes::ZERO && inflight > most) {
+                self.reached.push((at, inflight));
+            }
+        }
+    }
+
+    /// A loss became known.
+    pub fn on_loss(&mut self, at: Instant, timeout: bool) {
+        let evidence = if timeout { Evidence::Timeout } else { Evidence::Loss };
+        let cwnd = self.reached.last().map_or(self.best, |r| r.1);
+        self.loss.get_or_insert(Found { at, cwnd, evidence });
+    }
+
+    /// It was none.
+    pub fn on_undone(&mut self) {
+        self.loss = None;
+    }
+
+    /// A round trip is over.
+    pub fn on_round(&mut self, round: &Round, mss: Bytes) {
+        if self.decided() || self.loss.is_some() {
+            return;
+        }
+        self.rounds[round.held as usize] += 1;
+        if round.held != Held::Window {
+            // A window that was not used need not have stopped growing.
+            self.best = self.best.max(round.peak);
+            self.flat = 0;
+            return;
+        }
+        if self.found.is_some() {
+            self.after += 1;
+            if round.peak.0 > self.best.0 + self.best.0 / 2 {
+                self.found = None;
+                (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
+            }
+            return;
+        }
+        let none = (self.best.scale(FLAT.0, FLAT.1)).max(mss * FLAT_LEAST).min(mss * FLAT_MOST);
+        if round.peak > self.best + none {
+            // The first round trip is the initial window, and no growth.
+            self.grew += u32::from(self.best > Bytes::ZERO);
+            self.best = round.peak;
+            self.flat = 0;
+            return;
+        }
+        self.plateau = if self.flat == 0 { round.peak } else { self.plateau.max(round.peak) };
+        self.flat += 1;
+        if self.flat >= FLAT_ROUNDS && self.grew > 0 {
+            self.stop(mss);
+        }
+    }
+
+    /// It stopped when the plateau was reached: the first moment with all but a segment of it in flight.
+    fn stop(&mut self, mss: Bytes) {
+        let level = self.plateau.min(self.best) - mss;
+        let at = self.reached.iter().find(|r| r.1 >= level);
+        self.after = 0;
+        self.found = at.map(|r| Found { at: r.0, cwnd: self.best, evidence: Evidence::GrowthStopped });
+    }
+
+    /// Whether anything more may change the answer.
+    pub fn decided(&self) -> bool {
+        self.found.is_some() && self.after >= SURE_ROUNDS
+    }
+
+    /// The answer.
+    pub fn answer(mut self, mss: Bytes) -> Result<Found, Unclear> {
+        // A loss after one flat round trip: growth had stopped before.
+        if self.found.is_none() && self.loss.is_some() && self.flat > 0 && self.grew > 0 {
+            self.stop(mss);
+        }
+        let [window, application, peer] = self.rounds;
+        // What a sender loses that mostly has nothing to send says little of its window.
+        if application > window {
+            self.loss = None;
+        }
+        self.found.or(self.loss).ok_or(if self.grew > 0 && application <= window && peer <= window {
+            Unclear::StillGrowing
+        } else if peer > 0 && peer >= application {
+            Unclear::PeerLimited
+        } else if application > 0 {
+            Unclear::ApplicationLimited
+        } else {
+            Unclear::NoGrowth
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: Bytes = Bytes(1000);
+
+    /// Round trips of 100 ms with so many segments in flight, reached in their middle.
+    fn rounds(peaks: &[u64]) -> Inference {
+        let mut i = Inference::default();
+        for (n, peak) in peaks.iter().enumerate() {
+            let start = Instant(n as u64 * 100_000_000);
+            i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, MSS);
+            i.on_round(&Round { start, peak: MSS * *peak, held: Held::Window }, MSS);
+        }
+        i
+    }
+
+    #[test]
+    fn a_plateau_ends_it_where_it_was_reached() {
+        let found = rounds(&[10, 20, 36, 37, 38]).answer(MSS).expect("an exit");
+        assert_eq!((found.cwnd, found.at.0 / 1_000_000), (MSS * 36, 250));
+        assert_eq!(found.evidence, Evidence::GrowthStopped);
+    }
+
+    #[test]
+    fn slower_growth_is_growth() {
+        // Conservative slow start, then the plateau.
+        let found = rounds(&[10, 20, 40, 50, 62, 78, 79, 80]).answer(MSS).expect("an exit");
+        assert_eq!((found.cwnd, found.at.0 / 1_000_000), (MSS * 78, 550));
+        // Limited slow start.
+        assert_eq!(rounds(&[100, 150, 200, 250, 300, 350]).answer(MSS), Err(Unclear::StillGrowing));
+    }
+
+    #[test]
+    fn a_pause_is_no_end() {
+        assert_eq!(rounds(&[3, 6, 13, 13, 14, 18, 25, 38, 60]).answer(MSS), Err(Unclear::StillGrowing));
+        // Avoidance adds a segment a round trip, and as much as it likes later.
+        let mut peaks = vec![5, 10, 20];
+        peaks.extend(20..60);
+        assert_eq!(rounds(&peaks).answer(MSS).map(|f| f.cwnd), Ok(MSS * 20));
+    }
+
+    #[test]
+    fn a_loss_ends_growth_unless_it_was_none() {
+        let mut i = rounds(&[10, 20, 40]);
+        i.on_loss(Instant(300_000_000), false);
+        assert_eq!(i.clone().answer(MSS).map(|f| f.evidence), Ok(Evidence::Loss));
+        i.on_undone();
+        assert_eq!(i.answer(MSS), Err(Unclear::StillGrowing));
+    }
+
+    #[test]
+    fn a_sender_with_nothing_to_send_has_no_exit() {
+        let mut i = Inference::default();
+        for n in 0..9 {
+            let round = Round { start: Instant(n), peak: MSS * 3, held: Held::Application };
+            i.on_round(&round, MSS);
+        }
+        assert_eq!(i.answer(MSS), Err(Unclear::ApplicationLimited));
+    }
+}

@@ -1,0 +1,148 @@
+//! Per-acknowledgement logs of a kernel: comma-separated, a header of column names, a line for each ACK.
+//!
+//! Columns are those that the authors of SEARCH log: `now_us` since the first ACK, `bytes_acked` so far, `mss`,
+//! `rtt_us`, `snd_nxt`, `sk_pacing_rate` in bytes a second, and optionally `snd_una`, `lost_pkt` and
+//! `total_retrans_pkt`. What makes an observer agree with Linux: rows are judged before their ACK grows the window;
+//! every byte acknowledged earns one (the log's `app_limited` is not what gates growth, `tcp_is_cwnd_limited` is); and
+//! the sender is paced, so that HyStart++ has no limit L.
+
+use crate::analysis::{Analysis, Findings, Setup, facts};
+use crate::error::Bad;
+use crate::watch::Candidate;
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{Ack, Congestion, Handshake, Limit, Sent, Signal};
+
+/// The initial window of Linux.
+const IW: u64 = 10;
+
+struct Columns {
+    must: [usize; 6],
+    una: Option<usize>,
+    lost: [Option<usize>; 2],
+}
+
+const MUST: [&str; 6] = ["now_us", "bytes_acked", "mss", "rtt_us", "snd_nxt", "sk_pacing_rate"];
+
+impl Columns {
+    fn find(header: &str) -> Result<Self, Bad> {
+        let names: Vec<&str> = header.split(',').map(str::trim).collect();
+        let find = |name: &str| names.iter().position(|n| *n == name);
+        let mut must = [0; 6];
+        for (at, name) in must.iter_mut().zip(MUST) {
+            *at = find(name)
+                .ok_or_else(|| Bad::line(1, format!("found {header:?}, expected a column {name:?}")))?;
+        }
+        Ok(Self { must, una: find("snd_una"), lost: [find("lost_pkt"), find("total_retrans_pkt")] })
+    }
+}
+
+/// What a log says.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// The findings.
+    pub findings: Findings,
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// ACKs.
+    pub rows: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+}
+
+/// Reads a log.
+pub fn replay(text: &str, candidates: &[Candidate], shots: bool) -> Result<Log, Bad> {
+    let mut lines = text.lines();
+    let columns = Columns::find(lines.next().unwrap_or_default())?;
+    let mut log: Option<(Analysis, slowstart::view::Facts)> = None;
+    let (mut acked, mut sent, mut isn, mut rows, mut troubles) = (Bytes::ZERO, Bytes::ZERO, 0, 0, [0; 2]);
+    for (i, line) in lines.enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let number = i as u64 + 2;
+        let fields: Vec<&str> = line.split(',').collect();
+        let read = |column: usize, name: &str| -> Result<u64, Bad> {
+            let text = fields.get(column).map_or("", |f| f.trim());
+            let n = text.parse::<f64>().ok().filter(|n| *n >= 0.0 && *n < 1e18);
+            n.map(|n| n as u64)
+                .ok_or_else(|| Bad::line(number, format!("{name}: found {text:?}, expected a number")))
+        };
+        let mut values = [0; 6];
+        for ((value, column), name) in values.iter_mut().zip(columns.must).zip(MUST) {
+            *value = read(column, name)?;
+        }
+        let [now, bytes, mss, rtt, next, pacing] = values;
+        if mss == 0 {
+            return Err(Bad::line(number, "mss: found \"0\", expected a number of bytes"));
+        }
+        let una = columns.una.map(|c| read(c, "snd_una")).transpose()?;
+        if rows == 0 {
+            // Without snd_una nothing but the initial window had been sent at the first row.
+            isn = una.map_or(next.wrapping_sub(IW * mss), |una| una.wrapping_sub(bytes)) as u32;
+        }
+        // Sequence numbers wrap; no log is 4 GB long.
+        let mark = |seq: u64| Mark(u64::from((seq as u32).wrapping_sub(isn)));
+        let (una, next) = (una.map_or(Mark(bytes), mark), mark(next));
+        let (analysis, f) = log.get_or_insert_with(|| {
+            let setup = Setup {
+                mss: Bytes(mss),
+                iw: Some(Bytes(mss * IW)),
+                gated: false,
+                handshake: Handshake::default(),
+                shots,
+            };
+            (Analysis::new(setup, candidates), facts(Bytes(mss)))
+        });
+        rows += 1;
+        f.now = f.now.max(Instant::ZERO + Span::micros(now));
+        let rtt = Span::micros(rtt);
+        f.next = next;
+        f.delivered = Bytes(bytes);
+        f.pacing_rate = Some(Rate(pacing.saturating_mul(8)));
+        f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        f.srtt = Some(f.srtt.map_or(rtt, |s| s - s / 8 + rtt / 8));
+        let prior = Bytes(next.0.saturating_sub(acked.0));
+        let newly = Bytes(bytes) - acked;
+        acked = acked.max(Bytes(bytes));
+        f.inflight = Bytes(next.0.saturating_sub(una.0));
+        let new = Bytes(next.0) - sent;
+        sent += new;
+        // What was sent up to this row, at once: the log does not say when.
+        let left = Sent {
+            mark: next,
+            at: f.now,
+            bytes: new,
+            sent_total: sent,
+            inflight: prior,
+            delivered: f.delivered,
+            ..Sent::default()
+        };
+        analysis.sent(f, &left, false);
+        for (seen, column) in troubles.iter_mut().zip(columns.lost) {
+            let Some(column) = column else { continue };
+            let n = read(column, "lost_pkt or total_retrans_pkt")?;
+            if n > *seen {
+                *seen = n;
+                let lost = Congestion {
+                    signal: Signal::Loss,
+                    first: analysis.first_loss().is_none(),
+                    lost: f.mss,
+                    lost_ranges: 1,
+                    newest: Sent::default(),
+                };
+                analysis.loss(f, &lost);
+            }
+        }
+        let ack = Ack {
+            upto: una,
+            bytes: newly,
+            delivered: newly,
+            newly_lost: Bytes::ZERO,
+            prior_inflight: prior,
+            rtt: Some(rtt),
+            newest: Sent::default(),
+            limit: Limit::Window,
+        };
+        analysis.ack(f, &ack);
+    }
+    let (analysis, f) =
+        log.ok_or_else(|| Bad::line(2, "found no row, expected one for each acknowledgement"))?;
+    Ok(Log { findings: analysis.finish(None), mss: f.mss, rows, retransmitted: troubles[1] })
+}

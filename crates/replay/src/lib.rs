@@ -1,0 +1,27 @@
+//! What every startup would have done on a connection that somebody else made.
+//!
+//! The rooms, each leaning only on those above it:
+//!
+//! - [`error`]: what was found where, and what was expected
+//! - [`open`]: what a file is, compressed or not
+//! - [`capture`]: pcap and pcapng, as a stream of TCP packets
+//! - [`watch`]: a startup that looks on
+//! - [`infer`]: where slow start ended, seen from outside
+//! - [`analysis`]: a sender's events, and what they say
+//! - [`sender`]: the sender as it must have been
+//! - [`connection`]: packets told apart, from either side
+//! - [`kernlog`]: logs of a kernel, an ACK a line
+//! - [`transfer`]: the row of one connection, one way
+//! - [`replay`]: a file, whatever it is
+
+pub mod analysis;
+pub mod capture;
+pub mod connection;
+pub mod error;
+pub mod infer;
+pub mod kernlog;
+pub mod open;
+pub mod replay;
+pub mod sender;
+pub mod transfer;
+pub mod watch;

@@ -1,0 +1,124 @@
+//! A file, whatever it is, and what it says.
+
+use crate::analysis::Findings;
+use crate::capture::{self, Counts};
+use crate::connection::{Config, Connection, Table};
+use crate::error::{Bad, ReplayError};
+use crate::kernlog;
+use crate::open::{self, Kind};
+use crate::transfer::{self, Transfer};
+use crate::watch::Candidate;
+use std::path::Path;
+
+/// What to look at, and for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which startups to ask.
+    pub candidates: Vec<Candidate>,
+    /// Whether to keep samples.
+    pub shots: bool,
+    /// Connections to show, by number; all if none.
+    pub connections: Vec<u64>,
+    /// Transfers of fewer bytes are left out.
+    pub min_bytes: u64,
+}
+
+impl Options {
+    fn wants(&self, t: &Transfer) -> bool {
+        t.bytes >= self.min_bytes && (self.connections.is_empty() || self.connections.contains(&t.connection))
+    }
+}
+
+/// A transfer with the findings it was made from, where there were events to find them in.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// The row.
+    pub row: Transfer,
+    /// The findings.
+    pub findings: Option<Findings>,
+}
+
+/// What a file said.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What it is.
+    pub kind: Kind,
+    /// Its transfers, in the order in which their connections ended.
+    pub transfers: Vec<Replayed>,
+    /// Transfers that were left out.
+    pub left_out: u64,
+    /// What was in the capture.
+    pub counts: Counts,
+    /// Where the file could not be read further: the transfers are of what stood before.
+    pub cut: Option<Bad>,
+}
+
+/// Reads a file. `progress` is told how many bytes of a capture have been read, decompressed.
+pub fn replay(file: &Path, options: &Options, progress: impl FnMut(u64)) -> Result<Report, ReplayError> {
+    let name = |why| ReplayError { file: file.to_path_buf(), why };
+    let (kind, input) = open::open(file).map_err(name)?;
+    read(kind, input, options, progress).map_err(name)
+}
+
+/// Reads a stream of a kind.
+pub fn read(
+    kind: Kind,
+    input: open::Input,
+    options: &Options,
+    mut progress: impl FnMut(u64),
+) -> Result<Report, Bad> {
+    let mut report =
+        Report { kind, transfers: Vec::new(), left_out: 0, counts: Counts::default(), cut: None };
+    let mut add = |row: Transfer, findings: Option<Findings>| {
+        if options.wants(&row) {
+            let findings = findings.filter(|_| options.shots);
+            report.transfers.push(Replayed { row, findings });
+        } else {
+            report.left_out += 1;
+        }
+    };
+    match kind {
+        Kind::Capture => {
+            let config = Config { candidates: &options.candidates, shots: options.shots };
+            let mut table = Table::new(config);
+            let mut over = |c: Box<Connection>| {
+                for (row, findings) in transfer::of(*c) {
+                    add(row, Some(findings));
+                }
+            };
+            let mut counts = Counts::default();
+            let mut seen = 0_u64;
+            let done = capture::read(input, &mut counts, |p, bytes| {
+                table.on_packet(p, &mut over);
+                seen += 1;
+                if seen.is_multiple_of(1 << 16) {
+                    progress(bytes);
+                }
+            });
+            table.finish(&mut over);
+            report.counts = counts;
+            report.transfers.sort_by_key(|t| t.row.connection);
+            match done {
+                // What was read says something, as long as it is said that it is not all.
+                Err(e) if counts.tcp > 0 => report.cut = Some(e),
+                Err(e) => return Err(e),
+                Ok(()) if counts.packets > 0 && counts.tcp == 0 => {
+                    let why = counts.unknown_link.map_or("found no TCP packet".to_string(), |(n, link)| {
+                        format!("found {n} packets of link type {link}, expected Ethernet, Linux cooked, raw IP or loopback")
+                    });
+                    return Err(Bad::whole(why));
+                }
+                Ok(()) => {}
+            }
+        }
+        Kind::KernelLog => {
+            let log = kernlog::replay(&open::text(input)?, &options.candidates, options.shots)?;
+            let mut row = Transfer::new("kernel-log", 1, log.mss).with(&log.findings);
+            (row.packets, row.retransmitted_packets) = (log.rows, log.retransmitted);
+            row.caveats.push("the log tells when ACKs came, not when packets left".to_string());
+            add(row, Some(log.findings));
+        }
+        _ => return Err(Bad::whole("this kind of file cannot be replayed yet")),
+    }
+    Ok(report)
+}

@@ -1,0 +1,282 @@
+//! The answer for one connection, one way: the row that programs get.
+//!
+//! Units stand in the names; times count from the connection's first packet; absent values are null.
+
+use crate::analysis::{Findings, Opinion};
+use crate::connection::{Connection, Vantage};
+use crate::infer::{Found, Unclear};
+use crate::watch::Moment;
+use serde::{Deserialize, Serialize};
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart_lab::record::Class;
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// The version of the schema.
+pub const SCHEMA: u32 = 1;
+
+/// A moment at which a window was left, or changed its way of growing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct When {
+    /// The reason, or the phase that was entered.
+    pub what: String,
+    /// When.
+    pub time_s: f64,
+    /// The window then.
+    pub cwnd_bytes: u64,
+}
+
+/// The end of slow start as it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Left {
+    /// When.
+    pub time_s: f64,
+    /// The window then, as far as it was in flight.
+    pub cwnd_bytes: u64,
+    /// Why it is believed.
+    pub evidence: String,
+}
+
+/// What a startup would have done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Would {
+    /// Its name and parameters.
+    pub startup: String,
+    /// Its exit, if it would have had one while the question had an answer.
+    pub exit: Option<When>,
+    /// How that is judged.
+    pub class: Class,
+    /// From when on it would have sent something else than was sent, or known of a loss that need not have happened
+    /// to it. Null: to the end.
+    pub valid_until_s: Option<f64>,
+    /// When its own rule says to leave, over all that was seen, losses and validity aside.
+    pub rule: Option<When>,
+    /// Its changes of phase.
+    pub phases: Vec<When>,
+}
+
+/// One connection, one way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version that computed it.
+    pub version: String,
+    /// What kind of file it is from.
+    pub source: String,
+    /// Its number in the file.
+    pub connection: u64,
+    /// Who sends.
+    pub from: String,
+    /// Who receives.
+    pub to: String,
+    /// Where it was seen from: `sender`, `receiver`, `middle` or `unknown`.
+    pub vantage: String,
+    /// When it began: its first packet, seconds since 1970; 0 where the file does not say.
+    pub start_s: f64,
+    /// How long it was seen.
+    pub duration_s: f64,
+    /// Payload delivered.
+    pub bytes: u64,
+    /// Payload of a full segment.
+    pub mss_bytes: u64,
+    /// Initial window.
+    pub iw_bytes: u64,
+    /// The handshake's round trip.
+    pub handshake_rtt_s: Option<f64>,
+    /// Least round trip.
+    pub min_rtt_s: Option<f64>,
+    /// Greatest round trip less the least: what queues, and the receiver, added.
+    pub peak_delay_s: Option<f64>,
+    /// Data packets.
+    pub packets: u64,
+    /// Packets sent again.
+    pub retransmitted_packets: u64,
+    /// Of those, for nothing.
+    pub spurious_packets: u64,
+    /// Packets overtaken by others.
+    pub reordered_packets: u64,
+    /// Payload that was acknowledged and never seen.
+    pub unseen_bytes: u64,
+    /// The share of ACKs that were for more than one segment.
+    pub delayed_acks: Option<f64>,
+    /// Segments in the largest super-segment.
+    pub super_segment: u64,
+    /// The end of slow start as it was.
+    pub exit: Option<Left>,
+    /// Why none is claimed.
+    pub unclear: Option<String>,
+    /// How it is judged.
+    pub class: Class,
+    /// By which of the SEARCH thesis' heuristics (5.2): `latency` or `throughput`.
+    pub heuristic: String,
+    /// When the path was full, by that.
+    pub capacity_time_s: Option<f64>,
+    /// By delay.
+    pub capacity_by_latency_s: Option<f64>,
+    /// By throughput.
+    pub capacity_by_throughput_s: Option<f64>,
+    /// The median throughput.
+    pub median_bps: Option<f64>,
+    /// When the sender first knew of a loss.
+    pub first_loss_time_s: Option<f64>,
+    /// What leaving early cost.
+    pub cost_s: Option<f64>,
+    /// What each startup would have done.
+    pub startups: Vec<Would>,
+    /// What a reader must know before believing these numbers.
+    pub caveats: Vec<String>,
+}
+
+fn seconds(at: Instant) -> f64 {
+    Span(at.0).as_secs_f64()
+}
+
+fn when(m: &Moment) -> When {
+    When { what: m.what.to_string(), time_s: seconds(m.at), cwnd_bytes: m.cwnd.0 }
+}
+
+fn would(o: &Opinion) -> Would {
+    Would {
+        startup: o.watcher.label.clone(),
+        exit: o.exit.as_ref().map(when),
+        class: o.class,
+        valid_until_s: o.watcher.valid_until.map(seconds),
+        rule: o.watcher.rule.map(|(_, m)| when(&m)),
+        phases: o.watcher.changes.iter().map(when).collect(),
+    }
+}
+
+impl Transfer {
+    /// A row without findings.
+    pub fn new(source: &str, connection: u64, mss: Bytes) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            source: source.to_string(),
+            connection,
+            from: String::new(),
+            to: String::new(),
+            vantage: Vantage::Sender.name().to_string(),
+            start_s: 0.0,
+            duration_s: 0.0,
+            bytes: 0,
+            mss_bytes: mss.0,
+            iw_bytes: 0,
+            handshake_rtt_s: None,
+            min_rtt_s: None,
+            peak_delay_s: None,
+            packets: 0,
+            retransmitted_packets: 0,
+            spurious_packets: 0,
+            reordered_packets: 0,
+            unseen_bytes: 0,
+            delayed_acks: None,
+            super_segment: 1,
+            exit: None,
+            unclear: None,
+            class: Class::None,
+            heuristic: "throughput".to_string(),
+            capacity_time_s: None,
+            capacity_by_latency_s: None,
+            capacity_by_throughput_s: None,
+            median_bps: None,
+            first_loss_time_s: None,
+            cost_s: None,
+            startups: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    /// The end of slow start, or why none is claimed.
+    pub fn observe(&mut self, observed: Result<Found, Unclear>) {
+        self.exit = observed.ok().map(|f| Left {
+            time_s: seconds(f.at),
+            cwnd_bytes: f.cwnd.0,
+            evidence: f.evidence.words().to_string(),
+        });
+        self.unclear = observed.err().map(|u| u.words().to_string());
+    }
+
+    /// With what was found.
+    #[must_use]
+    pub fn with(mut self, f: &Findings) -> Self {
+        self.observe(f.observed);
+        self.duration_s = seconds(f.last);
+        self.bytes = f.delivered.0;
+        self.iw_bytes = f.iw.0;
+        self.min_rtt_s = f.min_rtt.map(Span::as_secs_f64);
+        self.peak_delay_s = f.min_rtt.zip(f.max_rtt).map(|(least, most)| (most - least).as_secs_f64());
+        self.class = f.class;
+        self.heuristic = f.heuristic.to_string();
+        self.capacity_time_s = f.capacity.map(seconds);
+        self.capacity_by_latency_s = f.by_latency.map(seconds);
+        self.capacity_by_throughput_s = f.by_throughput.map(seconds);
+        self.median_bps = f.median_bps;
+        self.first_loss_time_s = f.first_loss.map(seconds);
+        self.cost_s = f.cost_s();
+        self.startups = f.startups.iter().map(would).collect();
+        self
+    }
+}
+
+fn address(end: (u128, u16)) -> String {
+    SocketAddr::new(Ipv6Addr::from_bits(end.0).to_canonical(), end.1).to_string()
+}
+
+/// The rows of a connection that is over, with the findings they are from: one each way that has data.
+pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
+    let senders: Vec<_> = c.ways.iter_mut().map(|w| w.sender.take()).collect();
+    let mut rows = Vec::new();
+    for (from, sender) in senders.into_iter().enumerate() {
+        let Some(sender) = sender else { continue };
+        let (way, n, mss) = (&c.ways[from], sender.counters, sender.mss());
+        let told = (!way.syn_seen()).then_some(Err(Unclear::BeganBefore));
+        let findings = sender.analysis.finish(told);
+        let mut t = Transfer::new("capture", c.number, mss).with(&findings);
+        (t.from, t.to) = (address(c.ends[from]), address(c.ends[1 - from]));
+        t.vantage = way.vantage.name().to_string();
+        t.start_s = c.start as f64 / 1e9;
+        t.handshake_rtt_s = c.handshake.map(Span::as_secs_f64);
+        (t.packets, t.retransmitted_packets) = (n.packets, n.retransmitted);
+        (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
+        t.unseen_bytes = n.unseen;
+        t.super_segment = n.super_segment.max(1);
+        t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
+        t.caveats = caveats(&c, from, &t, n.acks);
+        rows.push((t, findings));
+    }
+    rows
+}
+
+fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut say = |when: bool, what: &str| {
+        if when {
+            all.push(what.to_string());
+        }
+    };
+    let vantage = c.ways[from].vantage;
+    say(!c.ways[from].syn_seen(), "the connection began before the capture: its slow start was not seen");
+    say(
+        c.ways[from].syn_seen() && c.handshake.is_none(),
+        "the handshake is not whole: taken for the sender's side",
+    );
+    say(vantage == Vantage::Middle, "captured on the way: round trips are those from there to the receiver");
+    say(
+        vantage == Vantage::Receiver && !c.timestamps,
+        "at the receiver's side and without timestamps: the handshake's round trip stands for all, delays are not seen",
+    );
+    say(
+        vantage == Vantage::Receiver && c.timestamps,
+        "at the receiver's side: times are its own, to the tick of the timestamps",
+    );
+    say(
+        vantage != Vantage::Receiver && t.unseen_bytes > 0,
+        "the capture missed packets that were acknowledged",
+    );
+    say(acks == 0, "no acknowledgement was captured: nothing can be said of the path");
+    say(c.doubled > 0, "packets that were captured twice were counted once");
+    say(c.backwards > 0, "times run backwards in places: the later one was taken");
+    say(c.syn_losses() > 0, "a handshake packet was sent again");
+    all
+}

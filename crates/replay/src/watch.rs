@@ -1,0 +1,221 @@
+//! A startup that looks on: it sees the true events of a connection that another one made, and its window is its own
+//! opinion.
+//!
+//! A row or packet is judged before its ACK grows the window and before it lets anything be sent (in Linux,
+//! `pkts_acked` runs before `cong_avoid`), so the window at an exit has no part of the ACK that ended it. Losses are
+//! overlaid: where the connection lost, it is noted what the startup would have done about it, and its own rule goes
+//! on looking, for who wants to know what the rule alone says.
+
+use slowstart::startup::{AnyStartup, Startup};
+use slowstart::step::{Exit, Step, Wake, Window};
+use slowstart::units::{Bytes, Gain, Instant, Rate, Span};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, View};
+
+/// Changes of phase that are kept.
+const CHANGES: usize = 32;
+
+/// A startup to ask.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// As a person wrote it.
+    pub label: String,
+    /// With its parameters.
+    pub startup: AnyStartup,
+}
+
+/// A moment of a startup, with its window then.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// A phase or a reason.
+    pub what: &'static str,
+    /// When.
+    pub at: Instant,
+    /// The window.
+    pub cwnd: Bytes,
+}
+
+/// A startup with its opinion.
+#[derive(Clone, Debug)]
+pub struct Watcher {
+    /// As a person wrote it.
+    pub label: String,
+    startup: AnyStartup,
+    cwnd: Bytes,
+    ceiling: Option<Bytes>,
+    wake: Option<Instant>,
+    phase: &'static str,
+    /// Its window when the round trip under way began.
+    round_cwnd: Bytes,
+    /// Changes of phase, the first [`CHANGES`] of them.
+    pub changes: Vec<Moment>,
+    /// The exit by its own rule, whatever was lost.
+    pub rule: Option<(Exit, Moment)>,
+    /// Its answer to the connection's first loss, if it was still in startup: it leaves.
+    pub loss: Option<Moment>,
+    /// From when on its window would have sent something else than was sent.
+    pub valid_until: Option<Instant>,
+}
+
+impl Watcher {
+    /// At the begin of a connection with this initial window.
+    pub fn new(candidate: &Candidate, f: &Facts, handshake: &Handshake) -> Self {
+        let mut w = Self {
+            label: candidate.label.clone(),
+            startup: candidate.startup.clone(),
+            cwnd: f.iw,
+            ceiling: None,
+            wake: None,
+            phase: candidate.startup.phase(),
+            round_cwnd: f.iw,
+            changes: Vec::new(),
+            rule: None,
+            loss: None,
+            valid_until: None,
+        };
+        let step = w.startup.on_established(&w.view(f), handshake);
+        w.apply(f, step, true);
+        w
+    }
+
+    /// Its window.
+    pub fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    /// Whether it has left by its own rule: it has nothing more to say.
+    pub fn done(&self) -> bool {
+        self.rule.is_some()
+    }
+
+    fn view<'a>(&self, f: &'a Facts) -> View<'a> {
+        View { facts: f, cwnd: self.cwnd, ssthresh: self.ceiling }
+    }
+
+    /// The rate a host with its window would pace at, where the file does not say (`tcp_update_pacing_rate`).
+    fn facts(&self, f: &Facts) -> Facts {
+        let rate = || Some(Rate::new(self.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
+        Facts { pacing_rate: f.pacing_rate.or_else(rate), ..*f }
+    }
+
+    fn apply(&mut self, f: &Facts, step: Step, earned: bool) {
+        let here = |what, cwnd| Moment { what, at: f.now, cwnd };
+        if self.startup.phase() != self.phase {
+            self.phase = self.startup.phase();
+            if self.changes.len() < CHANGES {
+                self.changes.push(here(self.phase, self.cwnd));
+            }
+        }
+        match step.wake {
+            Wake::Keep => {}
+            Wake::At(t) => self.wake = Some(t),
+            Wake::Cancel => self.wake = None,
+        }
+        if let Some(t) = step.ssthresh {
+            self.ceiling = Some(t.max(f.mss * 2));
+        }
+        if let Some(why) = step.exit {
+            let seen = step.detected.map_or(here(why.name(), self.cwnd), |d| Moment {
+                what: why.name(),
+                at: d.at,
+                cwnd: d.cwnd,
+            });
+            self.rule = Some((why, seen));
+        }
+        match step.window {
+            Window::Grow(by) if earned => {
+                let room = self.ceiling.map_or(Bytes::MAX, |c| c - self.cwnd);
+                self.cwnd += by.min(room);
+            }
+            Window::Set(to) => self.cwnd = to.max(f.mss),
+            Window::Keep | Window::Grow(_) => {}
+        }
+    }
+
+    fn timers(&mut self, f: &Facts) {
+        while let Some(at) = self.wake.filter(|at| *at <= f.now && !self.done()) {
+            self.wake = None;
+            let then = Facts { now: at, ..*f };
+            let step = self.startup.on_timer(&self.view(&then));
+            self.apply(&then, step, true);
+        }
+    }
+
+    /// A packet left.
+    pub fn on_sent(&mut self, f: &Facts, s: &Sent) {
+        if !self.done() {
+            self.timers(f);
+            let f = self.facts(f);
+            let s = Sent { cwnd: self.cwnd, ..*s };
+            let v = View { facts: &f, cwnd: self.cwnd, ssthresh: self.ceiling };
+            self.startup.on_sent(&v, &s);
+        }
+    }
+
+    /// An ACK arrived. With `used`, the most that was in flight lately, the window grows only if at least half of it
+    /// was used (`tcp_is_cwnd_limited` in slow start).
+    pub fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Option<Bytes>) {
+        if self.done() {
+            return;
+        }
+        self.timers(f);
+        if self.done() {
+            return;
+        }
+        let f = self.facts(f);
+        let idle = used.is_some_and(|used| self.cwnd >= used * 2);
+        let limit = if idle && ack.limit.earns() { Limit::Application } else { ack.limit };
+        let ack = Ack { limit, ..*ack };
+        let v = View { facts: &f, cwnd: self.cwnd, ssthresh: self.ceiling };
+        let step = self.startup.on_ack(&v, &ack);
+        self.apply(&f, step, limit.earns() && !f.in_recovery);
+    }
+
+    /// The connection lost something. `now` is also when the startup's opinion ends, if it would leave.
+    pub fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
+        if self.done() || self.loss.is_some() {
+            return;
+        }
+        let mut asked = self.startup.clone();
+        let facts = self.facts(f);
+        let step = asked.on_congestion(&View { facts: &facts, cwnd: self.cwnd, ssthresh: self.ceiling }, c);
+        if let Some(why) = step.exit {
+            let d = step.detected.map_or((f.now, self.cwnd), |d| (d.at, d.cwnd));
+            self.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
+        } else {
+            // It stays in startup, and must know.
+            self.startup = asked;
+            self.apply(&facts, step, false);
+        }
+    }
+
+    /// The loss was none.
+    pub fn on_undone(&mut self, f: &Facts, r: &Recovery) {
+        self.loss = None;
+        if !self.done() {
+            let step = self.startup.on_recovered(&self.view(f), r);
+            self.apply(f, step, false);
+        }
+    }
+
+    /// A round trip began at `start` and is over; in it, `peak` bytes were in flight at most. What the window held back
+    /// then is held against this startup's own: once they differ by more than a tenth and two segments, what follows
+    /// is not what it would have seen.
+    pub fn on_round(&mut self, f: &Facts, start: Instant, peak: Bytes, window_limited: bool) {
+        let apart = peak / 10 + f.mss * 2;
+        // Its window was between these while the round was sent; after an exit the question is answered.
+        let (least, most) = (self.round_cwnd, self.cwnd);
+        let differs = least > peak + apart || most + apart < peak;
+        if self.valid_until.is_none() && window_limited && !self.done() && differs {
+            self.valid_until = Some(start);
+        }
+        self.round_cwnd = self.cwnd;
+    }
+
+    /// What it would have done, as far as that can be said: its own rule's exit or the one by loss, whichever came
+    /// first, if its opinion was still worth something then.
+    pub fn exit(&self) -> Option<Moment> {
+        let rule = self.rule.map(|(_, m)| m);
+        let first = [rule, self.loss].into_iter().flatten().min_by_key(|m| m.at)?;
+        self.valid_until.is_none_or(|v| first.at <= v).then_some(first)
+    }
+}

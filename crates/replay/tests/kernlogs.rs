@@ -1,0 +1,80 @@
+//! Logs of kernels with known exits, from a file as the command reads it: what each startup's own rule says.
+
+use slowstart_replay::kernlog;
+use slowstart_replay::open::{self, Kind};
+use slowstart_replay::watch::Candidate;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+fn candidate(label: &str) -> Candidate {
+    let (_, startup) = slowstart_lab::scenario::startup("startup", label).expect("of the registry");
+    Candidate { label: label.to_string(), startup }
+}
+
+fn read(file: &Path, label: &str) -> String {
+    let (kind, input) = open::open(file).expect("a file");
+    assert_eq!(kind, Kind::KernelLog);
+    let log = kernlog::replay(&open::text(input).expect("text"), &[candidate(label)], false).expect("a log");
+    let w = &log.findings.startups[0].watcher;
+    let mut text = String::new();
+    let rule = w.rule.map(|(_, m)| m);
+    for m in w.changes.iter().filter(|m| rule.is_none_or(|r| m.at < r.at)).chain(&rule) {
+        write!(text, "{} {} ({}) ", m.what, m.at.0 / 1000, m.cwnd.units(log.mss)).expect("a String");
+    }
+    text.trim_end().to_string()
+}
+
+/// The file of the collection with the rule's moments: microseconds since the first ACK, the window in packets.
+#[test]
+fn rules_leave_where_the_kernel_or_the_authors_code_left() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/kernlogs");
+    for (name, label, want) in [
+        ("geo-search-in1.csv.gz", "search-2.0", "rate-flat 10906998"),
+        ("geo-search-in2.csv.gz", "search-2.0", "rate-flat 8028593"),
+        ("geo-allOff-in3.csv.gz", "search-2.0", "rate-flat 6519917"),
+        ("geo-hystart613-in2.csv.gz", "hystart:rules=6.13", "delay 1799552 (48)"),
+        (
+            "geo-hystart613-in2.csv.gz",
+            "hystart++",
+            "css 1759966 (47) slow-start 3440328 (66) css 3839936 (79) css-rounds 8839470 (172)",
+        ),
+        ("geo-allOff-in3.csv.gz", "hystart:rules=6.13", "delay 1800674 (48)"),
+        ("geo-allOff-in3.csv.gz", "hystart++", "css 1760363 (47)"),
+        ("4g-allOff-in1.csv", "hystart:rules=6.13", "delay 145705 (124)"),
+        ("4g-allOff-in1.csv", "hystart++", "css 145700 (123)"),
+        ("4g-allOff-in2.csv", "hystart:rules=6.13", "delay 120048 (75)"),
+        ("4g-allOff-in2.csv", "hystart++", "css 120024 (74)"),
+        ("4g-allOff-in3.csv", "hystart:rules=6.13", "delay 70275 (28)"),
+        ("4g-allOff-in3.csv", "hystart++", "css 70240 (27)"),
+    ] {
+        let file = dir.join(name);
+        if !file.exists() {
+            // Past the test harness, which would keep a println to itself.
+            std::io::stderr().write_all(format!("skipped: {name} absent\n").as_bytes()).expect("stderr");
+            continue;
+        }
+        let found = read(&file, label);
+        println!("{name} {label}: {found}");
+        assert!(found.starts_with(want), "{name} {label}: found {found}, expected {want}");
+    }
+}
+
+/// The log by formula of `crates/slowstart/tests`, whose arithmetic stands there.
+#[test]
+fn a_log_by_formula_ends_where_the_formula_says() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../slowstart/tests/data/kernlog-by-formula.csv");
+    assert_eq!(read(&file, "hystart"), "delay 1840000 (88)");
+    assert_eq!(read(&file, "hystart++"), "");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    let header = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n";
+    let error = |text: &str| kernlog::replay(text, &[], false).expect_err("refused").to_string();
+    assert!(error("now_us,mss\n").contains("line 1: ") && error("now_us,mss\n").contains("bytes_acked"));
+    assert!(error(&format!("{header}0,1,x,4,5,6\n")).contains("line 2: mss: found \"x\""));
+    assert!(error(&format!("{header}0,1,0,4,5,6\n")).contains("line 2: mss"));
+    assert!(error(&format!("{header}0,1,1400,4\n")).contains("line 2: snd_nxt: found \"\""));
+    assert!(error(header).contains("found no row"));
+}
