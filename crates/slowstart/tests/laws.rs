@@ -332,7 +332,16 @@ fn same(one: &[Seen], two: &[Seen], later: u64) -> Result<(), TestCaseError> {
 /// sent earns nothing: no ACK of a startup that only grows earns more than its bytes.
 #[test]
 fn a_receiver_cannot_earn_more_than_it_acknowledges() {
-    const HONEST: [&str; 6] = ["standard", "limited", "hystart", "hystart++", "search-2.0", "search"];
+    const HONEST: [&str; 8] = [
+        "standard",
+        "limited",
+        "hystart",
+        "hystart-paper",
+        "hystart-ns3",
+        "hystart++",
+        "search-2.0",
+        "search",
+    ];
     law(|plan, s, a| {
         if plan.growth == Growth::PerAck || !HONEST.contains(&s.name) {
             return Ok(());
@@ -349,7 +358,7 @@ fn a_receiver_cannot_earn_more_than_it_acknowledges() {
 /// Bytes counted, it does not matter into how many ACKs a receiver splits them: not a byte is gained.
 #[test]
 fn dividing_acks_gains_nothing_where_bytes_are_counted() {
-    for name in ["standard", "hystart", "hystart++", "search-2.0", "search"] {
+    for name in ["standard", "hystart", "hystart-paper", "hystart-ns3", "hystart++", "search-2.0", "search"] {
         let grown = |split: u64| {
             let mut host = Host::new(common::startup(name), common::avoidance("reno"), facts(1460, 10));
             for _ in 0..5 {

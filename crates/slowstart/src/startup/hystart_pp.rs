@@ -70,11 +70,12 @@ impl HyStartPp {
     fn judge(&mut self) {
         let p = &self.params;
         let Some(current) = self.current.least.filter(|_| self.current.samples >= p.samples) else { return };
-        if let Some(css) = &self.css {
-            if current < css.baseline {
-                self.css = None;
-            }
-        } else if let Some(last) = self.last {
+        if self.css.as_ref().is_some_and(|css| current < css.baseline) {
+            self.css = None;
+        }
+        // Slow start that resumes is judged at once: a fall that is still a rise over the last round, as within a round
+        // that began with long RTTs, only lowers the baseline (and starts the count of rounds anew).
+        if let (None, Some(last)) = (&self.css, self.last) {
             let rise = (last / u64::from(p.rtt_divisor)).min(p.max_rtt_thresh).max(p.min_rtt_thresh);
             if current >= last + rise {
                 let baseline = if p.baseline == Baseline::Rfc { current } else { last + rise };

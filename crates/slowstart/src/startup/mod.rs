@@ -126,6 +126,10 @@ registry! {
         "RFC 3742", "doubles to 100 segments, then grows by at most 50 a round trip";
     "hystart" => HyStart(hystart::Params::default()),
         "Ha & Rhee 2011; Linux 6.13 and later tcp_cubic.c", "leaves on a long ACK train or a rise in delay";
+    "hystart-paper" => HyStart(hystart::Params::paper()),
+        "Ha & Rhee 2011, Algorithm 1", "the same as published: a rise over the round before, by a sixteenth";
+    "hystart-ns3" => HyStart(hystart::Params::ns3()),
+        "ns-3 tcp-cubic.cc, 2019 and later", "the same with ns-3's thresholds: a train, or a rise, of a whole round trip";
     "hystart++" => HyStartPp(hystart_pp::Params::default()),
         "RFC 9406", "a rise in delay slows growth to a quarter; five such rounds end it";
     "search-2.0" => Search(search::Params::thesis_2_0()),

@@ -1,4 +1,4 @@
-//! `HyStart` as deployed: section 1.2b and part 9.
+//! `HyStart` as deployed, as published and as ns-3 has it: sections 1.2, 1.2b, 1.2c and part 9.
 
 use crate::language::play;
 
@@ -196,5 +196,158 @@ fn an_idle_spell_does_not() {
          idle 1s rto 300ms -> cwnd 64, ssthresh -
          ack 1 x8 rtt 120ms -> cwnd 72
          ack 1 rtt 120ms -> exit delay, cwnd 72",
+    );
+}
+
+/// Before 5.16 the ACK that ends a round is a sample of that round: the low RTT with which a flight begins does not
+/// clear the round it begins. 112.6 ms is more than 100 + 12.5 ms.
+#[test]
+fn before_5_16_a_round_begins_after_its_first_ack() {
+    play(
+        "startup hystart:detect=delay,rules=5.10
+         iw 16
+         ack 1 x16 rtt 100ms -> cwnd 32
+         ack 1 rtt 100ms                                      # ends the first round
+         ack 1 x8 rtt 112.6ms -> cwnd 41, ssthresh -
+         ack 1 rtt 112.6ms -> exit delay, cwnd 41, ssthresh 41",
+    );
+    for rules in ["6.13", "5.16"] {
+        play(&format!(
+            "startup hystart:detect=delay,rules={rules}
+             iw 16
+             ack 1 x16 rtt 100ms -> cwnd 32
+             ack 1 rtt 100ms
+             ack 1 x9 rtt 112.6ms -> cwnd 42, ssthresh -"
+        ));
+    }
+}
+
+/// 4e1fddc98d25: before it, a sender that does not need its window marks no rounds, so that a train of many round
+/// trips, here of 80 ms each, passes for one.
+#[test]
+fn before_5_16_a_sender_held_back_marks_no_rounds() {
+    for (rules, end) in [("5.10", "exit ack-train"), ("5.16", "ssthresh -"), ("6.13", "ssthresh -")] {
+        play(&format!(
+            "startup hystart:rules={rules}
+             iw 40
+             pacing 64000000
+             ack 1 rtt 100ms
+             limit application
+             +2ms ack 1 x50 rtt 100ms -> ssthresh -           # 100 ms after the first
+             +2ms ack 1 rtt 100ms -> {end}, cwnd 41"
+        ));
+    }
+}
+
+/// The paper: against the round before, by ceil(lastRTT / 16) and at least two ticks of a millisecond, from the eighth
+/// sample on, and at the threshold already.
+#[test]
+fn the_paper_compares_rounds() {
+    for (before, within, beyond) in [
+        ("100ms", "106.999ms", "107ms"), // 6.25, so 7
+        ("96ms", "101.999ms", "102ms"),  // 6
+        ("10ms", "11.999ms", "12ms"),    // 0.625, so 1, but at least 2
+    ] {
+        let begin = format!(
+            "startup hystart-paper:detect=delay
+             iw 16
+             ack 1 x16 rtt {before} -> cwnd 32"
+        );
+        play(&format!("{begin}\n ack 1 x32 rtt {within} -> cwnd 64, ssthresh -"));
+        play(&format!(
+            "{begin}
+             ack 1 x7 rtt {beyond} -> cwnd 39, ssthresh -
+             ack 1 rtt {beyond} -> exit delay, cwnd 39, ssthresh 39"
+        ));
+    }
+    // 6 ms a round are no rise, though 30 % over the least; nor is anything in the first round.
+    play(
+        "startup hystart-paper:detect=delay
+         iw 16
+         ack 1 x16 rtt 100ms
+         ack 1 x32 rtt 106ms
+         ack 1 x64 rtt 112ms
+         ack 1 x128 rtt 118ms
+         ack 1 x256 rtt 124ms -> cwnd 512, ssthresh -",
+    );
+}
+
+/// Only the first eight samples of a round count, in the paper and in ns-3: a later low one clears nothing.
+#[test]
+fn the_first_eight_samples_decide() {
+    play(
+        "startup hystart-paper:detect=delay
+         iw 16
+         ack 1 x16 rtt 100ms
+         ack 1 x7 rtt 120ms
+         ack 1 rtt 106ms                                      # the eighth
+         ack 1 x24 rtt 120ms -> cwnd 64, ssthresh -           # their least is 106 ms
+         ack 1 x7 rtt 120ms
+         ack 1 rtt 120ms -> exit delay, cwnd 71",
+    );
+    play(
+        "startup hystart-ns3:detect=delay
+         iw 16
+         ack 1 x16 rtt 100ms
+         ack 1 rtt 100ms                                      # ends the first round
+         ack 1 x8 rtt 201ms
+         ack 1 rtt 100ms -> exit delay, cwnd 41",
+    );
+}
+
+/// The paper's train ends it when it is as long as half the least RTT, whether the sender paces or not.
+#[test]
+fn the_papers_train_may_not_last_half_the_least_rtt() {
+    for pacing in ["unpaced", "pacing 64000000"] {
+        play(&format!(
+            "startup hystart-paper
+             iw 64
+             {pacing}
+             +2ms ack 1 x25 rtt 100ms -> cwnd 89, ssthresh -  # the 25th is 48 ms after the first
+             +2ms ack 1 rtt 100ms -> exit ack-train, cwnd 89, ssthresh 89"
+        ));
+    }
+}
+
+/// As printed, what is found below 16 segments may also be meant to last.
+#[test]
+fn the_paper_forgets_what_it_found_below_16_segments_unless_it_latches() {
+    for (latch, end) in [("off", "cwnd 17, ssthresh -"), ("on", "exit delay, cwnd 16, ssthresh 16")] {
+        play(&format!(
+            "startup hystart-paper:detect=delay,latch={latch}
+             iw 8
+             limit application
+             ack 1 x8 rtt 100ms -> cwnd 8
+             ack 1 x8 rtt 120ms -> cwnd 8, ssthresh -         # found, below low_window
+             limit window
+             ack 1 x8 rtt 100ms -> cwnd 16, ssthresh -
+             ack 1 rtt 100ms -> {end}"
+        ));
+    }
+}
+
+/// ns-3 holds a rise against the least RTT itself, within 4 ms and 1 s, and a train against the whole of it.
+#[test]
+fn ns_3_waits_for_a_whole_round_trip() {
+    for (base, within, beyond) in
+        [("100ms", "200ms", "200.1ms"), ("2ms", "6ms", "6.1ms"), ("1.5s", "2.5s", "2.501s")]
+    {
+        let begin = format!(
+            "startup hystart-ns3:detect=delay
+             iw 16
+             ack 1 x17 rtt {base} -> cwnd 33"
+        );
+        play(&format!("{begin}\n ack 1 x31 rtt {within} -> cwnd 64, ssthresh -"));
+        play(&format!(
+            "{begin}
+             ack 1 x8 rtt {beyond} -> cwnd 41, ssthresh -
+             ack 1 rtt {beyond} -> exit delay, cwnd 41, ssthresh 41"
+        ));
+    }
+    play(
+        "startup hystart-ns3
+         iw 64
+         +2ms ack 1 x51 rtt 100ms -> cwnd 115, ssthresh -     # the 51st is 100 ms after the first
+         +2ms ack 1 rtt 100ms -> exit ack-train, cwnd 115, ssthresh 115",
     );
 }
