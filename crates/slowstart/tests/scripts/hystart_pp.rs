@@ -192,3 +192,19 @@ fn after_a_timeout_growth_is_standard() {
          round rtt 600ms -> cwnd 64, ssthresh 64",
     );
 }
+
+/// Samples fall within a round that began with long RTTs, as behind a burst: each lowers the baseline, none is below the
+/// threshold, so conservative slow start goes on, a quarter of a segment an ACK. The one that is resumes slow start.
+#[test]
+fn a_fall_that_is_still_a_rise_does_not_resume_slow_start() {
+    play(
+        "startup hystart++
+         iw 16
+         pacing 64000000
+         ack 1 x16 rtt 100ms -> cwnd 32
+         ack 1 x8 rtt 140ms -> cwnd 39.25, phase css
+         ack 1 rtt 130ms -> cwnd 39.5, phase css
+         ack 1 rtt 112.5ms -> cwnd 39.75, phase css           # 100 + 12.5: at the threshold
+         ack 1 rtt 112.4ms -> cwnd 40.75, phase slow-start",
+    );
+}
