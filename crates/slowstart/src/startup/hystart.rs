@@ -92,11 +92,6 @@ const SAMPLES: u32 = 8;
 const TICK: Span = Span::millis(1);
 
 impl Rules {
-    /// Rounds begin after the ACK that ends the one before has been judged as part of that.
-    fn judges_first(self) -> bool {
-        matches!(self, Self::V510 | Self::Ns3)
-    }
-
     /// The length of train that does not end it yet.
     fn train(self, v: &View, delay_min: Span) -> Span {
         match self {
@@ -207,7 +202,12 @@ impl Startup for HyStart {
         }
         let p = self.params;
         let low = v.cwnd < v.mss * u64::from(p.low_window);
-        if !p.rules.judges_first() && !(low && p.rules == Rules::V516) {
+        let marks_first = match p.rules {
+            Rules::V613 | Rules::Paper => true,
+            Rules::V516 => !low,
+            Rules::V510 | Rules::Ns3 => false,
+        };
+        if marks_first {
             self.mark(v, ack);
         }
         // The paper measures below `low_window` too.
