@@ -21,6 +21,7 @@ pub mod path;
 pub mod random;
 pub mod record;
 pub mod report;
+mod ring;
 pub mod run;
 pub mod scenario;
 pub mod stats;

@@ -131,7 +131,7 @@ fn sequence(seed: u64) {
             0..=2 => {
                 for _ in 0..=chance.below(4) {
                     let len = if chance.below(10) == 0 { 1 + chance.below(999) } else { u64::from(MSS) };
-                    let n = ours.send(now, next, len as u32, Bytes(10_000), false);
+                    let n = ours.send(now, next, len as u16, Bytes(10_000), false);
                     assert_eq!(n, number);
                     plain.all.insert(next, Plain { number, len, ..Plain::default() });
                     number += 1;
@@ -140,14 +140,14 @@ fn sequence(seed: u64) {
             }
             // Held beyond a hole; the same again, and old blocks, come as duplicates do.
             3..=5 => {
-                let mut d = Delivered::default();
+                let mut d = Delivered::new(0);
                 let mut seen = 0;
-                ours.sack(now, a.min(b), a.max(b), &mut d, |r| seen += u64::from(r.len));
+                ours.sack(now, a.min(b), a.max(b), &mut d, |r| seen += r.span());
                 let newly = plain.sack(a.min(b), a.max(b));
                 assert_eq!((d.bytes, seen), (newly, newly));
             }
             6 => {
-                let mut d = Delivered::default();
+                let mut d = Delivered::new(0);
                 let upto = a.min(next);
                 let before = plain.una;
                 ours.acknowledge(now, upto, &mut d, |_| {});

@@ -10,8 +10,6 @@ use crate::random::{self, Stream};
 /// A delay that is a function of time.
 #[derive(Clone, Debug)]
 pub(super) enum Course {
-    /// Always the same.
-    Constant(Span),
     /// `amplitude * (1 + sin)`: from none to twice the amplitude, so that the least RTT stays what it was. The turn
     /// per nanosecond and at the beginning are in 2^-64 of a turn, so that whole turns drop out by themselves.
     Wave { amplitude: Span, step: u64, phase: u64 },
@@ -28,7 +26,6 @@ impl Course {
 
     fn at(&self, t: Instant) -> Span {
         match self {
-            Self::Constant(d) => *d,
             Self::Wave { amplitude, step, phase } => {
                 let turn = t.0.wrapping_mul(*step).wrapping_add(*phase);
                 let lift = ONE + sine((turn >> 32) as u32);

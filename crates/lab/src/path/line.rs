@@ -1,7 +1,6 @@
 //! Packets under way: a FIFO of arrivals.
 
-use std::collections::VecDeque;
-
+use crate::ring::Ring;
 use slowstart::units::Instant;
 
 /// Things that arrive in the order in which they were sent.
@@ -9,25 +8,26 @@ use slowstart::units::Instant;
 /// Law: `next() == Some(t)` implies `pop(t).is_some()`.
 #[derive(Clone, Debug)]
 pub struct Line<T> {
-    queue: VecDeque<(Instant, T)>,
+    queue: Ring<(Instant, T)>,
 }
 
 impl<T> Default for Line<T> {
     fn default() -> Self {
-        Self::new()
+        Self { queue: Ring::default() }
     }
 }
 
-impl<T> Line<T> {
+impl<T: Copy + Default> Line<T> {
     /// An empty line.
-    pub const fn new() -> Self {
-        Self { queue: VecDeque::new() }
+    pub fn new() -> Self {
+        Self::default()
     }
 
+    #[inline]
     /// Adds what arrives at `at`, not before the last one pushed.
     pub fn push(&mut self, at: Instant, item: T) {
         debug_assert!(self.queue.back().is_none_or(|(last, _)| *last <= at), "a line keeps its order");
-        self.queue.push_back((at, item));
+        self.queue.push((at, item));
     }
 
     /// When [`Line::pop`] will next yield.
@@ -37,7 +37,17 @@ impl<T> Line<T> {
 
     /// The first in line, if it has arrived by `now`.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
-        self.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, item)| item)
+        let &(at, item) = self.queue.front()?;
+        if at > now {
+            return None;
+        }
+        self.queue.skip(1);
+        Some(item)
+    }
+
+    /// The first in line, arrived or not.
+    pub fn front(&self) -> Option<&T> {
+        self.queue.front().map(|(_, item)| item)
     }
 
     /// How many are under way.

@@ -3,14 +3,13 @@
 //! A packet leaves the queue when its service begins, so one in service occupies none of it. Its departure is known
 //! when it enters: the queue is a list of service times, and who asks for it throws away what is past.
 
-use std::collections::VecDeque;
-
 use slowstart::units::{Bytes, Instant, Span};
 
 use super::rates::Rates;
 use super::trace::Opportunities;
 use super::{Cause, Dropped, Parcel};
 use crate::random::Stream;
+use crate::ring::Ring;
 
 /// What may wait. A packet that would exceed it is dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -68,14 +67,14 @@ pub(super) struct Link {
     limit: Limit,
     random_drop: Option<RandomDrop>,
     /// When the service of each waiting packet begins, and its bytes.
-    waiting: VecDeque<(Instant, u32)>,
+    waiting: Ring<(Instant, u32)>,
     /// The sum of those bytes.
     backlog: u64,
 }
 
 impl Link {
     pub(super) fn new(service: Service, limit: Limit, random_drop: Option<RandomDrop>) -> Self {
-        Self { service, limit, random_drop, waiting: VecDeque::new(), backlog: 0 }
+        Self { service, limit, random_drop, waiting: Ring::default(), backlog: 0 }
     }
 
     pub(super) fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
@@ -97,7 +96,7 @@ impl Link {
             if full {
                 return Err(Dropped { at: now, cause: Cause::QueueFull });
             }
-            self.waiting.push_back((start, p.bytes));
+            self.waiting.push((start, p.bytes));
             self.backlog += u64::from(p.bytes);
         }
         Ok(self.service.send(now, p.bytes))
@@ -105,7 +104,8 @@ impl Link {
 
     /// The bytes that wait.
     pub(super) fn backlog(&mut self, now: Instant) -> Bytes {
-        while let Some((_, bytes)) = self.waiting.pop_front_if(|(start, _)| *start <= now) {
+        while let Some(&(_, bytes)) = self.waiting.front().filter(|(start, _)| *start <= now) {
+            self.waiting.skip(1);
             self.backlog -= u64::from(bytes);
         }
         Bytes(self.backlog)

@@ -90,11 +90,9 @@ pub struct Dropped {
     pub cause: Cause,
 }
 
-/// One part of a direction.
+/// What may lie beyond a direction's link.
 #[derive(Clone, Debug)]
 enum Element {
-    Script(Script),
-    Link(Link),
     Delay(Delay),
     Jitter(Jitter),
     Loss(Loss),
@@ -102,14 +100,17 @@ enum Element {
 }
 
 impl Element {
-    fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
-        let kept = |drops: bool, cause| if drops { Err(Dropped { at: now, cause }) } else { Ok(now) };
+    fn pass(&mut self, now: Instant) -> Result<Instant, Dropped> {
         match self {
-            Self::Script(e) => kept(e.drops(p), Cause::Scripted),
-            Self::Link(e) => e.pass(now, p),
             Self::Delay(e) => Ok(e.pass(now)),
             Self::Jitter(e) => Ok(e.pass(now)),
-            Self::Loss(e) => kept(e.drops(), Cause::Random),
+            Self::Loss(e) => {
+                if e.drops() {
+                    Err(Dropped { at: now, cause: Cause::Random })
+                } else {
+                    Ok(now)
+                }
+            }
             Self::Aggregate(e) => Ok(e.pass(now)),
         }
     }
@@ -118,42 +119,50 @@ impl Element {
 /// One way through the network.
 #[derive(Clone, Debug)]
 pub struct Direction {
-    /// In the order in which a packet passes them. At most one is a link, and before it none takes time: what is asked
-    /// about the queue now is answered by the link now.
-    elements: Vec<Element>,
+    /// In the order in which a packet passes them: nothing before the link takes time, so what is asked about the queue
+    /// now is answered by the link now.
+    scripts: Vec<Script>,
+    link: Option<Link>,
+    /// The delay that never changes.
+    propagation: Span,
+    beyond: Vec<Element>,
 }
 
 impl Direction {
     /// Sends a packet at `now`, not before the last one: when it arrives, or where it ends. Arrivals keep the order.
+    #[inline]
     pub fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
+        for script in &mut self.scripts {
+            if script.drops(p) {
+                return Err(Dropped { at: now, cause: Cause::Scripted });
+            }
+        }
         let mut t = now;
-        for element in &mut self.elements {
-            t = element.pass(t, p)?;
+        if let Some(link) = &mut self.link {
+            t = link.pass(now, p)?;
+        }
+        t = t + self.propagation;
+        for element in &mut self.beyond {
+            t = element.pass(t)?;
         }
         Ok(t)
     }
 
     /// The bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
-        let link =
-            self.elements.iter_mut().find_map(|e| if let Element::Link(l) = e { Some(l) } else { None });
-        link.map_or(Bytes::ZERO, |l| l.backlog(now))
+        self.link.as_mut().map_or(Bytes::ZERO, |l| l.backlog(now))
     }
 
     /// How long a packet that came now would wait before its transmission begins. On a trace that includes the wait for
     /// the next opportunity.
     pub fn queue_delay(&self, now: Instant) -> Span {
-        self.link().map_or(Span::ZERO, |l| l.wait(now))
+        self.link.as_ref().map_or(Span::ZERO, |l| l.wait(now))
     }
 
     /// The bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
     /// no link.
     pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
-        self.link().map_or(Bytes::MAX, |l| l.capacity(from, to))
-    }
-
-    fn link(&self) -> Option<&Link> {
-        self.elements.iter().find_map(|e| if let Element::Link(l) = e { Some(l) } else { None })
+        self.link.as_ref().map_or(Bytes::MAX, |l| l.capacity(from, to))
     }
 }
 
@@ -272,7 +281,7 @@ mod tests {
             link in prop::sample::select(LINKS), traffic in any_traffic(), seed in any::<u64>()
         ) {
             let mut way = load(&format!("{link} rtt=1ms queue=infinite")).build(seed).forward;
-            way.elements.retain(|e| matches!(e, Element::Link(_)));
+            (way.propagation, way.beyond) = (Span::ZERO, Vec::new());
             let sent: Vec<(Instant, Instant, u32)> = traffic
                 .iter()
                 .map(|(now, p)| (Instant(*now), way.pass(Instant(*now), p).expect("no limit"), p.bytes))
@@ -300,7 +309,7 @@ mod tests {
     fn capacity_is_what_a_saturated_link_carries() {
         for link in LINKS {
             let mut way = load(&format!("{link} rtt=1ms queue=infinite")).build(3).forward;
-            way.elements.retain(|e| matches!(e, Element::Link(_)));
+            (way.propagation, way.beyond) = (Span::ZERO, Vec::new());
             let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
             let (mut carried, mut last) = (0, Instant::ZERO);
             while last < Instant::ZERO + Span::secs(2) {

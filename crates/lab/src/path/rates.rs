@@ -47,12 +47,15 @@ pub(super) struct Rates {
     free: Instant,
     /// ... and this much work later, less than a nanosecond's: carried over, or a long run would gain on the rate.
     carry: u64,
+    /// What the last packet took at this rate: its bytes, whole nanoseconds, and work beyond. Packets are mostly of one
+    /// size, and a division is what a packet costs most here.
+    last: (u32, u64, u64),
 }
 
 impl Rates {
     pub(super) fn new(profile: Profile) -> Self {
         let (rate, until) = profile.piece(Instant::ZERO);
-        Self { profile, rate, until, free: Instant::ZERO, carry: 0 }
+        Self { profile, rate, until, free: Instant::ZERO, carry: 0, last: (0, 0, 0) }
     }
 
     /// When a packet that arrives now would begin to be sent.
@@ -63,15 +66,23 @@ impl Rates {
     /// Sends a packet that arrives now, after those before it; when its last bit leaves.
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         debug_assert!(bytes < 1 << 30, "work is counted in 64 bits");
-        let mut work = u64::from(bytes) * WORK_PER_BYTE;
-        let mut t = now;
-        if self.free >= now {
-            t = self.free;
-            work += self.carry;
+        let (mut t, carry) = if self.free >= now { (self.free, self.carry) } else { (now, 0) };
+        if bytes == self.last.0 && bytes > 0 {
+            let beyond = self.last.2 + carry;
+            let over = u64::from(beyond >= self.rate);
+            let end = t + Span(self.last.1 + over);
+            if end < self.until {
+                self.free = end;
+                self.carry = beyond - over * self.rate;
+                return end;
+            }
         }
+        let whole = u64::from(bytes) * WORK_PER_BYTE;
+        let mut work = whole + carry;
         loop {
             if t >= self.until {
                 (self.rate, self.until) = self.profile.piece(t);
+                self.last.0 = 0;
             }
             // No rate, no progress: an outage is waited out.
             if let Some(ns) = work.checked_div(self.rate) {
@@ -79,6 +90,7 @@ impl Rates {
                 if ns < room || self.until == Instant::NEVER {
                     self.free = t + Span(ns);
                     self.carry = work - ns * self.rate;
+                    self.last = (bytes, whole / self.rate, whole % self.rate);
                     return self.free;
                 }
                 work -= room * self.rate;

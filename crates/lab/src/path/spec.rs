@@ -382,25 +382,20 @@ impl Supply {
 impl Way {
     fn build(&self, seed: u64, name: &str, link: Option<Link>, courses: Vec<Course>) -> Direction {
         let stream = |what: &str| Stream::named(seed, &format!("{name}.{what}"));
-        let mut elements = Vec::new();
-        elements
-            .extend(self.scripts.iter().map(|(kind, places)| Element::Script(Script::new(*kind, places))));
-        elements.extend(link.map(Element::Link));
-        if self.delay > Span::ZERO {
-            elements.push(Element::Delay(Delay::new(Course::Constant(self.delay))));
-        }
-        elements.extend(courses.into_iter().map(|c| Element::Delay(Delay::new(c))));
+        let scripts = self.scripts.iter().map(|(kind, places)| Script::new(*kind, places)).collect();
+        let mut beyond = Vec::new();
+        beyond.extend(courses.into_iter().map(|c| Element::Delay(Delay::new(c))));
         if self.jitter > Span::ZERO {
-            elements.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
+            beyond.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
         }
         if self.loss > 0 {
-            elements.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
+            beyond.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
         }
-        elements.extend(self.aggregate.map(|period| {
+        beyond.extend(self.aggregate.map(|period| {
             let phase = Span(stream("aggregate").below(period.0));
             Element::Aggregate(Aggregate::new(period, phase))
         }));
-        Direction { elements }
+        Direction { scripts, link, propagation: self.delay, beyond }
     }
 }
 

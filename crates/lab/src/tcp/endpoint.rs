@@ -3,7 +3,7 @@
 use super::profile::Profile;
 use super::receiver::{Answer, Receiver};
 use super::rtt::RTO_INITIAL;
-use super::segment::{self, ACK, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
+use super::segment::{self, ACK, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment, Wire};
 use super::sender::{Chunk, Incoming, Sender, milliseconds};
 use slowstart::control::Controller;
 use slowstart::units::Instant;
@@ -29,15 +29,61 @@ pub enum State {
 /// How many clocks an end has.
 pub const CLOCKS: usize = 3;
 
+/// What the handshake agreed on: all that a header needs beside what is sent.
+#[derive(Clone, Debug)]
+struct Head {
+    isn: u32,
+    peer_isn: u32,
+    peer_scale: u8,
+    scale: u8,
+    sack: bool,
+    timestamps: bool,
+}
+
+impl Head {
+    /// Makes `s` acknowledge what has arrived. It is filled in where it lies: to copy what was just written waits for it.
+    #[inline]
+    fn acknowledge(&self, now: Instant, rx: &mut Receiver, s: &mut Segment) {
+        s.ack = segment::wrap(rx.next(), self.peer_isn);
+        s.flags = ACK;
+        if self.timestamps {
+            s.timestamp = Some((milliseconds(now), rx.echo()));
+        }
+        rx.acknowledge(|(from, to)| {
+            if self.sack && usize::from(s.sacks) < SACK_BLOCKS {
+                s.sack[usize::from(s.sacks)] =
+                    (segment::wrap(from, self.peer_isn), segment::wrap(to, self.peer_isn));
+                s.sacks += 1;
+            }
+        });
+        s.window = u16::try_from(rx.offer() >> self.scale).unwrap_or(u16::MAX);
+    }
+
+    /// Puts headers on what the sending half wants to leave. One serves a burst: only sequence, length and flags differ.
+    fn packer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Chunk) {
+        let mut s = Segment::default();
+        move |c| {
+            if s.flags == 0 {
+                self.acknowledge(now, rx, &mut s);
+            }
+            s.seq = segment::wrap(c.start, self.isn);
+            s.len = c.len;
+            s.flags = match c {
+                Chunk { fin: true, .. } => ACK | FIN,
+                Chunk { len: 1.., .. } => ACK | PSH,
+                _ => ACK,
+            };
+            out.put(&s);
+        }
+    }
+}
+
 /// One end.
 #[derive(Clone, Debug)]
 pub struct Endpoint<C> {
     profile: Profile,
     state: State,
-    isn: u32,
-    peer_isn: u32,
-    peer_scale: u8,
-    scale: u8,
+    head: Head,
     /// The sending half.
     pub tx: Sender<C>,
     /// The receiving half.
@@ -45,7 +91,6 @@ pub struct Endpoint<C> {
     syn_timer: Option<Instant>,
     syn_sent: Instant,
     syn_losses: u8,
-    chunks: Vec<Chunk>,
 }
 
 impl<C: Controller> Endpoint<C> {
@@ -54,17 +99,20 @@ impl<C: Controller> Endpoint<C> {
         Self {
             profile: *profile,
             state: State::Listen,
-            isn,
-            peer_isn: 0,
-            peer_scale: 0,
-            // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
-            scale: (0..14).find(|s| profile.max_window() >> s <= 0xffff).unwrap_or(14),
+            head: Head {
+                isn,
+                peer_isn: 0,
+                peer_scale: 0,
+                // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
+                scale: (0..14).find(|s| profile.max_window() >> s <= 0xffff).unwrap_or(14),
+                sack: profile.sack,
+                timestamps: profile.timestamps,
+            },
             tx: Sender::new(profile, control),
             rx: Receiver::new(profile),
             syn_timer: None,
             syn_sent: Instant::ZERO,
             syn_losses: 0,
-            chunks: Vec::new(),
         }
     }
 
@@ -84,25 +132,25 @@ impl<C: Controller> Endpoint<C> {
     }
 
     /// Sends the SYN.
-    pub fn connect(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    pub fn connect(&mut self, now: Instant, out: &mut impl Wire) {
         self.state = State::SynSent;
         self.send_syn(now, out);
     }
 
-    fn send_syn(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    fn send_syn(&mut self, now: Instant, out: &mut impl Wire) {
         if self.syn_losses == 0 {
             self.syn_sent = now;
         }
         let answering = self.state == State::SynReceived;
-        out.push(Segment {
-            seq: self.isn,
-            ack: if answering { self.peer_isn.wrapping_add(1) } else { 0 },
+        out.put(&Segment {
+            seq: self.head.isn,
+            ack: if answering { self.head.peer_isn.wrapping_add(1) } else { 0 },
             // The window of a SYN is not scaled.
             window: u16::try_from(self.rx.offer()).unwrap_or(u16::MAX),
             flags: if answering { SYN | ACK } else { SYN },
             timestamp: self.profile.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
-            scale: Some(self.scale),
+            scale: Some(self.head.scale),
             sack_ok: self.profile.sack,
             ..Segment::default()
         });
@@ -112,36 +160,18 @@ impl<C: Controller> Endpoint<C> {
         self.syn_timer = Some(now + RTO_INITIAL * (1 << doublings.min(10)));
     }
 
-    fn segment(&mut self, now: Instant, seq: u64, flags: u8) -> Segment {
-        let (blocks, n) = self.rx.acknowledge();
-        let mut sack = [(0, 0); SACK_BLOCKS];
-        let sacks = if self.profile.sack { n } else { 0 };
-        for (wire, block) in sack.iter_mut().zip(&blocks[..sacks]) {
-            *wire = (segment::wrap(block.0, self.peer_isn), segment::wrap(block.1, self.peer_isn));
-        }
-        let window = self.rx.offer() >> self.scale;
-        Segment {
-            seq: segment::wrap(seq, self.isn),
-            ack: segment::wrap(self.rx.next(), self.peer_isn),
-            window: u16::try_from(window).unwrap_or(u16::MAX),
-            flags: flags | ACK,
-            sacks: sacks as u8,
-            sack,
-            timestamp: self.profile.timestamps.then(|| (milliseconds(now), self.rx.echo())),
-            ..Segment::default()
-        }
-    }
-
     /// An acknowledgement that carries no data.
-    fn acknowledge(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
         let seq = self.tx.next();
-        let s = self.segment(now, seq, 0);
-        out.push(s);
+        let mut s = Segment { seq: segment::wrap(seq, self.head.isn), ..Segment::default() };
+        self.head.acknowledge(now, &mut self.rx, &mut s);
+        out.put(&s);
     }
 
     /// A segment arrived.
-    pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
+    pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
         match self.state {
+            State::Established if s.flags & (RST | SYN) == 0 => self.on_data(now, s, out),
             State::Closed | State::Failed => {}
             State::Listen if s.has(RST) => {}
             _ if s.has(RST) => self.state = State::Failed,
@@ -150,28 +180,27 @@ impl<C: Controller> Endpoint<C> {
                 self.meet(s);
                 self.send_syn(now, out);
             }
-            State::SynSent if s.has(SYN | ACK) && s.ack == self.isn.wrapping_add(1) => {
+            State::SynSent if s.has(SYN | ACK) && s.ack == self.head.isn.wrapping_add(1) => {
                 self.meet(s);
                 self.establish(now, s, u64::from(s.window));
                 self.acknowledge(now, out);
                 self.send(now, out);
             }
             State::SynReceived if s.has(SYN) => self.send_syn(now, out),
-            State::SynReceived if s.has(ACK) && s.ack == self.isn.wrapping_add(1) => {
-                self.establish(now, s, u64::from(s.window) << self.peer_scale);
+            State::SynReceived if s.has(ACK) && s.ack == self.head.isn.wrapping_add(1) => {
+                self.establish(now, s, u64::from(s.window) << self.head.peer_scale);
                 self.on_data(now, s, out);
             }
             // The acknowledgement of a SYN-ACK was lost.
-            State::Established if s.has(SYN) => self.acknowledge(now, out),
-            State::Established => self.on_data(now, s, out),
+            State::Established => self.acknowledge(now, out),
             State::Listen | State::SynSent | State::SynReceived => {}
         }
     }
 
     /// Takes what the peer's SYN says.
     fn meet(&mut self, s: &Segment) {
-        self.peer_isn = s.seq;
-        self.peer_scale = s.scale.unwrap_or(0);
+        self.head.peer_isn = s.seq;
+        self.head.peer_scale = s.scale.unwrap_or(0);
         self.rx.heard(0, s.timestamp.map(|t| t.0));
     }
 
@@ -188,17 +217,17 @@ impl<C: Controller> Endpoint<C> {
         self.tx.established(now, &hs, 1 + window);
     }
 
-    fn on_data(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
+    fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
         let mut answer = Answer::Wait;
         if s.span() > 0
-            && let Some(from) = segment::unwrap(s.seq, self.peer_isn, self.rx.next())
+            && let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next())
         {
             let stamp = s.timestamp.map(|t| t.0);
             answer = self.rx.on_data(now, from, from + s.span(), s.has(FIN), stamp);
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
                 self.rx.on_echo(now, echo);
             }
-        } else if let Some(from) = segment::unwrap(s.seq, self.peer_isn, self.rx.next()) {
+        } else if let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next()) {
             self.rx.heard(from, s.timestamp.map(|t| t.0));
             if from < self.rx.next() {
                 // A probe of the window.
@@ -215,51 +244,32 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
-    fn on_ack(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
-        let Some(ack) = segment::unwrap(s.ack, self.isn, self.tx.board().una()) else { return };
+    fn on_ack(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+        let Some(ack) = segment::unwrap(s.ack, self.head.isn, self.tx.board().una()) else { return };
         let mut a = Incoming {
             ack,
-            window_end: ack + (u64::from(s.window) << self.peer_scale),
+            window_end: ack + (u64::from(s.window) << self.head.peer_scale),
             echo: s.timestamp.map(|t| t.1),
             ..Incoming::default()
         };
         for &(from, to) in s.blocks() {
             if let (Some(from), Some(to)) =
-                (segment::unwrap(from, self.isn, ack), segment::unwrap(to, self.isn, ack))
+                (segment::unwrap(from, self.head.isn, ack), segment::unwrap(to, self.head.isn, ack))
                 && from < to
             {
                 a.blocks[a.sacks] = (from, to);
                 a.sacks += 1;
             }
         }
-        self.tx.on_ack(now, &a, &mut self.chunks);
-        self.flush(now, out);
+        let Self { tx, rx, head, .. } = self;
+        tx.on_ack(now, &a, &mut head.packer(now, rx, out));
     }
 
     /// Sends what may be sent now: after the application wrote.
-    pub fn send(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    pub fn send(&mut self, now: Instant, out: &mut impl Wire) {
         if self.state == State::Established {
-            self.tx.transmit(now, &mut self.chunks);
-            self.flush(now, out);
-        }
-    }
-
-    fn flush(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        if self.chunks.is_empty() {
-            return;
-        }
-        // One header serves a burst: only sequence, length and flags differ.
-        let header = self.segment(now, 0, 0);
-        for c in self.chunks.drain(..) {
-            let flags = if c.fin {
-                FIN
-            } else if c.len > 0 {
-                PSH
-            } else {
-                0
-            };
-            let seq = segment::wrap(c.start, self.isn);
-            out.push(Segment { seq, len: c.len, flags: header.flags | flags, ..header });
+            let Self { tx, rx, head, .. } = self;
+            tx.transmit(now, &mut head.packer(now, rx, out));
         }
     }
 
@@ -267,16 +277,15 @@ impl<C: Controller> Endpoint<C> {
     /// reordering, the algorithm's own: mostly put off), delayed acknowledgement (mostly cancelled), pacer (always due).
     /// They move in different ways, and a host may keep one pending event for each.
     pub fn deadlines(&self) -> [Instant; CLOCKS] {
-        let or_never = |t: Option<Instant>| t.unwrap_or(Instant::NEVER);
         if self.state == State::Established {
-            [or_never(self.tx.timer()), or_never(self.rx.wakes()), or_never(self.tx.paced())]
+            [self.tx.timer(), self.rx.wakes(), self.tx.paced()]
         } else {
-            [or_never(self.syn_timer), Instant::NEVER, Instant::NEVER]
+            [self.syn_timer.unwrap_or(Instant::NEVER), Instant::NEVER, Instant::NEVER]
         }
     }
 
     /// A time asked for in [`Endpoint::deadlines`] has come.
-    pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    pub fn on_timer(&mut self, now: Instant, out: &mut impl Wire) {
         if self.syn_timer.is_some_and(|t| t <= now) {
             self.syn_timer = None;
             let p = &self.profile;
@@ -296,9 +305,9 @@ impl<C: Controller> Endpoint<C> {
         if self.rx.on_timer(now) {
             self.acknowledge(now, out);
         }
-        if self.tx.timer().into_iter().chain(self.tx.paced()).any(|t| t <= now) {
-            self.tx.on_timer(now, &mut self.chunks);
-            self.flush(now, out);
+        if self.tx.timer().min(self.tx.paced()) <= now {
+            let Self { tx, rx, head, .. } = self;
+            tx.on_timer(now, &mut head.packer(now, rx, out));
         }
     }
 }

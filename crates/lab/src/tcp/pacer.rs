@@ -21,8 +21,9 @@ const MIN_SEGMENTS: u32 = 2;
 pub struct Pacer {
     rate: Option<Rate>,
     on: bool,
-    /// Segments of a burst, at most.
+    /// Bytes of a burst, at most (but two segments are always one).
     burst: u32,
+    mss: u32,
     /// When the last burst will have left at the rate.
     next: Instant,
 }
@@ -30,7 +31,7 @@ pub struct Pacer {
 impl Pacer {
     /// Before anything is known of the path.
     pub fn new(p: &Profile) -> Self {
-        Self { rate: None, on: false, burst: (p.tso / p.mss).max(1), next: Instant::ZERO }
+        Self { rate: None, on: false, burst: p.tso.max(p.mss), mss: p.mss, next: Instant::ZERO }
     }
 
     /// Takes the window as it stands, with `out` bytes not yet acknowledged.
@@ -56,12 +57,14 @@ impl Pacer {
         if halvings < 32 {
             bytes += Bytes(max.0 >> halvings);
         }
-        self.burst = (bytes.min(max).0 as u32 / p.mss).max(MIN_SEGMENTS);
+        self.burst = (bytes.min(max).0 as u32).max(MIN_SEGMENTS * p.mss);
     }
 
-    /// Segments of the next burst, at most.
-    pub fn burst(&self) -> u32 {
-        self.burst
+    /// Segments of the next burst, where no more than `room` would fit.
+    pub fn burst(&self, room: u64) -> u32 {
+        // A division for those only whose window would let them send more.
+        let fits = room * u64::from(self.mss) <= u64::from(self.burst);
+        if fits { room as u32 } else { self.burst / self.mss }
     }
 
     /// The rate, in force or not.

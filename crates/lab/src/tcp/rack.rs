@@ -1,8 +1,9 @@
 //! Loss detection by time, RFC 8985 as Linux `tcp_recovery.c` has it: what was sent before something that has arrived,
 //! and is overdue by more than the path reorders, is lost.
 //!
-//! Every transmission is appended to one queue, which is therefore in order of time; detection looks at its front and
-//! stops at the first that is not overdue. A lost retransmission is found as any other.
+//! What is sent for the first time stands in the scoreboard in order of time, and every retransmission is appended to a
+//! queue; detection looks at the older of the two fronts and stops at the first that is not overdue. A lost
+//! retransmission is found as any other.
 
 use super::scoreboard::{Record, Scoreboard};
 use slowstart::units::{Instant, Span};
@@ -32,8 +33,11 @@ impl Lost {
 /// The state of RACK.
 #[derive(Clone, Debug)]
 pub struct Rack {
-    /// Number and time of each transmission, oldest first; entries go stale when the segment is sent again.
-    sent: VecDeque<(u64, Instant)>,
+    /// The first segment whose first transmission has not been judged.
+    first: u64,
+    /// Number and time of each retransmission not yet judged, oldest first; entries go stale when the segment is sent
+    /// once more.
+    again: VecDeque<(u64, Instant)>,
     /// The newest transmission known to have arrived: its time and end.
     newest: (Instant, u64),
     /// The round trip of that.
@@ -56,7 +60,8 @@ pub const DUPLICATES: u32 = 3;
 impl Default for Rack {
     fn default() -> Self {
         Self {
-            sent: VecDeque::new(),
+            first: 0,
+            again: VecDeque::new(),
             newest: (Instant::ZERO, 0),
             rtt: Span::ZERO,
             reordered: false,
@@ -68,9 +73,9 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A segment left.
-    pub fn sent(&mut self, n: u64, at: Instant) {
-        self.sent.push_back((n, at));
+    /// A segment left again.
+    pub fn resent(&mut self, n: u64, at: Instant) {
+        self.again.push_back((n, at));
     }
 
     /// A segment was delivered (`tcp_rack_advance`).
@@ -130,28 +135,55 @@ impl Rack {
         min: Option<Span>,
         srtt: Option<Span>,
     ) -> (Lost, Option<Instant>) {
-        let patience = self.rtt + self.reordering_window(board, recovering, min, srtt);
         let mut lost = Lost::default();
-        // What is acknowledged goes without a look at it.
-        let first = board.first().unwrap_or(u64::MAX);
-        while self.sent.pop_front_if(|e| e.0 < first).is_some() {}
-        while let Some(&(n, at)) = self.sent.front() {
+        // Without holes, all that is out was sent after what arrived.
+        if board.sacked.packets == 0 && self.again.is_empty() {
+            return (lost, None);
+        }
+        let mut patience = None;
+        while let Some((n, at, again)) = self.oldest(board) {
             // Acknowledged, selectively acknowledged, waiting to be resent, or sent again since.
-            let Some(r) = board.get(n).filter(|r| r.at == at && !r.sacked() && !r.awaits_resending()) else {
-                self.sent.pop_front();
-                continue;
-            };
-            if (at, r.end()) >= self.newest {
-                break;
+            let live = board.get(n).filter(|r| r.at == at && !r.sacked() && !r.awaits_resending());
+            if let Some(r) = live {
+                if (at, r.end()) >= self.newest {
+                    break;
+                }
+                // Mostly nothing older than the newest arrival is out, and this is not asked.
+                let overdue = at
+                    + *patience.get_or_insert_with(|| {
+                        self.rtt + self.reordering_window(board, recovering, min, srtt)
+                    });
+                if overdue > now {
+                    return (lost, Some(overdue));
+                }
+                lost.add(n, board.mark_lost(n));
             }
-            let overdue = at + patience;
-            if overdue > now {
-                return (lost, Some(overdue));
+            if again {
+                self.again.pop_front();
+            } else {
+                self.first += 1;
             }
-            lost.add(n, board.mark_lost(n));
-            self.sent.pop_front();
         }
         (lost, None)
+    }
+
+    /// The oldest transmission not yet judged: its number, when it left, and whether it was a retransmission.
+    #[inline]
+    fn oldest(&mut self, board: &Scoreboard) -> Option<(u64, Instant, bool)> {
+        let base = board.first()?;
+        self.first = self.first.max(base);
+        while board.get(self.first).is_some_and(Record::ever_resent) {
+            self.first += 1;
+        }
+        while self.again.front().is_some_and(|e| e.0 < base) {
+            self.again.pop_front();
+        }
+        let original = board.get(self.first).map(|r| (self.first, r.at, false));
+        match (original, self.again.front()) {
+            (Some((_, sent, _)), Some(&(n, at))) if at <= sent => Some((n, at, true)),
+            (None, Some(&(n, at))) => Some((n, at, true)),
+            (original, _) => original,
+        }
     }
 
     /// Whether a segment is so young that a timeout should not count it lost (`tcp_rack_skb_timeout`).

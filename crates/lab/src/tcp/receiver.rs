@@ -2,7 +2,6 @@
 
 use super::profile::{AckRule, Profile};
 use super::ranges::Ranges;
-use super::segment::SACK_BLOCKS;
 use super::sender::milliseconds;
 use slowstart::units::{Bytes, Instant, Span};
 
@@ -41,7 +40,8 @@ pub struct Receiver {
     told: u64,
     /// Acknowledgements still to be sent at once.
     quick: u32,
-    delayed_until: Option<Instant>,
+    /// When a delayed acknowledgement is due; never, if none is.
+    delayed_until: Instant,
     /// The timestamp to echo, of the segment that last advanced what is acknowledged (RFC 7323 §4.3).
     echo: u32,
     // tcp_rcv_space_adjust
@@ -75,7 +75,7 @@ impl Receiver {
             acked: 1,
             told: 1 + first,
             quick: if p.ack == AckRule::QuickThenDelayed { p.quick } else { 0 },
-            delayed_until: None,
+            delayed_until: Instant::NEVER,
             echo: 0,
             window: first,
             clamp: first,
@@ -102,8 +102,8 @@ impl Receiver {
         self.fin_at.is_some_and(|f| self.next > f)
     }
 
-    /// When [`Receiver::on_timer`] wants to be called.
-    pub fn wakes(&self) -> Option<Instant> {
+    /// When [`Receiver::on_timer`] wants to be called; [`Instant::NEVER`] for not at all.
+    pub fn wakes(&self) -> Instant {
         self.delayed_until
     }
 
@@ -164,7 +164,7 @@ impl Receiver {
         if due {
             return Answer::Now;
         }
-        self.delayed_until.get_or_insert(now + self.delay);
+        self.delayed_until = self.delayed_until.min(now + self.delay);
         Answer::Wait
     }
 
@@ -195,26 +195,22 @@ impl Receiver {
 
     /// The delay of an acknowledgement is over; whether one is due.
     pub fn on_timer(&mut self, now: Instant) -> bool {
-        self.delayed_until.is_some_and(|t| t <= now)
+        self.delayed_until <= now
     }
 
-    /// An acknowledgement leaves: its blocks, a duplicate first.
-    pub fn acknowledge(&mut self) -> ([(u64, u64); SACK_BLOCKS], usize) {
+    /// An acknowledgement leaves; `block` is told what it may say of what is held, a duplicate first.
+    pub fn acknowledge(&mut self, mut block: impl FnMut((u64, u64))) {
+        let news = self.duplicate.is_some() || self.remembered > 0;
         // What goes with data, or answers a handshake, uses up none of them (tcp_dec_quickack_mode).
-        if self.next > self.acked || self.duplicate.is_some() || self.remembered > 0 {
+        if self.next > self.acked || news {
             self.quick = self.quick.saturating_sub(1);
         }
         self.acked = self.next;
-        self.delayed_until = None;
-        let mut blocks = [(0, 0); SACK_BLOCKS];
-        let mut n = 0;
-        for b in self.duplicate.take().into_iter().chain(self.blocks[..self.remembered].iter().copied()) {
-            if n < SACK_BLOCKS {
-                blocks[n] = b;
-                n += 1;
-            }
+        self.delayed_until = Instant::NEVER;
+        if news {
+            self.duplicate.take().into_iter().for_each(&mut block);
+            self.blocks[..self.remembered].iter().copied().for_each(&mut block);
         }
-        (blocks, n)
     }
 
     /// The window to offer, in bytes beyond what is acknowledged; it never takes back what was offered.

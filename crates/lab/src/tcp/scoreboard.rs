@@ -4,41 +4,47 @@
 //! that nothing walks the window. The cost of an acknowledgement is that of the segments it newly covers.
 
 use super::ranges::Ranges;
+use crate::ring::Ring;
 use slowstart::units::{Bytes, Instant, Mark};
 use slowstart::view::Sent;
 use std::collections::VecDeque;
 
 /// Selectively acknowledged.
-const SACKED: u8 = 1;
+const SACKED: u16 = 1;
 /// Held for lost.
-const LOST: u8 = 2;
+const LOST: u16 = 2;
 /// Sent again, and not known to be lost again.
-const RETRANS: u8 = 4;
+const RETRANS: u16 = 4;
 /// Sent more than once.
-const EVER_RETRANS: u8 = 8;
+const EVER_RETRANS: u16 = 8;
 /// The application had nothing more when it left.
-const APP_LIMITED: u8 = 16;
+const APP_LIMITED: u16 = 16;
 
-/// A segment in flight.
-#[derive(Copy, Clone, Debug)]
+/// A segment in flight, in one line of a cache.
+#[derive(Copy, Clone, Debug, Default)]
+#[repr(align(64))]
 pub struct Record {
     /// Offset of its first byte.
     pub start: u64,
-    /// Bytes of sequence space.
-    pub len: u32,
-    flags: u8,
     /// When it was last sent.
     pub at: Instant,
-    inflight: u32,
-    cwnd: u32,
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
     sent_total: u64,
-    lost_total: u64,
+    inflight: u32,
+    cwnd: u32,
+    /// The low bits of what had been lost: less than 4 GB is in flight.
+    lost_total: u32,
+    len: u16,
+    flags: u16,
 }
 
 impl Record {
+    /// Bytes of sequence space.
+    pub fn span(&self) -> u64 {
+        u64::from(self.len)
+    }
     /// Offset after its last byte.
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.len)
@@ -64,19 +70,20 @@ impl Record {
         self.flags & EVER_RETRANS != 0
     }
 
-    /// As the algorithms see it.
-    pub fn sent(&self) -> Sent {
+    /// As the algorithms see it, where `lost_total` bytes have been lost by now.
+    fn sent(&self, lost_total: u64) -> Sent {
+        let since = (lost_total as u32).wrapping_sub(self.lost_total);
         Sent {
             mark: Mark(self.end()),
             at: self.at,
-            bytes: Bytes(u64::from(self.len)),
+            bytes: Bytes(self.span()),
             sent_total: Bytes(self.sent_total),
             retransmission: self.ever_resent(),
             inflight: Bytes(u64::from(self.inflight)),
             delivered: Bytes(self.delivered),
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            lost: Bytes(self.lost_total),
+            lost: Bytes(lost_total - u64::from(since)),
             app_limited: self.flags & APP_LIMITED != 0,
             cwnd: Bytes(u64::from(self.cwnd)),
         }
@@ -95,16 +102,16 @@ pub struct Count {
 impl Count {
     fn add(&mut self, r: &Record) {
         self.packets += 1;
-        self.bytes += u64::from(r.len);
+        self.bytes += r.span();
     }
     fn sub(&mut self, r: &Record) {
         self.packets -= 1;
-        self.bytes -= u64::from(r.len);
+        self.bytes -= r.span();
     }
 }
 
 /// What an acknowledgement newly delivered.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug)]
 pub struct Delivered {
     /// Bytes, cumulatively or selectively.
     pub bytes: u64,
@@ -112,12 +119,14 @@ pub struct Delivered {
     pub packets: u32,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
-    /// The newest of them.
-    pub newest: Option<Record>,
+    /// When the newest of them left, and its end.
+    newest: (Instant, u64),
+    /// Where it stands in the ring, until something is acknowledged.
+    place: usize,
     /// When the oldest and the newest of those sent only once left: round-trip samples.
-    pub once: Option<(Instant, Instant)>,
-    /// How far the peer held data before this acknowledgement: to be set by who asks.
-    pub held_to: u64,
+    once: (Instant, Instant),
+    /// How far the peer held data before this acknowledgement.
+    held_to: u64,
     /// Something sent only once arrived after something sent later: the path reorders.
     pub reordered: bool,
     /// Something newly selectively acknowledged.
@@ -126,10 +135,33 @@ pub struct Delivered {
     pub resent: bool,
 }
 
+impl Delivered {
+    /// Nothing yet, by a peer that holds data up to `held_to`.
+    pub fn new(held_to: u64) -> Self {
+        Self {
+            bytes: 0,
+            packets: 0,
+            acked: 0,
+            newest: (Instant::ZERO, 0),
+            place: 0,
+            once: (Instant::NEVER, Instant::ZERO),
+            held_to,
+            reordered: false,
+            sacked: false,
+            resent: false,
+        }
+    }
+
+    /// When the oldest and the newest of those sent only once left, if there are any.
+    pub fn once(&self) -> Option<(Instant, Instant)> {
+        (self.once.0 <= self.once.1).then_some(self.once)
+    }
+}
+
 /// The segments in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
-    ring: VecDeque<Record>,
+    ring: Ring<Record>,
     /// The number of the first in the ring.
     base: u64,
     una: u64,
@@ -158,6 +190,8 @@ pub struct Scoreboard {
     pub first_sent_at: Instant,
     /// Bytes sent, retransmissions included.
     pub sent_total: u64,
+    /// The packet sent last among those that the last acknowledgement of news delivered.
+    newest: Record,
 }
 
 impl Scoreboard {
@@ -196,6 +230,16 @@ impl Scoreboard {
         self.ring.get(usize::try_from(n.checked_sub(self.base)?).ok()?)
     }
 
+    /// The packet sent last among those that the last acknowledgement of news delivered, as the algorithms see it.
+    pub fn newest(&self) -> Sent {
+        self.newest.sent(self.lost_total)
+    }
+
+    /// Segment `n` as the algorithms see it, while it is unacknowledged.
+    pub fn sent(&self, n: u64) -> Option<Sent> {
+        self.get(n).map(|r| r.sent(self.lost_total))
+    }
+
     /// The number of the segment that holds `offset`.
     fn number_of(&self, offset: u64) -> Option<u64> {
         let first = self.ring.front()?.start;
@@ -216,52 +260,55 @@ impl Scoreboard {
         (!self.ring.is_empty()).then(|| self.base + self.ring.len() as u64 - 1)
     }
 
-    fn stamp(&mut self, now: Instant, len: u32, cwnd: Bytes, app_limited: bool) -> Record {
+    /// A segment as it leaves now.
+    fn stamp(&mut self, now: Instant, start: u64, len: u16, cwnd: Bytes, flags: u16) -> Record {
         if self.out.packets == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
         self.sent_total += u64::from(len);
         Record {
-            start: 0,
-            len,
-            flags: if app_limited { APP_LIMITED } else { 0 },
+            start,
             at: now,
-            inflight: u32::try_from(self.inflight().0 + u64::from(len)).unwrap_or(u32::MAX),
-            cwnd: u32::try_from(cwnd.0).unwrap_or(u32::MAX),
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             sent_total: self.sent_total,
-            lost_total: self.lost_total,
+            inflight: u32::try_from(self.inflight().0 + u64::from(len)).unwrap_or(u32::MAX),
+            cwnd: u32::try_from(cwnd.0).unwrap_or(u32::MAX),
+            lost_total: self.lost_total as u32,
+            len,
+            flags,
         }
     }
 
     /// New data leaves; answers its number.
-    pub fn send(&mut self, now: Instant, start: u64, len: u32, cwnd: Bytes, app_limited: bool) -> u64 {
-        let r = Record { start, ..self.stamp(now, len, cwnd, app_limited) };
+    #[inline]
+    pub fn send(&mut self, now: Instant, start: u64, len: u16, cwnd: Bytes, app_limited: bool) -> u64 {
+        let r = self.stamp(now, start, len, cwnd, if app_limited { APP_LIMITED } else { 0 });
         self.out.add(&r);
-        self.ring.push_back(r);
+        self.ring.push(r);
         self.base + self.ring.len() as u64 - 1
     }
 
-    /// A segment leaves again.
-    pub fn resend(&mut self, now: Instant, n: u64, cwnd: Bytes) -> Record {
+    /// A segment leaves again; answers its first offset and its length.
+    ///
+    /// # Panics
+    /// If it is not in flight.
+    pub fn resend(&mut self, now: Instant, n: u64, cwnd: Bytes) -> (u64, u16) {
         let i = (n - self.base) as usize;
-        let old = self.ring[i];
-        let stamp = self.stamp(now, old.len, cwnd, false);
-        let r = &mut self.ring[i];
-        let counted = r.flags & RETRANS != 0;
-        *r = Record {
-            start: old.start,
-            flags: (old.flags & (LOST | SACKED)) | RETRANS | EVER_RETRANS,
-            ..stamp
+        let Some(&Record { start, len, flags, .. }) = self.ring.get(i) else {
+            panic!("{n} is not in flight")
         };
-        let r = *r;
-        if !counted {
+        let again = flags & (LOST | SACKED) | RETRANS | EVER_RETRANS;
+        let r = self.stamp(now, start, len, cwnd, again);
+        if flags & RETRANS == 0 {
             self.resent.add(&r);
         }
-        r
+        if let Some(place) = self.ring.get_mut(i) {
+            *place = r;
+        }
+        (start, len)
     }
 
     /// The next segment to send again, in order of sequence.
@@ -281,72 +328,70 @@ impl Scoreboard {
         let Some(r) = self.ring.get_mut(i).filter(|r| r.flags & SACKED == 0) else { return 0 };
         if r.flags & RETRANS != 0 {
             r.flags &= !RETRANS;
-            let r = *r;
-            self.resent.sub(&r);
+            self.resent.sub(r);
         } else if r.flags & LOST != 0 {
             return 0;
         }
         let fresh = r.flags & LOST == 0;
         r.flags |= LOST;
-        let r = *r;
+        let len = r.span();
         if fresh {
-            self.lost.add(&r);
+            self.lost.add(r);
         }
-        self.lost_total += u64::from(r.len);
+        self.lost_total += len;
         self.lost_packets += 1;
         // In order of sequence: what is marked now mostly follows what was marked before.
         let at = self.resend.partition_point(|m| *m < n);
         if self.resend.get(at) != Some(&n) {
             self.resend.insert(at, n);
         }
-        u64::from(r.len)
+        len
     }
 
     /// Takes every mark back (the loss was none).
     pub fn unmark_all(&mut self) {
-        for r in &mut self.ring {
-            if r.flags & LOST != 0 {
-                r.flags &= !LOST;
-            }
-        }
+        self.ring.for_each(|r| r.flags &= !LOST);
         self.lost = Count::default();
         self.resend.clear();
     }
 
     /// The peer has thrown away what it held (RFC 2018 §8): nothing counts as selectively acknowledged any more.
     pub fn renege(&mut self) {
-        for r in &mut self.ring {
-            r.flags &= !SACKED;
-        }
+        self.ring.for_each(|r| r.flags &= !SACKED);
         self.sacked = Count::default();
         self.sacked_ranges.clear();
     }
 
-    fn cover(&mut self, now: Instant, i: usize, d: &mut Delivered) {
-        let r = &mut self.ring[i];
-        let flags = r.flags;
-        r.flags = (flags & !(LOST | RETRANS)) | SACKED;
-        let r = *r;
-        if flags & LOST != 0 {
-            self.lost.sub(&r);
+    /// Segment `i` of the ring, in flight until now, was delivered, cumulatively or selectively.
+    #[inline]
+    fn deliver(&mut self, now: Instant, i: usize, d: &mut Delivered) {
+        let Some(r) = self.ring.get(i) else { return };
+        if r.flags & LOST != 0 {
+            self.lost.sub(r);
         }
-        if flags & RETRANS != 0 {
-            self.resent.sub(&r);
+        if r.flags & RETRANS != 0 {
+            self.resent.sub(r);
         }
-        self.sacked.add(&r);
-        d.bytes += u64::from(r.len);
+        d.bytes += r.span();
         d.packets += 1;
-        self.delivered += u64::from(r.len);
+        self.delivered += r.span();
         self.delivered_at = now;
-        if flags & EVER_RETRANS == 0 {
-            let (first, last) = d.once.unwrap_or((r.at, r.at));
-            d.once = Some((first.min(r.at), last.max(r.at)));
-            d.reordered |= r.end() < d.held_to;
-        } else {
+        if r.ever_resent() {
             d.resent = true;
+        } else {
+            d.once = (d.once.0.min(r.at), d.once.1.max(r.at));
+            d.reordered |= r.end() < d.held_to;
         }
-        if d.newest.is_none_or(|n| (n.at, n.end()) < (r.at, r.end())) {
-            d.newest = Some(Record { flags, ..r });
+        if (r.at, r.end()) > d.newest {
+            d.newest = (r.at, r.end());
+            d.place = i;
+        }
+    }
+
+    /// Keeps the newest of what was delivered, while its place is what it was.
+    fn keep_newest(&mut self, before: (Instant, u64), d: &Delivered) {
+        if let Some(r) = self.ring.get(d.place).filter(|_| d.newest > before) {
+            self.newest = *r;
             self.first_sent_at = r.at;
         }
     }
@@ -377,20 +422,25 @@ impl Scoreboard {
         }) else {
             return;
         };
+        let before = d.newest;
         let mut ranges = std::mem::take(&mut self.sacked_ranges);
         ranges.add(start, stop_at, |a, b| {
             let Some(mut i) = self.number_of(a).map(|n| (n - self.base) as usize) else { return };
             while self.ring.get(i).is_some_and(|r| r.start < b) {
-                if !self.ring[i].sacked() {
-                    self.cover(now, i, d);
+                if self.ring.get(i).is_some_and(|r| !r.sacked()) {
+                    self.deliver(now, i, d);
                     d.sacked = true;
-                    let r = self.ring[i];
-                    each(&r);
+                    if let Some(r) = self.ring.get_mut(i) {
+                        each(r);
+                        r.flags = (r.flags & !(LOST | RETRANS)) | SACKED;
+                        self.sacked.add(r);
+                    }
                 }
                 i += 1;
             }
         });
         self.sacked_ranges = ranges;
+        self.keep_newest(before, d);
     }
 
     /// Everything before `una` has arrived. `each` sees what is newly delivered.
@@ -399,47 +449,55 @@ impl Scoreboard {
             return;
         }
         d.acked += una - self.una;
-        while let Some(r) = self.ring.front().filter(|r| r.start < una) {
+        let before = d.newest;
+        let mut gone = 0;
+        while let Some(r) = self.ring.get(gone).filter(|r| r.start < una) {
             if r.end() > una {
-                // Part of a segment: what is left of it stays as it is.
-                let (cut, flags) = ((una - r.start) as u32, r.flags);
-                for (flag, count) in [
-                    (0, &mut self.out),
-                    (SACKED, &mut self.sacked),
-                    (LOST, &mut self.lost),
-                    (RETRANS, &mut self.resent),
-                ] {
-                    if flags & flag == flag {
-                        count.bytes -= u64::from(cut);
-                    }
-                }
-                if flags & SACKED == 0 {
-                    d.bytes += u64::from(cut);
-                    self.delivered += u64::from(cut);
-                    self.delivered_at = now;
-                }
-                if let Some(r) = self.ring.front_mut() {
-                    r.start = una;
-                    r.len -= cut;
-                }
+                self.trim(now, gone, una, d);
                 break;
             }
-            if !r.sacked() {
-                self.cover(now, 0, d);
-                each(&self.ring[0]);
-            }
-            if let Some(r) = self.ring.pop_front() {
-                self.sacked.sub(&r);
-                self.out.sub(&r);
+            self.out.sub(r);
+            if r.sacked() {
+                self.sacked.sub(r);
                 // A probe may have sent again what the peer already held.
                 if r.resent() {
-                    self.resent.sub(&r);
+                    self.resent.sub(r);
                 }
-                self.base += 1;
+            } else {
+                each(r);
+                self.deliver(now, gone, d);
             }
+            gone += 1;
         }
+        self.keep_newest(before, d);
+        self.ring.skip(gone);
+        self.base += gone as u64;
         self.una = una;
         self.sacked_ranges.forget_below(una);
+    }
+
+    /// Segment `i` was acknowledged in part: what is left of it stays as it is.
+    #[cold]
+    fn trim(&mut self, now: Instant, i: usize, una: u64, d: &mut Delivered) {
+        let Some(r) = self.ring.get_mut(i) else { return };
+        let (cut, flags) = (una - r.start, r.flags);
+        r.start = una;
+        r.len -= cut as u16;
+        for (flag, count) in [
+            (0, &mut self.out),
+            (SACKED, &mut self.sacked),
+            (LOST, &mut self.lost),
+            (RETRANS, &mut self.resent),
+        ] {
+            if flags & flag == flag {
+                count.bytes -= cut;
+            }
+        }
+        if flags & SACKED == 0 {
+            d.bytes += cut;
+            self.delivered += cut;
+            self.delivered_at = now;
+        }
     }
 
     /// How many segments above `n` are selectively acknowledged is at least `k` (RFC 6675 `IsLost`), for the first
@@ -468,7 +526,7 @@ impl Scoreboard {
     pub fn check(&self) {
         let (mut out, mut sacked, mut lost, mut resent) =
             (Count::default(), Count::default(), Count::default(), Count::default());
-        for r in &self.ring {
+        for r in self.ring.iter() {
             out.add(r);
             for (flag, c) in [(SACKED, &mut sacked), (LOST, &mut lost), (RETRANS, &mut resent)] {
                 if r.flags & flag != 0 {

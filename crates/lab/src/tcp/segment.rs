@@ -84,6 +84,18 @@ impl Segment {
     }
 }
 
+/// Where an endpoint puts what it sends.
+pub trait Wire {
+    /// A segment leaves.
+    fn put(&mut self, s: &Segment);
+}
+
+impl Wire for Vec<Segment> {
+    fn put(&mut self, s: &Segment) {
+        self.push(*s);
+    }
+}
+
 /// The offset that `wire` stands for, nearest to `near`, where `isn` is the wire number of offset 0.
 pub fn unwrap(wire: u32, isn: u32, near: u64) -> Option<u64> {
     let away = wire.wrapping_sub(isn).wrapping_sub(near as u32).cast_signed();

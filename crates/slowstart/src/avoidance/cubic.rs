@@ -34,6 +34,8 @@ const CUBE_FACTOR: u64 = (1 << 40) / C_1024;
 #[derive(Clone, Debug)]
 pub struct Cubic {
     pub(crate) params: Params,
+    /// Eighths of a window that must be acknowledged for a segment of Reno's growth.
+    reno_scale: u64,
     /// The startup has not yet been left.
     fresh: bool,
     /// `W_max` in segments; 0 while there is none.
@@ -59,8 +61,10 @@ pub struct Cubic {
 impl Cubic {
     /// With these parameters.
     pub fn new(params: Params) -> Self {
+        let beta = (params.beta.0 as u64 * 1024) / Fixed::ONE as u64;
         Self {
             params,
+            reno_scale: 8 * (1024 + beta) / 3 / (1024 - beta),
             fresh: true,
             last_max: 0,
             origin: 0,
@@ -116,12 +120,11 @@ impl Cubic {
             }
         }
         // The Reno-friendly region, RFC 9438 §4.3.
-        let beta = (self.params.beta.0 as u64 * 1024) / Fixed::ONE as u64;
-        let scale = 8 * (1024 + beta) / 3 / (1024 - beta);
-        let each = ((cwnd * scale) >> 3).max(1);
-        let steps = self.reno_acks.saturating_sub(1) / each;
-        self.reno_acks -= steps * each;
-        self.reno_cwnd += steps;
+        let each = ((cwnd * self.reno_scale) >> 3).max(1);
+        while self.reno_acks > each {
+            self.reno_acks -= each;
+            self.reno_cwnd += 1;
+        }
         if self.reno_cwnd > cwnd {
             self.cnt = self.cnt.min(cwnd / (self.reno_cwnd - cwnd));
         }
@@ -158,8 +161,10 @@ impl Avoidance for Cubic {
             grown += 1;
         }
         self.credit += Bytes(acked);
-        grown += self.credit.0 / self.cnt;
-        self.credit = Bytes(self.credit.0 % self.cnt);
+        if self.credit.0 >= self.cnt {
+            grown += self.credit.0 / self.cnt;
+            self.credit = Bytes(self.credit.0 % self.cnt);
+        }
         if grown == 0 { Window::Keep } else { Window::Grow(v.mss * grown) }
     }
 

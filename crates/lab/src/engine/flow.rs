@@ -1,0 +1,235 @@
+//! A flow: its two ends, what its application is about, and the truth that its row is judged by.
+
+use super::net::SOURCES;
+use crate::app::{App, Exchange, Kind as AppKind};
+use crate::random::Stream;
+use crate::tcp::endpoint::Endpoint;
+use crate::tcp::profile::Profile;
+use slowstart::avoidance::AnyAvoidance;
+use slowstart::control::{Composed, Exited};
+use slowstart::startup::AnyStartup;
+use slowstart::units::{Bytes, Instant, Span};
+
+/// What an endpoint of the laboratory drives.
+pub type Control = Composed<AnyStartup, AnyAvoidance>;
+
+/// Which way a flow's data goes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the server, which listens, along [`Path::forward`].
+    Download,
+    /// From the client, which connects, along [`Path::back`].
+    Upload,
+}
+
+/// A flow to be.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// When its client connects.
+    pub start: Instant,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// What its application does.
+    pub app: AppKind,
+    /// Its startup.
+    pub startup: AnyStartup,
+    /// What follows that.
+    pub avoidance: AnyAvoidance,
+    /// Both ends' stack.
+    pub profile: Profile,
+    /// Propagation of its own, each way, beyond the path's.
+    pub extra_delay: Span,
+    /// Whether its samples are recorded.
+    pub recorded: bool,
+    /// From when on it witnesses what another flow does to it.
+    pub witness_from: Option<Instant>,
+}
+
+/// Bytes at which the time is noted.
+pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
+/// Width of the bins in which throughput is kept for the heuristics.
+pub const BIN: Span = Span::millis(10);
+
+/// What the engine knows of a flow beyond its endpoints: the truth that a row is judged by.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    /// The end of the startup.
+    pub exit: Option<Exited>,
+    /// When data in flight first reached what the path then held.
+    pub capacity: Option<Instant>,
+    /// The network's first drop of its data.
+    pub first_drop: Option<Instant>,
+    /// The sender's first knowledge of a loss.
+    pub first_loss: Option<Instant>,
+    /// Data packets dropped.
+    pub dropped: u64,
+    /// Of those sent before the startup ended.
+    pub dropped_in_startup: u64,
+    /// The longest wait at the bottleneck.
+    pub peak_queue_delay: Span,
+    /// When the receiver had everything.
+    pub completed: Option<Instant>,
+    /// When it had each of [`MILESTONES`].
+    pub milestones: [Option<Instant>; MILESTONES.len()],
+    /// The thesis' capacity point: when the one-way delay last rose above half the least round trip before it exceeded
+    /// two.
+    pub capacity_by_delay: Option<Instant>,
+    /// Bytes that arrived in each 10 ms since the flow began.
+    pub bins: Vec<u32>,
+    /// The newest round-trip sample when the startup ended.
+    pub exit_rtt: Option<Span>,
+    /// What the flow suffers from a time on, if it is asked to witness.
+    pub witness: Option<Box<Witness>>,
+}
+
+/// What a flow suffers from a time on: drops, and one-way delays above the least in classes of an eighth of an octave
+/// from 1 us.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    /// Nothing before this counts.
+    pub from: Instant,
+    /// Data packets dropped.
+    pub dropped: u64,
+    counts: [u64; 256],
+}
+
+impl Witness {
+    fn new(from: Instant) -> Self {
+        Self { from, dropped: 0, counts: [0; 256] }
+    }
+
+    fn add(&mut self, delay: Span) {
+        let us = (delay.0 / 1000).max(1);
+        let octave = us.ilog2();
+        let eighth = ((us << 3) >> octave) & 7;
+        self.counts[(octave as usize * 8 + eighth as usize).min(255)] += 1;
+    }
+
+    /// The `permille`-th quantile of delay: the upper edge of its class, within an eighth of the value.
+    pub fn quantile(&self, permille: u64) -> Option<Span> {
+        let total: u64 = self.counts.iter().sum();
+        let rank = total * permille / 1000;
+        let mut seen = 0;
+        let i = self.counts.iter().position(|c| {
+            seen += c;
+            seen > rank
+        })?;
+        let (octave, eighth) = (i as u64 / 8, i as u64 % 8);
+        Some(Span::micros(((8 + eighth + 1) << octave) >> 3))
+    }
+}
+
+/// The least one-way delay and what the delay heuristic has seen (thesis 5.2.1).
+#[derive(Clone, Debug)]
+struct OneWay {
+    least: Span,
+    last_below: Instant,
+    done: bool,
+}
+
+/// A flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// As it was asked for.
+    pub spec: FlowSpec,
+    /// Server and client.
+    pub ends: [Endpoint<Control>; 2],
+    pub(super) app: App,
+    /// The exchange under way, and the offsets at which its request and answer are complete.
+    pub(super) exchange: Option<(Exchange, Option<u64>, Option<u64>)>,
+    pub(super) written: [u64; 2],
+    pub(super) closed: [bool; 2],
+    /// What must have arrived at each end before it has anything to do about that.
+    pub(super) due: [u64; 2],
+    one_way: OneWay,
+    /// The lines that its server and its client send into.
+    pub(super) lines: [u32; 2],
+    /// The pending time of each clock of each end, and of the application.
+    pub(super) armed: [Instant; SOURCES],
+    /// What the engine knows of it.
+    pub truth: Truth,
+}
+
+/// The end that listens.
+pub(super) const SERVER: usize = 0;
+/// The end that connects.
+pub(super) const CLIENT: usize = 1;
+
+impl Flow {
+    /// The `i`th of an engine; nothing has happened.
+    pub(super) fn new(i: usize, spec: FlowSpec, lines: [u32; 2], seed: u64) -> Self {
+        let p = &spec.profile;
+        let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
+        let control = || Composed::new(spec.startup.clone(), spec.avoidance.clone(), iw);
+        let isn = |end: &str| Stream::named(seed, &format!("flow{i}.{end}.isn")).any() as u32;
+        Self {
+            ends: [
+                Endpoint::listening(p, control(), isn("server")),
+                Endpoint::connecting(p, control(), isn("client")),
+            ],
+            app: App::new(spec.app, Stream::named(seed, &format!("flow{i}.app"))),
+            exchange: None,
+            written: [0; 2],
+            closed: [false; 2],
+            due: [0; 2],
+            one_way: OneWay { least: Span::MAX, last_below: spec.start, done: false },
+            lines,
+            armed: [Instant::NEVER; SOURCES],
+            truth: Truth {
+                witness: spec.witness_from.map(|t| Box::new(Witness::new(t))),
+                ..Truth::default()
+            },
+            spec,
+        }
+    }
+
+    /// The end that sends data.
+    pub fn sender(&self) -> usize {
+        if self.spec.direction == Direction::Download { SERVER } else { CLIENT }
+    }
+
+    /// Bytes the receiving application has.
+    pub fn delivered(&self) -> u64 {
+        self.ends[1 - self.sender()].rx.delivered()
+    }
+
+    /// Whether nothing has happened at an end that the engine would have to do anything about.
+    pub(super) fn is_quiet(&self, end: usize) -> bool {
+        let Endpoint { tx, rx, .. } = &self.ends[end];
+        tx.events.is_empty()
+            && rx.delivered() < self.due[end]
+            && (self.closed[end] || !rx.finished())
+            && (self.truth.capacity.is_some() || end != self.sender())
+    }
+
+    /// What the receiver's side shows of the path: data that left at `sent` arrives.
+    pub(super) fn observe(&mut self, now: Instant, sent: Instant, len: u32) {
+        let delay = now.since(sent);
+        self.one_way.least = self.one_way.least.min(delay);
+        let above = delay - self.one_way.least;
+        if !self.one_way.done
+            && let Some(min) = self.ends[self.sender()].tx.rtt().min()
+        {
+            if above < min / 2 {
+                self.one_way.last_below = now;
+            } else if above > min * 2 {
+                self.one_way.done = true;
+                self.truth.capacity_by_delay = Some(self.one_way.last_below);
+            }
+        }
+        if let Some(w) = self.truth.witness.as_mut().filter(|w| now >= w.from) {
+            w.add(above);
+        }
+        let bin = (now.since(self.spec.start).0 / BIN.0) as usize;
+        if self.truth.bins.len() <= bin {
+            self.truth.bins.resize(bin + 1, 0);
+        }
+        self.truth.bins[bin] += len;
+    }
+
+    /// Bytes in flight, as packets on the wire.
+    pub(super) fn inflight_wire(&self) -> Bytes {
+        let p = &self.spec.profile;
+        self.ends[self.sender()].tx.board().inflight().scale(u64::from(p.packet()), u64::from(p.mss))
+    }
+}

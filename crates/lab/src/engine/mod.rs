@@ -1,0 +1,387 @@
+//! Flows over a path: what happens to each, what their applications do, and what is recorded of it.
+
+mod flow;
+mod net;
+
+pub use flow::{BIN, Control, Direction, Flow, FlowSpec, MILESTONES, Truth, Witness};
+
+use crate::app::Kind as AppKind;
+use crate::path::{Dropped, Path};
+use crate::record::{Cost, Happened, Sample, Trace};
+use crate::tcp::endpoint::{CLOCKS, State};
+use crate::tcp::sender::Event;
+use flow::{CLIENT, SERVER};
+use net::{APPLICATION, Net, Next};
+use slowstart::control::Controller;
+use slowstart::units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
+
+/// How much to record.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// Nothing but what rows need.
+    Off,
+    /// At this interval.
+    Every(Span),
+    /// After each acknowledgement of a recorded flow.
+    EachAck,
+}
+
+/// Flows over a path.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    net: Net,
+    /// The flows, in the order they were given.
+    pub flows: Vec<Flow>,
+    sampling: Sampling,
+    next_sample: Instant,
+    gauges: bool,
+    /// What was recorded.
+    pub trace: Trace,
+    /// What it took.
+    pub cost: Cost,
+}
+
+impl Engine {
+    /// Nothing has happened yet. `gauges` records what startups think with each sample.
+    pub fn new(path: Path, specs: Vec<FlowSpec>, seed: u64, sampling: Sampling, gauges: bool) -> Self {
+        let mut net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
+        let mut flows = Vec::with_capacity(specs.len());
+        for (i, spec) in specs.into_iter().enumerate() {
+            let (start, lines) = (spec.start, net.lines_of(spec.extra_delay));
+            let mut flow = Flow::new(i, spec, lines, seed);
+            net.arm(i, &mut flow, APPLICATION, start);
+            flows.push(flow);
+        }
+        Self {
+            net,
+            flows,
+            sampling,
+            next_sample: if matches!(sampling, Sampling::Every(_)) { Instant::ZERO } else { Instant::NEVER },
+            gauges,
+            trace: Trace::default(),
+            cost: Cost::default(),
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.net.now
+    }
+
+    /// The path as it stands.
+    pub fn path(&self) -> &Path {
+        &self.net.path
+    }
+
+    /// Every finite flow is complete.
+    pub fn done(&self) -> bool {
+        self.flows.iter().all(|f| f.truth.completed.is_some())
+    }
+
+    /// Runs until `end`, or until `stop` says so after an event.
+    pub fn run(&mut self, end: Instant, mut stop: impl FnMut(&Self) -> bool) {
+        while let Some(at) = self.net.due().filter(|at| *at <= end) {
+            while self.next_sample <= at {
+                self.sample_all();
+            }
+            self.cost.events += 1;
+            match self.net.next() {
+                Some(Next::Arrival { flow, end, sent, ahead }) => {
+                    // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
+                    if let Some((flow, end)) = ahead {
+                        std::hint::black_box(self.flows[flow].ends[end].tx.head_sent());
+                    }
+                    let f = &mut self.flows[flow];
+                    let len = self.net.arrived.len;
+                    if len > 0 && end != f.sender() {
+                        f.observe(at, sent, len);
+                    }
+                    self.cost.packets +=
+                        self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, road.arrived, road));
+                    self.after(flow, end);
+                    if self.sampling == Sampling::EachAck && end == self.flows[flow].sender() {
+                        self.sample(flow, at);
+                    }
+                }
+                Some(Next::Clock { flow, clock }) => self.expire(flow, clock),
+                None => {}
+            }
+            if stop(self) {
+                return;
+            }
+        }
+        while self.next_sample <= end {
+            self.sample_all();
+        }
+        self.net.now = self.net.now.max(end);
+    }
+
+    fn expire(&mut self, flow: usize, clock: usize) {
+        let (f, now) = (&mut self.flows[flow], self.net.now);
+        if f.armed[clock] != now {
+            return;
+        }
+        f.armed[clock] = Instant::NEVER;
+        if clock == APPLICATION {
+            self.ask(flow);
+            return;
+        }
+        let (end, c) = (clock / CLOCKS, clock % CLOCKS);
+        let due = f.ends[end].deadlines()[c];
+        if due <= now {
+            self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.on_timer(now, road));
+            self.after(flow, end);
+        } else if due < Instant::NEVER {
+            self.net.arm(flow, f, clock, due);
+        }
+    }
+
+    /// What the path dropped of what was just sent.
+    fn take_losses(&mut self, flow: usize) {
+        let mut losses = std::mem::take(&mut self.net.losses);
+        for (watched, d) in losses.drain(..) {
+            self.dropped(flow, watched, &d);
+        }
+        self.net.losses = losses;
+    }
+
+    fn dropped(&mut self, flow: usize, data: bool, d: &Dropped) {
+        let f = &mut self.flows[flow];
+        if data {
+            f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
+            f.truth.dropped += 1;
+            f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
+            if let Some(w) = f.truth.witness.as_mut().filter(|w| self.net.now >= w.from) {
+                w.dropped += 1;
+            }
+        }
+        if f.spec.recorded && self.sampling != Sampling::Off {
+            self.happened(flow, "drop", d.at, Some(d.cause.to_string()));
+        }
+    }
+
+    fn happened(&mut self, flow: usize, what: &'static str, at: Instant, why: Option<String>) {
+        let time_s = Span(at.0).as_secs_f64();
+        self.trace.events.push(Happened { time_s, flow: flow as u32, what, why });
+    }
+
+    /// After an end was told something: what happened, what the application makes of it, what to wait for.
+    fn after(&mut self, flow: usize, end: usize) {
+        if !self.net.losses.is_empty() {
+            self.take_losses(flow);
+        }
+        if !self.flows[flow].is_quiet(end) {
+            self.attend(flow, end);
+        }
+        self.net.arm_end(flow, &mut self.flows[flow], end);
+    }
+
+    fn attend(&mut self, flow: usize, end: usize) {
+        let f = &self.flows[flow];
+        if end == f.sender() {
+            let tx = &f.ends[end].tx;
+            let judges = f.truth.capacity.is_none() && !tx.board().is_empty();
+            if !tx.events.is_empty() {
+                self.take_events(flow, end);
+            }
+            if judges {
+                self.judge_capacity(flow);
+            }
+        }
+        let f = &self.flows[flow];
+        let rx = &f.ends[end].rx;
+        if rx.delivered() >= f.due[end] || (rx.finished() && !f.closed[end]) {
+            self.serve(flow, end);
+        }
+    }
+
+    fn take_events(&mut self, flow: usize, end: usize) {
+        let events = std::mem::take(&mut self.flows[flow].ends[end].tx.events);
+        let rtt = self.flows[flow].ends[end].tx.last_rtt();
+        for (at, event) in &events {
+            let t = &mut self.flows[flow].truth;
+            let (what, why) = match event {
+                Event::Exited(e) => {
+                    t.exit = Some(*e);
+                    t.exit_rtt = rtt;
+                    ("exit", Some(e.why.name().to_string()))
+                }
+                Event::Resumed => {
+                    t.exit = None;
+                    ("resumed", None)
+                }
+                Event::Loss => {
+                    t.first_loss = t.first_loss.or(Some(*at));
+                    ("loss", None)
+                }
+                Event::Timeout => {
+                    t.first_loss = t.first_loss.or(Some(*at));
+                    ("timeout", None)
+                }
+                Event::Recovered { undone: false } => ("recovered", None),
+                Event::Recovered { undone: true } => ("undone", None),
+                Event::Probe => ("probe", None),
+            };
+            if self.flows[flow].spec.recorded && self.sampling != Sampling::Off {
+                self.happened(flow, what, *at, why);
+            }
+        }
+    }
+
+    /// Whether what all flows of a direction have in flight fills it: what its link carries in one base round trip.
+    fn judge_capacity(&mut self, flow: usize) {
+        let direction = self.flows[flow].spec.direction;
+        let link =
+            if direction == Direction::Download { &self.net.path.forward } else { &self.net.path.back };
+        let rtt = self.net.path.facts.base_rtt + self.flows[flow].spec.extra_delay * 2;
+        let holds = if self.net.path.facts.variable || direction == Direction::Upload {
+            link.capacity(self.net.now, self.net.now + rtt)
+        } else {
+            self.net.path.facts.rate.over(rtt)
+        };
+        let same = |f: &&Flow| f.spec.direction == direction;
+        let inflight: Bytes = self.flows.iter().filter(same).map(Flow::inflight_wire).sum();
+        if inflight >= holds {
+            self.flows[flow].truth.capacity = Some(self.net.now);
+        }
+    }
+
+    // Applications.
+
+    /// The flow begins, or its next request is due.
+    fn ask(&mut self, flow: usize) {
+        let f = &mut self.flows[flow];
+        if f.ends[CLIENT].state() == State::Closed {
+            self.cost.packets += self.net.tell(flow, f, CLIENT, |end, now, road| end.connect(now, road));
+        } else if let Some((e, request, _)) = &mut f.exchange {
+            f.written[CLIENT] += e.request;
+            *request = Some(f.written[CLIENT]);
+            f.ends[CLIENT].tx.write(e.request);
+            self.cost.packets += self.net.tell(flow, f, CLIENT, |end, now, road| end.send(now, road));
+        }
+        self.after(flow, CLIENT);
+    }
+
+    /// What the application of one end does about what has arrived there.
+    fn serve(&mut self, flow: usize, end: usize) {
+        let f = &mut self.flows[flow];
+        if f.ends[end].state() != State::Established {
+            return;
+        }
+        let sender = f.sender();
+        if end != sender {
+            let got = f.delivered();
+            for (at, bytes) in f.truth.milestones.iter_mut().zip(MILESTONES) {
+                if at.is_none() && got >= bytes {
+                    *at = Some(self.net.now);
+                }
+            }
+        }
+        let mut sends = false;
+        match f.app.kind() {
+            AppKind::Bulk { size } => {
+                if end == sender && f.written[end] == 0 {
+                    let bytes = size.unwrap_or(u64::MAX >> 2);
+                    f.written[end] = bytes;
+                    f.ends[end].tx.write(bytes);
+                    if size.is_some() {
+                        f.ends[end].tx.close();
+                        f.closed[end] = true;
+                    }
+                    sends = true;
+                }
+                let got = f.ends[end].rx.delivered();
+                if end != sender && f.truth.completed.is_none() && size.is_some_and(|s| got >= s) {
+                    f.truth.completed = Some(self.net.now);
+                }
+                f.due[end] =
+                    MILESTONES.into_iter().chain(size).filter(|b| *b > got).min().unwrap_or(u64::MAX);
+            }
+            AppKind::Web | AppKind::Video { .. } => {
+                let got = f.ends[end].rx.delivered();
+                if end == CLIENT {
+                    let next = match f.exchange {
+                        None => f.app.begin(self.net.now),
+                        Some((_, _, Some(whole))) if got >= whole => f.app.next(self.net.now),
+                        Some(_) => return,
+                    };
+                    if let Some(e) = next {
+                        f.exchange = Some((e, None, None));
+                        self.net.arm(flow, f, APPLICATION, e.at);
+                    }
+                    return;
+                }
+                if let Some((e, Some(asked), answer @ None)) = &mut f.exchange
+                    && got >= *asked
+                {
+                    f.written[SERVER] += e.response;
+                    *answer = Some(f.written[SERVER]);
+                    let bytes = e.response;
+                    f.ends[SERVER].tx.write(bytes);
+                    sends = true;
+                }
+            }
+        }
+        // Who has been told that the other is done, is done.
+        if f.ends[end].rx.finished() && !f.closed[end] {
+            f.closed[end] = true;
+            f.ends[end].tx.close();
+            sends = true;
+        }
+        if sends {
+            let f = &mut self.flows[flow];
+            self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.send(now, road));
+            self.take_losses(flow);
+        }
+    }
+
+    // Records.
+
+    fn sample_all(&mut self) {
+        let at = self.next_sample;
+        for flow in 0..self.flows.len() {
+            if self.flows[flow].spec.recorded && self.flows[flow].spec.start <= at {
+                self.sample(flow, at);
+            }
+        }
+        if let Sampling::Every(interval) = self.sampling {
+            self.next_sample = at + interval;
+        }
+    }
+
+    fn sample(&mut self, flow: usize, at: Instant) {
+        let f = &self.flows[flow];
+        if !f.spec.recorded {
+            return;
+        }
+        let tx = &f.ends[f.sender()].tx;
+        let s = tx.control().state();
+        let link = if f.spec.direction == Direction::Download {
+            &mut self.net.path.forward
+        } else {
+            &mut self.net.path.back
+        };
+        let mut gauges = BTreeMap::new();
+        if self.gauges {
+            tx.control().gauges(&mut |k, v| {
+                if v.is_finite() {
+                    gauges.insert(k, v);
+                }
+            });
+        }
+        self.trace.samples.push(Sample {
+            time_s: Span(at.0).as_secs_f64(),
+            flow: flow as u32,
+            cwnd_bytes: s.cwnd.0,
+            ssthresh_bytes: s.ssthresh.map(|t| t.0),
+            inflight_bytes: tx.board().inflight().0,
+            rtt_s: tx.last_rtt().map(Span::as_secs_f64),
+            delivered_bytes: f.delivered(),
+            queue_bytes: link.backlog(at).0,
+            pacing_bps: tx.pacer().rate().map(|r| r.0),
+            phase: tx.control().phase(),
+            gauges,
+        });
+    }
+}

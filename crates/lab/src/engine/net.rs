@@ -1,0 +1,269 @@
+//! What is under way between the ends, and what is due: lines of packets, clocks, and the order of events.
+//!
+//! Every direction of the path is first in, first out, so the arrival of a packet is known when it enters, and one
+//! pending event stands for all that travel one way: the cost of an event does not grow with the window. Timers are
+//! lazy: a deadline that moves away, as a retransmission timeout does with each acknowledgement, leaves its event where
+//! it is, to be set again when it comes up.
+
+use super::flow::{Control, Flow, SERVER};
+use crate::path::{self, Dropped, Kind, Line, Parcel, Path};
+use crate::random;
+use crate::tcp::endpoint::{CLOCKS, Endpoint};
+use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire};
+use crate::tcp::sender::milliseconds;
+use slowstart::units::{Instant, Span};
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What a pending event of a flow stands for: the clocks of each end, then the application.
+pub(super) const SOURCES: usize = 2 * CLOCKS + 1;
+/// The application's.
+pub(super) const APPLICATION: usize = SOURCES - 1;
+
+/// A pending event: time, tie and source, packed so that one comparison orders them. Lines come first in the numbering
+/// of sources.
+type Pending = Reverse<u128>;
+
+fn kind(s: &Segment) -> Kind {
+    if s.len > 0 {
+        return Kind::Data;
+    }
+    match (s.has(SYN), s.has(ACK), s.has(FIN)) {
+        (true, false, _) => Kind::Syn,
+        (true, true, _) => Kind::SynAck,
+        (_, _, true) => Kind::Fin,
+        _ => Kind::Ack,
+    }
+}
+
+/// A packet on its way, in a few words: thousands are, and what most of them say fits.
+#[derive(Copy, Clone, Debug, Default)]
+struct Packet {
+    sent: Instant,
+    /// Twice the flow, and the end it goes to.
+    to: u32,
+    seq: u32,
+    ack: u32,
+    echo: u32,
+    window: u16,
+    len: u16,
+    flags: u8,
+    /// It says more than that: its segment is kept beside the line.
+    whole: bool,
+}
+
+/// One direction's packets on their way.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    line: Line<Packet>,
+    /// The segments of those that are [whole](Packet::whole), in order.
+    whole: VecDeque<Segment>,
+}
+
+impl Way {
+    #[allow(
+        clippy::inline_always,
+        reason = "a segment just made and read back through memory waits for the store"
+    )]
+    #[inline(always)]
+    fn push(&mut self, at: Instant, sent: Instant, to: u32, s: &Segment) {
+        let Segment { seq, ack, window, flags, .. } = *s;
+        let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
+        let whole = s.sacks > 0
+            || s.has(SYN)
+            || s.timestamp.is_none()
+            || stamp != milliseconds(sent)
+            || s.len > u32::from(u16::MAX);
+        if whole {
+            self.whole.push_back(*s);
+        }
+        self.line.push(at, Packet { sent, to, seq, ack, echo, window, len: s.len as u16, flags, whole });
+    }
+
+    /// Puts the segment of a packet that has arrived into `s`.
+    fn unpack(&mut self, p: &Packet, s: &mut Segment) {
+        if p.whole {
+            *s = self.whole.pop_front().unwrap_or_default();
+            return;
+        }
+        let Packet { seq, ack, window, flags, .. } = *p;
+        let timestamp = Some((milliseconds(p.sent), p.echo));
+        *s = Segment { seq, ack, len: u32::from(p.len), window, flags, timestamp, ..Segment::default() };
+    }
+}
+
+/// One direction as an end sees it that sends: what leaves is on its way at once.
+pub(super) struct Road<'a> {
+    now: Instant,
+    direction: &'a mut path::Direction,
+    extra: Span,
+    way: &'a mut Way,
+    flow: u32,
+    to: u32,
+    /// Whether the end is the one whose data is looked at, and how much of that has left.
+    watched: bool,
+    data: u64,
+    losses: &'a mut Vec<(bool, Dropped)>,
+    /// What arrived last.
+    pub(super) arrived: &'a Segment,
+}
+
+impl Wire for Road<'_> {
+    #[allow(
+        clippy::inline_always,
+        reason = "a segment just made and read back through memory waits for the store"
+    )]
+    #[inline(always)]
+    fn put(&mut self, s: &Segment) {
+        let kind = kind(s);
+        let watched = self.watched && kind == Kind::Data;
+        self.data += u64::from(watched);
+        match self.direction.pass(self.now, &Parcel { bytes: s.wire(), flow: self.flow, kind }) {
+            Ok(at) => self.way.push(at + self.extra, self.now, self.to, s),
+            Err(d) => self.losses.push((watched, d)),
+        }
+    }
+}
+
+/// The path, and all that is under way or due.
+#[derive(Clone, Debug)]
+pub(super) struct Net {
+    pub(super) path: Path,
+    pub(super) now: Instant,
+    seed: u64,
+    /// Each direction, each extra delay.
+    lines: Vec<Way>,
+    extra: Vec<Span>,
+    heap: BinaryHeap<Pending>,
+    /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
+    pub(super) losses: Vec<(bool, Dropped)>,
+    /// What arrived last. It stays here: to copy what was just written waits for it.
+    pub(super) arrived: Segment,
+}
+
+/// What happens next.
+pub(super) enum Next {
+    /// A packet [has arrived](Net::arrived) that left its sender at `sent`.
+    /// `ahead` is the flow and the end of the packet behind it.
+    Arrival { flow: usize, end: usize, sent: Instant, ahead: Option<(usize, usize)> },
+    /// A clock of a flow.
+    Clock { flow: usize, clock: usize },
+}
+
+impl Net {
+    /// For flows with these delays of their own.
+    pub(super) fn new(path: Path, mut extra: Vec<Span>, seed: u64) -> Self {
+        extra.sort_unstable();
+        extra.dedup();
+        Self {
+            path,
+            now: Instant::ZERO,
+            seed,
+            lines: vec![Way::default(); 2 * extra.len()],
+            extra,
+            heap: BinaryHeap::new(),
+            losses: Vec::new(),
+            arrived: Segment::default(),
+        }
+    }
+
+    /// The lines that the server and the client of a flow with this delay of its own send into.
+    pub(super) fn lines_of(&self, extra: Span) -> [u32; 2] {
+        let i = self.extra.partition_point(|e| *e < extra) as u32;
+        [2 * i, 2 * i + 1]
+    }
+
+    /// When the next event is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse(pending)| Instant((pending >> 64) as u64))
+    }
+
+    /// Takes the next event; its time is now.
+    pub(super) fn next(&mut self) -> Option<Next> {
+        let &Reverse(pending) = self.heap.peek()?;
+        self.now = Instant((pending >> 64) as u64);
+        let source = pending as u32 as usize;
+        let Some(clock) = source.checked_sub(self.lines.len()) else { return self.arrival(source) };
+        self.heap.pop();
+        Some(Next::Clock { flow: clock / SOURCES, clock: clock % SOURCES })
+    }
+
+    fn arrival(&mut self, line: usize) -> Option<Next> {
+        let way = &mut self.lines[line];
+        let packet = way.line.pop(self.now)?;
+        way.unpack(&packet, &mut self.arrived);
+        // The line's next packet takes the place of the one that arrived, without a second sift.
+        let next = way.line.next();
+        let ahead = next.and(way.line.front()).map(|p| ((p.to / 2) as usize, (p.to % 2) as usize));
+        let next = next.map(|at| key(self.seed, at, line));
+        let mut top = self.heap.peek_mut()?;
+        match next {
+            Some(key) => *top = key,
+            None => {
+                PeekMut::pop(top);
+            }
+        }
+        let (flow, end) = ((packet.to / 2) as usize, (packet.to % 2) as usize);
+        Some(Next::Arrival { flow, end, sent: packet.sent, ahead })
+    }
+
+    /// Sets a clock of a flow.
+    pub(super) fn arm(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
+        flow.armed[clock] = at;
+        self.heap.push(key(self.seed, at, self.lines.len() + i * SOURCES + clock));
+    }
+
+    /// Sets the clocks of an end.
+    pub(super) fn arm_end(&mut self, i: usize, flow: &mut Flow, end: usize) {
+        for (c, at) in flow.ends[end].deadlines().into_iter().enumerate() {
+            let clock = end * CLOCKS + c;
+            // Earlier than what is pending: another event; the old one is then stale. Later: the pending one will see.
+            if at < flow.armed[clock] {
+                self.arm(i, flow, clock, at);
+            }
+        }
+    }
+
+    /// Tells an end something; what it sends goes on its way. Answers how much data that was.
+    pub(super) fn tell(
+        &mut self,
+        i: usize,
+        flow: &mut Flow,
+        end: usize,
+        what: impl FnOnce(&mut Endpoint<Control>, Instant, &mut Road),
+    ) -> u64 {
+        let line = flow.lines[end] as usize;
+        let way = &mut self.lines[line];
+        let idle = way.line.is_empty();
+        let mut road = Road {
+            now: self.now,
+            direction: if end == SERVER { &mut self.path.forward } else { &mut self.path.back },
+            extra: self.extra[line / 2],
+            way,
+            flow: i as u32,
+            to: 2 * i as u32 + 1 - end as u32,
+            watched: end == flow.sender(),
+            data: 0,
+            losses: &mut self.losses,
+            arrived: &self.arrived,
+        };
+        what(&mut flow.ends[end], self.now, &mut road);
+        let data = road.data;
+        if data > 0 {
+            // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
+            let wait = road.direction.queue_delay(self.now);
+            flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
+        }
+        if idle && let Some(at) = way.line.next() {
+            self.heap.push(key(self.seed, at, line));
+        }
+        data
+    }
+}
+
+/// Ties are broken by chance of the seed's own, so that no flow is always first (and one line keeps its order).
+fn key(seed: u64, at: Instant, source: usize) -> Pending {
+    let tie = random::at(seed ^ at.0, source as u64) as u32;
+    Reverse(u128::from(at.0) << 64 | u128::from(tie) << 32 | source as u128)
+}

@@ -1,0 +1,475 @@
+//! The sending half: its state, and what an acknowledgement means (Linux `tcp_ack`).
+
+mod recovery;
+mod timers;
+mod transmit;
+
+use super::pacer::Pacer;
+use super::profile::Profile;
+use super::rack::{Lost, Rack};
+use super::rtt::Rtt;
+use super::scoreboard::{Delivered, Scoreboard};
+use slowstart::control::{Change, Controller, Exited};
+use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::view::{Ack, Facts, Handshake, Limit};
+
+/// What is to leave: the endpoint puts a header on it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Offset of its first byte.
+    pub start: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// The sender is done.
+    pub fin: bool,
+    /// It has been sent before.
+    pub again: bool,
+}
+
+/// An acknowledgement, with offsets in place of sequence numbers.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Incoming {
+    /// Everything before has arrived.
+    pub ack: u64,
+    /// The peer takes data up to here.
+    pub window_end: u64,
+    /// What it holds beyond, the newest first.
+    pub blocks: [(u64, u64); super::segment::SACK_BLOCKS],
+    /// How many of these are set.
+    pub sacks: usize,
+    /// The timestamp it echoes, in milliseconds.
+    pub echo: Option<u32>,
+}
+
+/// The state of loss recovery (`enum tcp_ca_state`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing is amiss.
+    Open,
+    /// Something arrived out of order.
+    Disorder,
+    /// Lost segments are being sent again.
+    Recovery,
+    /// The retransmission timer fired.
+    Loss,
+}
+
+/// What a record of a connection wants to know.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The startup was left.
+    Exited(Exited),
+    /// That was taken back: the loss was none.
+    Resumed,
+    /// A loss episode began.
+    Loss,
+    /// It is over; `undone` if nothing had been lost.
+    Recovered {
+        /// Nothing had been lost.
+        undone: bool,
+    },
+    /// The retransmission timer fired.
+    Timeout,
+    /// A tail loss probe left.
+    Probe,
+}
+
+/// What the timer is for; as in Linux there is one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Timer {
+    /// Nothing: it does not run.
+    Off,
+    Retransmit,
+    Probe,
+    Reordering,
+    ZeroWindow,
+}
+
+/// Proportional rate reduction (RFC 6937; `tcp_cwnd_reduction`), in segments.
+#[derive(Clone, Debug)]
+struct Prr {
+    prior: u64,
+    delivered: u64,
+    sent: u64,
+    cwnd: u64,
+}
+
+/// What is needed to see that a loss was none.
+#[derive(Clone, Debug)]
+struct Undo {
+    /// What had been acknowledged when the episode began.
+    since: u64,
+    /// Retransmissions not yet reported as duplicates; `None` before the first.
+    open: Option<u32>,
+    /// When the first left, on the timestamp clock.
+    first: Option<u32>,
+    retransmitted: Bytes,
+}
+
+#[derive(Clone, Debug)]
+struct Probe {
+    /// What had been sent when it left.
+    high: u64,
+    /// It was a retransmission.
+    again: bool,
+}
+
+/// Segments that leave before pacing begins.
+const UNPACED: u64 = 10;
+
+/// Counters of a connection.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Counters {
+    /// Segments sent, retransmissions included.
+    pub packets: u64,
+    /// Retransmissions.
+    pub retransmitted: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+    /// Loss episodes entered without a timeout.
+    pub recoveries: u64,
+    /// Loss episodes that proved to be none.
+    pub undone: u64,
+    /// The most bytes in flight.
+    pub peak_inflight: u64,
+    /// How often the peer's receive window stopped a burst.
+    pub peer_limited: u64,
+}
+
+/// The sending half of a connection.
+#[derive(Clone, Debug)]
+pub struct Sender<C> {
+    profile: Profile,
+    control: C,
+    board: Scoreboard,
+    rack: Rack,
+    rtt: Rtt,
+    pacer: Pacer,
+    iw: Bytes,
+    /// The next offset to send, and the end of what the application has written.
+    next: u64,
+    end: u64,
+    /// Where the FIN stands, once the application has closed.
+    fin: Option<u64>,
+    window_end: u64,
+    phase: Phase,
+    /// What had been sent when the present episode began.
+    high: u64,
+    prr: Option<Prr>,
+    undo: Option<Undo>,
+    probe: Option<Probe>,
+    timer: Timer,
+    /// When it fires; never, while it is off.
+    fires: Instant,
+    /// Duplicates counted in place of blocks, without selective acknowledgement.
+    duplicates: u32,
+    last_sent: Instant,
+    /// When the pacer lets the next burst go, if that is what sending waits for.
+    paced: Instant,
+    last_rtt: Option<Span>,
+    // tcp_cwnd_validate: whether the window was used, within the last window of data.
+    cwnd_limited: bool,
+    max_out: u32,
+    usage_mark: u64,
+    /// What else held it back.
+    held_by: Limit,
+    /// Delivered bytes up to which samples are the application's doing.
+    app_limited_until: u64,
+    ready: bool,
+    /// What happened since it was last asked.
+    pub events: Vec<(Instant, Event)>,
+    /// What has been counted.
+    pub counters: Counters,
+}
+
+impl<C: Controller> Sender<C> {
+    /// Before the handshake. `control` has its initial window already.
+    pub fn new(profile: &Profile, control: C) -> Self {
+        Self {
+            profile: *profile,
+            iw: control.state().cwnd,
+            control,
+            board: Scoreboard::new(1, profile.mss),
+            rack: Rack::default(),
+            rtt: Rtt::new(profile.rto_rule, profile.rto_min),
+            pacer: Pacer::new(profile),
+            next: 1,
+            end: 1,
+            fin: None,
+            window_end: 1,
+            phase: Phase::Open,
+            high: 0,
+            prr: None,
+            undo: None,
+            probe: None,
+            timer: Timer::Off,
+            fires: Instant::NEVER,
+            duplicates: 0,
+            last_sent: Instant::ZERO,
+            paced: Instant::NEVER,
+            last_rtt: None,
+            cwnd_limited: false,
+            max_out: 0,
+            usage_mark: 0,
+            held_by: Limit::Application,
+            app_limited_until: 0,
+            ready: false,
+            events: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    // What others may see.
+
+    /// The controller.
+    pub fn control(&self) -> &C {
+        &self.control
+    }
+    /// The round-trip estimator.
+    pub fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+    /// The segments in flight.
+    pub fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+    /// The pacer.
+    pub fn pacer(&self) -> &Pacer {
+        &self.pacer
+    }
+    /// The state of recovery.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+    /// The window in force, in segments: that of rate reduction while it lasts.
+    pub fn window(&self) -> u64 {
+        self.prr.as_ref().map_or_else(|| self.control.state().cwnd.units(self.mss()), |p| p.cwnd).max(1)
+    }
+    /// The next offset to send.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+    /// Everything written is acknowledged, the FIN included if there is one.
+    pub fn done(&self) -> bool {
+        self.board.una() == self.end + u64::from(self.fin.is_some())
+    }
+    /// When the timer fires, or the algorithm wants to be called; [`Instant::NEVER`] for not at all.
+    pub fn timer(&self) -> Instant {
+        self.fires.min(self.control.state().wake.unwrap_or(Instant::NEVER))
+    }
+    /// When the pacer lets the next burst go, if that is what sending waits for; else [`Instant::NEVER`].
+    pub fn paced(&self) -> Instant {
+        self.paced
+    }
+    /// The newest round-trip sample.
+    pub fn last_rtt(&self) -> Option<Span> {
+        self.last_rtt
+    }
+
+    fn mss(&self) -> Bytes {
+        Bytes(u64::from(self.profile.mss))
+    }
+
+    fn facts(&self, now: Instant) -> Facts {
+        Facts {
+            now,
+            mss: self.mss(),
+            iw: self.iw,
+            inflight: self.board.inflight(),
+            delivered: Bytes(self.board.delivered),
+            lost: Bytes(self.board.lost_total),
+            next: Mark(self.next),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            rwnd: Bytes(self.window_end.saturating_sub(self.board.una())),
+            pacing_rate: self.pacer.rate(),
+            pacing_on: self.pacer.on(),
+            gso_max: Bytes(u64::from(self.profile.tso)),
+            unsent: Some(Bytes(self.end - self.next.min(self.end))),
+            host_queue: None,
+            nic_rate: None,
+            paces: true,
+            growth: self.profile.growth,
+            in_recovery: self.phase == Phase::Recovery,
+        }
+    }
+
+    fn note(&mut self, now: Instant, event: Event) {
+        self.events.push((now, event));
+    }
+
+    fn took(&mut self, now: Instant, change: Change) {
+        if let Some(e) = change.exited {
+            self.note(now, Event::Exited(e));
+        }
+        if change.resumed {
+            self.note(now, Event::Resumed);
+        }
+    }
+
+    // What the application does.
+
+    /// The application writes this many bytes more.
+    pub fn write(&mut self, bytes: u64) {
+        debug_assert!(self.fin.is_none(), "written after close");
+        self.end = self.end.saturating_add(bytes);
+    }
+
+    /// The application has written all it will.
+    pub fn close(&mut self) {
+        if self.profile.fin {
+            self.fin.get_or_insert(self.end);
+        }
+    }
+
+    // What the handshake says.
+
+    /// The connection is established.
+    pub fn established(&mut self, now: Instant, hs: &Handshake, window_end: u64) {
+        self.window_end = window_end;
+        self.last_sent = now;
+        if let Some(rtt) = hs.rtt {
+            self.rtt.sample(rtt, Mark(self.board.una()), Mark(self.next));
+        }
+        if hs.syn_losses > 0 {
+            self.rtt.after_syn_loss();
+        }
+        self.ready = true;
+        let change = self.control.on_established(&self.facts(now), hs);
+        self.took(now, change);
+        self.update_pacer();
+    }
+
+    fn update_pacer(&mut self) {
+        let out = Bytes(self.board.out.bytes);
+        self.pacer.update(&self.profile, self.control.state(), out, &self.rtt);
+    }
+
+    // What an acknowledgement means.
+
+    /// An acknowledgement arrived.
+    pub fn on_ack(&mut self, now: Instant, a: &Incoming, out: &mut impl FnMut(Chunk)) {
+        if a.ack > self.next {
+            return;
+        }
+        let prior_inflight = self.board.inflight();
+        let prior_una = self.board.una();
+        let lost_before = self.board.lost_total;
+        let limit = self.limit();
+        let opens = a.window_end > self.window_end;
+        // tcp_may_update_window: with new data acknowledged, larger, or closed.
+        let moved = a.ack > prior_una || (a.ack == prior_una && (opens || a.window_end == a.ack));
+        let window_moved = moved && a.window_end != self.window_end;
+        if opens && moved && self.board.is_empty() {
+            // tcp_ack_probe: it opens again.
+            self.rtt.progress();
+        }
+        if moved {
+            self.window_end = a.window_end;
+        }
+        let (d, duplicate) = self.deliver(now, a);
+        let advanced = d.acked > 0;
+        if advanced {
+            self.rtt.progress();
+        }
+        let sample = self.sample(now, &d, a.echo);
+        if let Some(range) = duplicate {
+            self.on_duplicate(now, range, prior_una);
+        }
+        let progress = advanced || d.bytes > 0;
+        let lost = if progress || duplicate.is_some() || self.is_duplicate(a, prior_una, window_moved) {
+            self.alert(now, a, &d, advanced)
+        } else {
+            Lost::default()
+        };
+        if progress {
+            let ack = Ack {
+                upto: Mark(self.board.una()),
+                // What the peer already held has been counted (tcp_cong_avoid's acked_sacked): the acknowledgement that
+                // fills the last hole of a recovery does not earn a window at once.
+                bytes: Bytes(if advanced { d.bytes } else { 0 }),
+                delivered: Bytes(d.bytes),
+                newly_lost: Bytes(self.board.lost_total - lost_before),
+                prior_inflight,
+                rtt: sample,
+                newest: self.board.newest(),
+                limit,
+            };
+            let change = self.control.on_ack(&self.facts(now), &ack);
+            self.took(now, change);
+            self.update_pacer();
+        }
+        let newly = if self.profile.sack { u64::from(d.packets) } else { 1 };
+        self.reduce(newly, lost, advanced);
+        // What was selectively acknowledged moves the timer only if it was sent before the head: a head that is lost
+        // again must time out (tcp_clean_rtx_queue).
+        let moves = advanced || sample.is_some_and(|s| self.head_sent() > now - s);
+        if progress && moves && self.timer != Timer::Reordering {
+            self.rearm(now);
+        }
+        self.transmit(now, out);
+        if self.timer == Timer::Off {
+            self.rearm(now);
+        }
+        #[cfg(debug_assertions)]
+        if self.counters.packets.is_multiple_of(4099) {
+            self.board.check();
+        }
+    }
+
+    /// Tells the scoreboard; answers what was new, and which duplicate was reported.
+    fn deliver(&mut self, now: Instant, a: &Incoming) -> (Delivered, Option<(u64, u64)>) {
+        // An acknowledgement that was lost left its news to this one: only what was held before is older evidence.
+        let mut d = Delivered::new(self.board.held_to());
+        let mut duplicate = None;
+        let min = self.rtt.min();
+        let rack = &mut self.rack;
+        if self.profile.sack {
+            for (i, &(from, to)) in a.blocks[..a.sacks].iter().enumerate() {
+                // RFC 2883 §4: below the acknowledgement, or inside the next block.
+                let inside = i == 0 && a.sacks > 1 && a.blocks[1].0 <= from && to <= a.blocks[1].1;
+                if to <= a.ack || (i == 0 && inside) {
+                    if i == 0 {
+                        duplicate = Some((from, to));
+                    }
+                    continue;
+                }
+                self.board.sack(now, from.max(a.ack), to, &mut d, |r| rack.delivered(now, r, min));
+            }
+        }
+        self.board.acknowledge(now, a.ack, &mut d, |r| rack.delivered(now, r, min));
+        if d.reordered {
+            rack.reordering();
+        }
+        (d, duplicate)
+    }
+
+    /// A bare duplicate, for stacks without selective acknowledgement.
+    fn is_duplicate(&self, a: &Incoming, prior_una: u64, window_moved: bool) -> bool {
+        !self.profile.sack && a.ack == prior_una && !window_moved && !self.board.is_empty()
+    }
+
+    /// Round-trip samples (`tcp_ack_update_rtt`): the timeout takes the oldest, the algorithms the newest.
+    fn sample(&mut self, now: Instant, d: &Delivered, echo: Option<u32>) -> Option<Span> {
+        let (oldest, newest) = match d.once() {
+            Some((first, last)) if !d.resent => (now.since(first), now.since(last)),
+            // Only the timestamp tells which copy was answered (RFC 7323 §4).
+            _ => {
+                let echo = echo.filter(|_| d.acked > 0)?;
+                let ago = milliseconds(now).wrapping_sub(echo);
+                let rtt = Span::millis(u64::from(ago.max(1)));
+                (rtt, rtt)
+            }
+        };
+        let (una, next) = (Mark(self.board.una()), Mark(self.next));
+        self.rtt.sample(oldest, una, next);
+        self.rtt.least(newest);
+        self.last_rtt = Some(newest);
+        Some(newest)
+    }
+}
+
+/// The timestamp clock (RFC 7323 §5.4): a millisecond, from zero.
+pub fn milliseconds(now: Instant) -> u32 {
+    (now.0 / 1_000_000) as u32
+}

@@ -1,0 +1,205 @@
+//! What was lost, and what follows from that: Linux `tcp_fastretrans_alert` and what it calls.
+
+use super::{Event, Incoming, Phase, Prr, Sender, Timer, Undo};
+use crate::tcp::rack::{DUPLICATES, Lost};
+use crate::tcp::scoreboard::Delivered;
+use slowstart::control::Controller;
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart::view::{Congestion, Recovery, Signal};
+
+impl<C: Controller> Sender<C> {
+    /// The peer had this range twice; `prior_una` is what was acknowledged before it said so.
+    pub(super) fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {
+        self.rack.duplicate(self.board.una(), self.next);
+        // A probe that was a duplicate lost nothing.
+        if self.probe.as_ref().is_some_and(|p| p.again && p.high == to) {
+            self.probe = None;
+        }
+        // Only what was sent again in this episode counts (tcp_check_dsack).
+        if let Some(Undo { open: Some(n), since, .. }) = &mut self.undo
+            && *since < to
+            && to <= prior_una
+        {
+            *n = n.saturating_sub(1);
+        }
+        // The episode may have ended before its duplicates were reported (tcp_try_undo_dsack). What else is held for
+        // lost stays so: nothing speaks for it.
+        if self.phase != Phase::Loss && self.may_undo(None) {
+            self.end_episode(now, true);
+        }
+    }
+
+    /// Whether every retransmission of the episode proved unnecessary (`tcp_may_undo`).
+    pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
+        let Some(u) = self.undo.as_ref().filter(|_| self.profile.undo) else { return false };
+        let original = echo.zip(u.first).is_some_and(|(e, f)| e.wrapping_sub(f).cast_signed() < 0);
+        u.open == Some(0) || original
+    }
+
+    /// The state machine of `tcp_fastretrans_alert`.
+    pub(super) fn alert(&mut self, now: Instant, a: &Incoming, d: &Delivered, advanced: bool) -> Lost {
+        let una = self.board.una();
+        self.check_probe(now, a, d);
+        // Out of an episode.
+        match self.phase {
+            Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => self.recovered(now, true),
+            Phase::Loss | Phase::Recovery if una >= self.high => self.recovered(now, false),
+            _ => {}
+        }
+        let lost = self.detect(now, d, advanced);
+        match self.phase {
+            Phase::Open | Phase::Disorder if lost.bytes > 0 => self.enter_recovery(now, lost),
+            Phase::Recovery | Phase::Loss if lost.bytes > 0 => self.congested(now, Signal::Loss, false, lost),
+            Phase::Open | Phase::Disorder => {
+                let held = self.board.sacked.packets > 0 || self.duplicates > 0;
+                self.phase = if held { Phase::Disorder } else { Phase::Open };
+            }
+            _ => {}
+        }
+        lost
+    }
+
+    /// What is lost, by time or by duplicates.
+    pub(super) fn detect(&mut self, now: Instant, d: &Delivered, advanced: bool) -> Lost {
+        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        if self.profile.sack && self.profile.rack {
+            let (min, srtt) = (self.rtt.min(), self.rtt.srtt());
+            let (lost, again) = self.rack.detect(&mut self.board, now, recovering, min, srtt);
+            if let Some(at) = again {
+                // A late look finds more (TCP_TIMEOUT_MIN).
+                self.set(Timer::Reordering, at + Span::millis(2));
+            } else if self.timer == Timer::Reordering {
+                self.set(Timer::Off, Instant::NEVER);
+            }
+            return lost;
+        }
+        let mut lost = Lost::default();
+        if self.profile.sack {
+            let mut found = Vec::new();
+            if d.sacked || advanced {
+                self.board.behind(DUPLICATES, |n| found.push(n));
+            }
+            for n in found {
+                lost.add(n, self.board.mark_lost(n));
+            }
+            return lost;
+        }
+        // RFC 6582: the third duplicate, and each partial acknowledgement of a recovery, tells of one lost segment.
+        if advanced {
+            self.duplicates = 0;
+        } else {
+            self.duplicates += 1;
+        }
+        let third = self.duplicates == DUPLICATES && self.phase != Phase::Recovery;
+        let partial = advanced && self.phase == Phase::Recovery;
+        if let Some(first) = self.board.first().filter(|_| third || partial) {
+            lost.add(first, self.board.mark_lost(first));
+        }
+        lost
+    }
+
+    /// Whether a tail loss probe repaired a loss that nothing else told of (RFC 8985 §7.4).
+    pub(super) fn check_probe(&mut self, now: Instant, a: &Incoming, d: &Delivered) {
+        let Some(p) = self.probe.as_ref().filter(|p| a.ack >= p.high) else { return };
+        let beyond = a.ack > p.high;
+        // The very acknowledgement of what was probed may be the original's or the probe's; what follows tells.
+        if p.again && !beyond && (d.acked > 0 || d.sacked) {
+            return;
+        }
+        let again = p.again;
+        self.probe = None;
+        if again && beyond && matches!(self.phase, Phase::Open | Phase::Disorder) {
+            // The reduction is over as soon as it has begun: nothing is left to repair (tcp_process_tlp_ack).
+            self.note(now, Event::Loss);
+            self.congested(now, Signal::Loss, true, Lost::default());
+            let repaired = Recovery { retransmitted: Bytes::ZERO, undone: false };
+            let change = self.control.on_recovered(&self.facts(now), &repaired);
+            self.took(now, change);
+        }
+    }
+
+    pub(super) fn congested(&mut self, now: Instant, signal: Signal, first: bool, lost: Lost) {
+        let c = Congestion {
+            signal,
+            first,
+            lost: Bytes(lost.bytes),
+            lost_ranges: lost.ranges,
+            newest: self.board.newest(),
+        };
+        let change = self.control.on_congestion(&self.facts(now), &c);
+        self.took(now, change);
+    }
+
+    pub(super) fn begin_reduction(&mut self) {
+        let prior = self.control.state().cwnd.units(self.mss()).max(1);
+        if self.profile.prr && !self.control.owns_recovery() {
+            self.prr = Some(Prr { prior, delivered: 0, sent: 0, cwnd: prior });
+        }
+    }
+
+    /// Retransmissions still on their way, a probe among them, stay the ones that originals are told from
+    /// (`tcp_init_undo`): what they bring back is older than those that follow.
+    pub(super) fn begin_undo(&mut self) {
+        let probe = self.probe.as_ref().is_some_and(|p| p.again);
+        let outstanding = self.board.resent.packets.max(u32::from(probe));
+        let since = self.board.una();
+        self.undo = Some(match self.undo.take().filter(|_| outstanding > 0) {
+            Some(u) => Undo { since, open: Some(outstanding), ..u },
+            None => Undo { since, open: probe.then_some(1), first: None, retransmitted: Bytes::ZERO },
+        });
+    }
+
+    pub(super) fn enter_recovery(&mut self, now: Instant, lost: Lost) {
+        self.begin_reduction();
+        self.phase = Phase::Recovery;
+        self.high = self.next;
+        self.begin_undo();
+        self.counters.recoveries += 1;
+        self.note(now, Event::Loss);
+        self.congested(now, Signal::Loss, true, lost);
+    }
+
+    /// An episode is over; `undone` if nothing had been lost, and so nothing is.
+    pub(super) fn recovered(&mut self, now: Instant, undone: bool) {
+        if undone {
+            self.board.unmark_all();
+        }
+        self.end_episode(now, undone);
+    }
+
+    pub(super) fn end_episode(&mut self, now: Instant, undone: bool) {
+        let retransmitted = self.undo.as_ref().map_or(Bytes::ZERO, |u| u.retransmitted);
+        if undone {
+            self.undo = None;
+            self.counters.undone += 1;
+        }
+        self.prr = None;
+        self.duplicates = 0;
+        self.phase = if self.board.sacked.packets > 0 { Phase::Disorder } else { Phase::Open };
+        self.rack.recovered();
+        let change = self.control.on_recovered(&self.facts(now), &Recovery { retransmitted, undone });
+        self.took(now, change);
+        self.note(now, Event::Recovered { undone });
+    }
+
+    /// Proportional rate reduction, one acknowledgement on.
+    pub(super) fn reduce(&mut self, newly: u64, lost: Lost, advanced: bool) {
+        if self.prr.is_none() {
+            return;
+        }
+        let ssthresh = self.control.state().cwnd.units(self.mss());
+        let inflight = u64::from(self.board.packets_inflight());
+        let Some(p) = self.prr.as_mut().filter(|_| newly > 0) else { return };
+        p.delivered += newly;
+        let send = if inflight > ssthresh {
+            (ssthresh * p.delivered).div_ceil(p.prior).saturating_sub(p.sent)
+        } else {
+            // RFC 6937 §3.1, slow-start reduction bound; one more while the acknowledgement shows progress and no
+            // further loss.
+            let more = u64::from(advanced && lost.bytes == 0);
+            (p.delivered.saturating_sub(p.sent).max(newly) + more).min(ssthresh - inflight)
+        };
+        // The first retransmission leaves at once.
+        p.cwnd = inflight + send.max(u64::from(p.sent == 0));
+    }
+}

@@ -1,0 +1,162 @@
+//! What the passing of time asks for: timeouts, probes, and when the next is due.
+
+use super::{Chunk, Event, Phase, Probe, Sender, Timer};
+use crate::tcp::rack::Lost;
+use crate::tcp::scoreboard::{Delivered, Record};
+use slowstart::control::Controller;
+use slowstart::units::{Instant, Span};
+use slowstart::view::Signal;
+
+impl<C: Controller> Sender<C> {
+    /// A time asked for in [`Sender::timer`] or [`Sender::paced`] has come.
+    pub fn on_timer(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+        if self.control.state().wake.is_some_and(|w| w <= now) {
+            let change = self.control.on_timer(&self.facts(now));
+            self.took(now, change);
+            self.update_pacer();
+        }
+        if self.fires <= now {
+            let timer = self.timer;
+            self.set(Timer::Off, Instant::NEVER);
+            match timer {
+                Timer::Off => {}
+                Timer::Retransmit => self.on_timeout(now, out),
+                Timer::Probe => self.send_probe(now, out),
+                Timer::Reordering => {
+                    let lost = self.detect(now, &Delivered::new(0), false);
+                    if lost.bytes > 0 {
+                        if matches!(self.phase, Phase::Recovery | Phase::Loss) {
+                            self.congested(now, Signal::Loss, false, lost);
+                        } else {
+                            self.enter_recovery(now, lost);
+                            self.reduce(1, lost, false);
+                        }
+                    }
+                    if self.timer == Timer::Off {
+                        self.rearm(now);
+                    }
+                }
+                Timer::ZeroWindow => {
+                    self.rtt.back_off();
+                    self.probe_window(now, out);
+                }
+            }
+        }
+        self.transmit(now, out);
+        if self.timer == Timer::Off {
+            self.rearm(now);
+        }
+    }
+
+    /// A probe of a window that is closed, or too small for a segment (`tcp_write_wakeup`).
+    pub(super) fn probe_window(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+        let room = self.window_end.saturating_sub(self.next);
+        let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
+        if len == 0 {
+            out(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true });
+            return;
+        }
+        let cwnd = self.control.state().cwnd;
+        let n = self.board.send(now, self.next, len as u16, cwnd, false);
+        out(Chunk { start: self.next, len, fin: false, again: false });
+        self.next += u64::from(len);
+        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        self.left(facts.as_mut(), n);
+        self.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// `tcp_enter_loss`: all that is not known to have arrived is taken for lost.
+    pub(super) fn on_timeout(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+        let Some(head) = self.board.first() else { return };
+        self.counters.timeouts += 1;
+        self.note(now, Event::Timeout);
+        let first = matches!(self.phase, Phase::Open | Phase::Disorder) || self.board.una() >= self.high;
+        let rack = self.profile.rack && self.profile.sack;
+        if self.board.get(head).is_some_and(Record::sacked) {
+            self.board.renege();
+        }
+        let all: Vec<u64> = self
+            .board
+            .unsacked()
+            .filter(|&n| n == head || !rack || !self.board.get(n).is_some_and(|r| self.rack.is_young(r, now)))
+            .collect();
+        let mut lost = Lost::default();
+        for n in all {
+            lost.add(n, self.board.mark_lost(n));
+        }
+        self.prr = None;
+        self.probe = None;
+        self.duplicates = 0;
+        self.congested(now, Signal::Timeout, first, lost);
+        if first {
+            self.begin_undo();
+        }
+        self.phase = Phase::Loss;
+        self.high = self.next;
+        self.rtt.back_off();
+        self.update_pacer();
+        self.resend(now, head, out);
+        self.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// A tail loss probe (RFC 8985 §7.3): new data if there is any, else the last segment again.
+    pub(super) fn send_probe(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+        let Some(last) = self.board.last() else { return };
+        if self.probe.is_none() {
+            let high = self.next;
+            let again = self.send_new(now, 1, out) == 0;
+            if again {
+                // No part of any episode.
+                let undo = self.undo.take();
+                self.resend(now, last, out);
+                self.undo = undo;
+            }
+            self.probe = Some(Probe { high: if again { high } else { self.next }, again });
+            self.note(now, Event::Probe);
+            // Counted from the probe.
+            self.set(Timer::Retransmit, now + self.rtt.rto());
+            return;
+        }
+        self.set(Timer::Retransmit, self.retransmit_at(now));
+    }
+
+    /// When the retransmission timer of the first segment fires: counted from when it was sent.
+    pub(super) fn retransmit_at(&self, now: Instant) -> Instant {
+        (self.head_sent() + self.rtt.rto()).max(now + Span::millis(1))
+    }
+
+    /// When the first segment that is not acknowledged was last sent.
+    pub fn head_sent(&self) -> Instant {
+        self.board.first().and_then(|n| self.board.get(n)).map_or(Instant::ZERO, |r| r.at)
+    }
+
+    /// Sets the timer afresh: a probe where one may help, else the retransmission timer (`tcp_schedule_loss_probe`).
+    pub(super) fn rearm(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            if self.next < self.end && self.ready {
+                self.set(Timer::ZeroWindow, now + self.rtt.rto());
+            } else {
+                self.set(Timer::Off, Instant::NEVER);
+            }
+            return;
+        }
+        let probes = self.profile.tlp
+            && self.profile.sack
+            && self.probe.is_none()
+            && self.board.sacked.packets == 0
+            && self.phase == Phase::Open;
+        let rto = now + self.rtt.rto();
+        match self.rtt.srtt().filter(|_| probes) {
+            Some(srtt) => {
+                let slack = if self.board.out.packets == 1 { self.rtt.rto_min() } else { Span::millis(2) };
+                self.set(Timer::Probe, (now + srtt * 2 + slack).min(rto));
+            }
+            None => self.set(Timer::Retransmit, rto),
+        }
+    }
+
+    pub(super) fn set(&mut self, timer: Timer, fires: Instant) {
+        self.timer = timer;
+        self.fires = fires;
+    }
+}

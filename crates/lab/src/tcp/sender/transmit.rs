@@ -1,0 +1,213 @@
+//! What to send, and when: Linux `tcp_write_xmit`, `tcp_cwnd_validate` and `tcp_xmit_retransmit_queue`.
+
+use super::{Chunk, Phase, Sender, Timer, UNPACED, milliseconds};
+use slowstart::control::Controller;
+use slowstart::units::{Bytes, Instant, Mark, Span};
+use slowstart::view::{Facts, Limit};
+
+impl<C: Controller> Sender<C> {
+    /// Nothing is in flight, and nothing waits to be sent.
+    pub fn idle(&self) -> bool {
+        self.board.is_empty() && !self.has_work()
+    }
+
+    /// Something could be sent if nothing held it back.
+    pub(super) fn has_work(&self) -> bool {
+        self.ready
+            && (self.next < self.end + u64::from(self.fin.is_some())
+                || self.board.lost.packets > self.board.resent.packets)
+    }
+
+    /// What has held growth back, when an acknowledgement comes (`tcp_is_cwnd_limited`).
+    pub(super) fn limit(&self) -> Limit {
+        if !self.profile.gating || self.cwnd_limited {
+            return Limit::Window;
+        }
+        let s = self.control.state();
+        let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
+        // In slow start a window half used is used: it will be needed in a round trip.
+        if slow_start && s.cwnd < self.mss() * (2 * u64::from(self.max_out)) {
+            return Limit::Window;
+        }
+        self.held_by
+    }
+
+    /// Sends what may be sent now.
+    pub fn transmit(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+        self.paced = Instant::NEVER;
+        if !self.has_work() {
+            self.held_by = Limit::Application;
+            self.mark_app_limited();
+            return;
+        }
+        if self.board.is_empty() {
+            self.after_idle(now);
+        }
+        let sent_before = self.counters.packets;
+        let mut by_window = false;
+        // Sending changes neither.
+        let window = self.window();
+        loop {
+            let mut inflight = u64::from(self.board.packets_inflight());
+            if self.phase == Phase::Disorder && !self.profile.limited_transmit {
+                inflight += u64::from(self.board.sacked.packets);
+            } else if !self.profile.sack {
+                inflight = inflight.saturating_sub(u64::from(self.duplicates));
+            }
+            if inflight >= window {
+                by_window = true;
+                break;
+            }
+            let again = self.board.next_to_resend();
+            if again.is_none() && self.next >= self.end + u64::from(self.fin.is_some()) {
+                self.held_by = Limit::Application;
+                self.mark_app_limited();
+                break;
+            }
+            if let Some(at) = self.pacer.wait(now) {
+                self.paced = at;
+                // No reason of its own: a window that is used shows in `max_out`, and one that is not has not earned
+                // growth, as in Linux.
+                break;
+            }
+            let room = window - inflight;
+            let burst = self.pacer.burst(room);
+            let packets_before = self.counters.packets;
+            let sent = match again {
+                Some(first) => self.resend_burst(now, first, burst, out),
+                None => self.send_new(now, burst, out),
+            };
+            if sent == 0 {
+                self.held_by = Limit::Peer;
+                self.counters.peer_limited += 1;
+                break;
+            }
+            // The first ten segments are not paced (tcp_update_skb_after_send).
+            if self.counters.packets >= UNPACED {
+                self.pacer.sent(now, Bytes(sent));
+            }
+            // All that the window had room for: no need to look again.
+            if self.counters.packets - packets_before == room && self.profile.sack {
+                by_window = true;
+                break;
+            }
+        }
+        self.counters.peak_inflight = self.counters.peak_inflight.max(self.board.inflight().0);
+        if self.counters.packets > sent_before {
+            self.last_sent = now;
+            match self.timer {
+                Timer::Off | Timer::ZeroWindow => self.rearm(now),
+                Timer::Probe => {
+                    // New data puts the probe off, but never beyond the timeout of what was sent before it.
+                    let latest = self.retransmit_at(now);
+                    self.rearm(now);
+                    self.fires = self.fires.min(latest);
+                }
+                Timer::Retransmit | Timer::Reordering => {}
+            }
+        }
+        // tcp_cwnd_validate
+        if (self.counters.packets > sent_before || by_window)
+            && (self.board.una() >= self.usage_mark
+                || by_window
+                || (!self.cwnd_limited && self.board.out.packets > self.max_out))
+        {
+            self.cwnd_limited = by_window;
+            self.max_out = self.board.out.packets;
+            self.usage_mark = self.next;
+        }
+        if self.board.is_empty() && self.timer == Timer::Off {
+            self.rearm(now);
+        }
+    }
+
+    pub(super) fn mark_app_limited(&mut self) {
+        if u64::from(self.board.packets_inflight()) < self.window() {
+            self.app_limited_until = (self.board.delivered + self.board.inflight().0).max(1);
+        }
+    }
+
+    pub(super) fn after_idle(&mut self, now: Instant) {
+        let idle = now.since(self.last_sent);
+        if self.counters.packets == 0 || idle == Span::ZERO {
+            return;
+        }
+        let rto = self.rtt.rto();
+        let restart = (self.profile.idle_restart && idle > rto).then_some(rto);
+        let change = self.control.on_idle(&self.facts(now), idle, restart);
+        self.took(now, change);
+        self.update_pacer();
+    }
+
+    /// Up to `burst` segments of new data; answers their bytes, zero if the peer's window is in the way.
+    pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
+        let mss = u64::from(self.profile.mss);
+        let cwnd = self.control.state().cwnd;
+        // Built once a burst, and only for those who look.
+        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        let mut sent = 0;
+        for _ in 0..burst {
+            let left = self.end - self.next.min(self.end);
+            let room = self.window_end.saturating_sub(self.next);
+            let len = mss.min(left);
+            let fin = left == 0 && self.fin == Some(self.next);
+            // A segment that the window would cut waits for the window (the sender's side of RFC 1122 §4.2.3.4).
+            if (len == 0 && !fin) || len > room {
+                break;
+            }
+            let app_limited = self.app_limited_until > self.board.delivered;
+            let span = if fin { 1 } else { len };
+            let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
+            out(Chunk { start: self.next, len: len as u32, fin, again: false });
+            self.next += span;
+            sent += span;
+            self.left(facts.as_mut(), n);
+        }
+        sent
+    }
+
+    pub(super) fn left(&mut self, facts: Option<&mut Facts>, n: u64) {
+        self.counters.packets += 1;
+        if let Some(p) = &mut self.prr {
+            p.sent += 1;
+        }
+        if let (Some(facts), Some(sent)) = (facts, self.board.sent(n)) {
+            facts.inflight = self.board.inflight();
+            facts.next = Mark(self.next);
+            self.control.on_sent(facts, &sent);
+        }
+    }
+
+    pub(super) fn resend_burst(
+        &mut self,
+        now: Instant,
+        first: u64,
+        burst: u32,
+        out: &mut impl FnMut(Chunk),
+    ) -> u64 {
+        let mut sent = self.resend(now, first, out);
+        for n in (first + 1..).take(burst.saturating_sub(1) as usize) {
+            if self.board.next_to_resend() != Some(n) {
+                break;
+            }
+            sent += self.resend(now, n, out);
+        }
+        sent
+    }
+
+    pub(super) fn resend(&mut self, now: Instant, n: u64, out: &mut impl FnMut(Chunk)) -> u64 {
+        let (start, len) = self.board.resend(now, n, self.control.state().cwnd);
+        self.rack.resent(n, now);
+        let fin = self.fin == Some(start);
+        out(Chunk { start, len: if fin { 0 } else { u32::from(len) }, fin, again: true });
+        self.counters.retransmitted += 1;
+        if let Some(u) = &mut self.undo {
+            u.first.get_or_insert(milliseconds(now));
+            u.open = Some(u.open.unwrap_or(0) + 1);
+            u.retransmitted += Bytes(u64::from(len));
+        }
+        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        self.left(facts.as_mut(), n);
+        u64::from(len)
+    }
+}
