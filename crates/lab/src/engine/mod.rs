@@ -89,7 +89,7 @@ impl Engine {
             match self.net.next() {
                 Some(Next::Arrival { flow, end, sent, ahead }) => {
                     // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
-                    if let Some((flow, end)) = ahead {
+                    if let Some((flow, end)) = ahead.filter(|a| a.0 != flow) {
                         std::hint::black_box(self.flows[flow].ends[end].tx.head_sent());
                     }
                     let f = &mut self.flows[flow];

@@ -43,7 +43,12 @@ impl Ranges {
     /// Adds a range; calls `fresh` for each part that was not covered, in order. Answers the range it now belongs to.
     pub fn add(&mut self, from: u64, to: u64, mut fresh: impl FnMut(u64, u64)) -> (u64, u64) {
         debug_assert!(from < to, "an empty range {from}..{to}");
-        let first = self.all.partition_point(|r| r.1 < from);
+        // What arrives mostly extends the last range, or comes after it.
+        let first = match self.all.back() {
+            Some(last) if from > last.1 => self.all.len(),
+            Some(last) if from >= last.0 => self.all.len() - 1,
+            _ => self.all.partition_point(|r| r.1 < from),
+        };
         let (mut lo, mut hi, mut at, mut last) = (from, to, from, first);
         while let Some(&(s, e)) = self.all.get(last).filter(|r| r.0 <= to) {
             if at < s {

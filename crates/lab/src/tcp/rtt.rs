@@ -24,8 +24,10 @@ pub struct Rtt {
     rttvar: Span,
     round_end: Mark,
     min: Option<Span>,
-    rto: Span,
+    base: Span,
     backoff: u32,
+    /// The timeout, backed off.
+    rto: Span,
 }
 
 impl Rtt {
@@ -40,8 +42,9 @@ impl Rtt {
             rttvar: Span::ZERO,
             round_end: Mark(0),
             min: None,
-            rto: RTO_INITIAL,
+            base: RTO_INITIAL,
             backoff: 0,
+            rto: RTO_INITIAL,
         }
     }
 
@@ -99,28 +102,38 @@ impl Rtt {
     fn set_rto(&mut self) {
         let rto = self.srtt.unwrap_or_default() + self.rttvar;
         let floor = if self.rule == RtoRule::Rfc6298 { self.rto_min } else { Span::ZERO };
-        self.rto = rto.max(floor).min(RTO_MAX);
+        self.base = rto.max(floor).min(RTO_MAX);
+        self.enforce();
+    }
+
+    fn enforce(&mut self) {
+        self.rto = (self.base * (1 << self.backoff.min(16))).min(RTO_MAX);
     }
 
     /// The timeout, backed off.
     pub fn rto(&self) -> Span {
-        (self.rto * (1 << self.backoff.min(16))).min(RTO_MAX)
+        self.rto
     }
 
     /// The timeout fired: the next is twice as long (RFC 6298 §5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;
+        self.enforce();
     }
 
     /// New data was acknowledged: the timeout is what was measured again.
     pub fn progress(&mut self) {
-        self.backoff = 0;
+        if self.backoff > 0 {
+            self.backoff = 0;
+            self.enforce();
+        }
     }
 
     /// A handshake packet was lost and no round trip measured (RFC 6298 §5.7).
     pub fn after_syn_loss(&mut self) {
         if self.srtt.is_none() {
-            self.rto = RTO_AFTER_SYN_LOSS;
+            self.base = RTO_AFTER_SYN_LOSS;
+            self.enforce();
         }
     }
 
