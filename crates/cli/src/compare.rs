@@ -12,6 +12,7 @@ use slowstart_lab::report::summary::label;
 use slowstart_lab::report::{self, Page, Series, words};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{self, Study, StudyText};
+use slowstart_replay::{qlog, wire};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -96,6 +97,12 @@ struct How {
     /// Interval of the samples, such as 10ms, or `ack` for one each acknowledgement [default: 4000 a run]
     #[arg(long)]
     samples: Option<String>,
+    /// With --out: the packets of the runs that are drawn, as captures at the server and at the client (pcapng)
+    #[arg(long, requires = "out")]
+    pcap: bool,
+    /// With --out: the windows of the runs that are drawn, as qlog
+    #[arg(long, requires = "out")]
+    qlog: bool,
     /// Say on standard error what it took
     #[arg(long)]
     timing: bool,
@@ -191,6 +198,9 @@ impl How {
         let verdict = table::verdict(&rows);
         if let Some(folder) = &folder {
             write(folder, study, &rows, &drawn, &verdict)?;
+            for d in drawn.iter().filter(|_| self.pcap || self.qlog) {
+                self.record(folder, study, d)?;
+            }
         }
         if self.json {
             return Ok(());
@@ -206,6 +216,33 @@ impl How {
         print(&verdict)?;
         for caveat in caveats(&rows) {
             print(&format!("note: {caveat}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl How {
+    /// The run that is drawn, once more, with all of its packets and acknowledgements.
+    fn record(&self, folder: &Folder, study: &Study, drawn: &Drawn) -> Result<()> {
+        let contender = study.contenders.iter().position(|c| {
+            c.startup_name == drawn.row.startup && {
+                slowstart_lab::scenario::params(&c.startup) == drawn.row.params
+            }
+        });
+        let Some(contender) = contender else { return Ok(()) };
+        let trace = study.capture(Job { contender, run: drawn.row.run }).trace;
+        let name = drawn.label.replace([':', ',', '=', '/', ' '], "-");
+        if self.pcap {
+            for (end, place) in [(0, "server"), (1, "client")] {
+                let mut bytes = Vec::new();
+                wire::write(&mut bytes, &trace.packets, end)?;
+                folder.bytes(&format!("{name}.{place}.pcapng"), &bytes)?;
+            }
+        }
+        if self.qlog {
+            let mut bytes = Vec::new();
+            qlog::write(&mut bytes, &drawn.label, &trace.samples, &trace.events)?;
+            folder.bytes(&format!("{name}.sqlog"), &bytes)?;
         }
         Ok(())
     }

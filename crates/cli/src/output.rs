@@ -47,8 +47,13 @@ impl Folder {
 
     /// Writes a file of text.
     pub(crate) fn text(&self, name: &str, text: &str) -> Result<()> {
+        self.bytes(name, text.as_bytes())
+    }
+
+    /// Writes a file.
+    pub(crate) fn bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let file = self.dir.join(name);
-        fs::write(&file, text).with_context(|| file.display().to_string())
+        fs::write(&file, bytes).with_context(|| file.display().to_string())
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Units stand in the names; absent values are null. Rows are deterministic: no wall or CPU time stands in them.
 
+use crate::tcp::segment::Segment;
 use serde::{Deserialize, Serialize};
+use slowstart::units::Instant;
 use std::collections::BTreeMap;
 
 /// The version of the schema.
@@ -202,6 +204,21 @@ pub struct Happened {
     pub why: Option<String>,
 }
 
+/// A packet as an end's interface saw it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// When.
+    pub at: Instant,
+    /// Of which flow.
+    pub flow: u32,
+    /// At which end: 0 is the server, which listens; 1 the client, which calls.
+    pub end: u8,
+    /// Whether it leaves that end.
+    pub leaves: bool,
+    /// What it says.
+    pub segment: Segment,
+}
+
 /// All of a run but its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
@@ -209,4 +226,6 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// Events, in order of time.
     pub events: Vec<Happened>,
+    /// Packets of the recorded flows at both ends, in order of time, if they were asked for.
+    pub packets: Vec<Crossing>,
 }

@@ -77,13 +77,26 @@ impl Study {
 
     /// Runs one job. `gauges` records what the startup thinks with each sample.
     pub fn run(&self, job: Job, sampling: Sampling, gauges: bool) -> Outcome {
+        self.execute(job, sampling, gauges, false)
+    }
+
+    /// Runs one job and keeps every acknowledgement and every packet.
+    pub fn capture(&self, job: Job) -> Outcome {
+        self.execute(job, Sampling::EachAck, false, true)
+    }
+
+    fn execute(&self, job: Job, sampling: Sampling, gauges: bool, capture: bool) -> Outcome {
         let contender = &self.contenders[job.contender];
         let seed = self.run_seed(job.run);
         let flows = self.flows(contender);
         let end = flows[0].start + self.duration;
         let mut engine = Engine::new(self.path.build(seed), flows, seed, sampling, gauges);
+        if capture {
+            engine.capture();
+        }
         engine.run(end, |e| e.flows[0].truth.completed.is_some());
         let row = eval::row(self, contender, &engine, 0, job.run, seed);
+        engine.trace.packets = engine.captured();
         Outcome { job, row, trace: engine.trace }
     }
 

@@ -150,7 +150,6 @@ pub struct Analysis {
     short: bool,
     throughput: Throughput,
     latency: Latency,
-    rtt_at: Vec<(Instant, Span)>,
     first_loss: Option<Instant>,
     shots: Vec<Shot>,
     stride: u32,
@@ -180,7 +179,6 @@ impl Analysis {
             short: false,
             throughput: Throughput { width: BIN, bins: Vec::new() },
             latency: Latency::default(),
-            rtt_at: Vec::new(),
             first_loss: None,
             shots: Vec::new(),
             stride: 1,
@@ -245,17 +243,14 @@ impl Analysis {
             self.latency.add(f.now, rtt, least);
             self.min_rtt = Some(least);
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
-            if !self.infer.decided() {
-                // A round trip in each tenth of the least is enough to look one up.
-                let due = self.rtt_at.last().is_none_or(|l| f.now.since(l.0) >= least / 10);
-                if due && self.rtt_at.len() < 4096 {
-                    self.rtt_at.push((f.now, rtt));
-                }
-            }
         }
         if a.delivered > Bytes::ZERO {
             self.throughput.add(f.now, a.delivered);
             self.delivered = f.delivered;
+            // What is acknowledged when there is no more to send lets nothing be sent.
+            if !self.short {
+                self.infer.on_ack(f.now, f.delivered);
+            }
         }
         // Nothing was sent though half of what was in flight has gone, and the last packet was no full one.
         self.application |= self.short && f.inflight < self.peak / 2;
@@ -362,7 +357,6 @@ impl Analysis {
             by_throughput,
             median,
             min_rtt,
-            rtts: &self.rtt_at,
             first_loss: self.first_loss,
         };
         let class = observed
@@ -399,16 +393,15 @@ impl Analysis {
 }
 
 /// The thesis' two heuristics (5.2), each where it has an answer.
-struct Judge<'a> {
+struct Judge {
     by_latency: Option<Instant>,
     by_throughput: Option<Instant>,
     median: Option<f64>,
     min_rtt: Span,
-    rtts: &'a [(Instant, Span)],
     first_loss: Option<Instant>,
 }
 
-impl Judge<'_> {
+impl Judge {
     fn latency(&self) -> bool {
         self.min_rtt >= LOW_RTT && self.by_latency.is_some()
     }
@@ -421,20 +414,15 @@ impl Judge<'_> {
         if self.latency() { self.by_latency } else { self.by_throughput }
     }
 
-    /// Where the delay shows when the path was full, by that; else by whether window over round trip, at the exit,
-    /// exceeds the median throughput.
+    /// The path was full at the exit if the delay shows that it was, or if the window exceeded what the median
+    /// throughput carries in a least round trip: what the simulator takes for the truth, with its best estimate.
     fn class(&self, at: Instant, cwnd: Bytes, by_loss: bool) -> Class {
         let why = if by_loss { Exit::Loss } else { Exit::Estimate };
         let exited =
             Exited { why, at, detected_at: at, detected: cwnd, left_with: cwnd, inflight: Bytes::ZERO };
-        if self.latency() {
-            return eval::class(Some(&exited), self.by_latency, self.first_loss);
-        }
-        let known = self.rtts.partition_point(|r| r.0 <= at);
-        let rtt = known.checked_sub(1).map_or(self.min_rtt, |i| self.rtts[i].1);
-        let rate = cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9);
-        let reached = self.median.is_some_and(|m| rate > m);
-        eval::class(Some(&exited), reached.then_some(Instant::ZERO), self.first_loss)
+        let full = self.median.is_some_and(|m| cwnd.0 as f64 > m * self.min_rtt.as_secs_f64());
+        let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
+        eval::class(Some(&exited), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
     }
 }
 

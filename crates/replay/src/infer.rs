@@ -2,18 +2,24 @@
 //! flight is, and a sender that is held back by its window has all of it in flight.
 
 use slowstart::units::{Bytes, Instant};
+use std::collections::VecDeque;
 
-/// Growth in a round trip that is none: this share, at least 3 segments and at most 20. Slow start doubles, or grows
-/// by half with delayed ACKs; conservative slow start (RFC 9406) grows by a quarter, limited slow start (RFC 3742) by
-/// up to 50 segments; avoidance grows by a segment or two.
-const FLAT: (u64, u64) = (6, 100);
+/// Growth in a round trip that is none: this share, in hundredths, and at least so many segments. Slow start doubles, or
+/// grows by half with delayed ACKs; conservative slow start (RFC 9406) grows by a quarter; avoidance by a segment or two,
+/// CUBIC by a twentieth where it knows no maximum (`tcp_cubic.c`).
+const FLAT: u64 = 9;
 const FLAT_LEAST: u64 = 3;
-const FLAT_MOST: u64 = 20;
+/// An end is sudden: one of the two round trips before it grew by this share. Limited slow start (RFC 3742), which adds
+/// 50 segments each, ever less of its window, has none.
+const SUDDEN: u64 = 20;
+/// Marks of growth over what was acknowledged: so many a window, of the last windows.
+const MARKS: u64 = 16;
+const WINDOWS: u64 = 4;
 /// Round trips without growth that end it.
 const FLAT_ROUNDS: u32 = 2;
 /// Round trips after those in which growth by a half would say that it had only paused, as it does where a receiver's
 /// ACKs come in bursts or its clock ticks slowly.
-const SURE_ROUNDS: u32 = 4;
+const SURE_ROUNDS: u32 = 3;
 /// Moments kept at which more was in flight than ever before.
 const REACHED: usize = 1024;
 
@@ -48,6 +54,8 @@ pub enum Evidence {
     Loss,
     /// The retransmission timer fired while it grew.
     Timeout,
+    /// A sample has a threshold that the one before had not, and nothing was lost between.
+    Threshold,
     /// The file says so.
     Told,
 }
@@ -59,6 +67,7 @@ impl Evidence {
             Self::GrowthStopped => "growth stopped without loss",
             Self::Loss => "loss",
             Self::Timeout => "timeout",
+            Self::Threshold => "a threshold was set without loss",
             Self::Told => "told by the file",
         }
     }
@@ -112,14 +121,20 @@ pub struct Inference {
     best: Bytes,
     grew: u32,
     flat: u32,
-    /// The highest of the flat round trips.
-    plateau: Bytes,
+    /// The growth of the last two round trips that grew, in hundredths.
+    growth: [u64; 2],
+    /// The most in flight in the round trip before the first flat one.
+    level: Bytes,
+    /// What was acknowledged, and the most that had then been in flight.
+    marks: VecDeque<(Instant, Bytes, Bytes)>,
     reached: Vec<(Instant, Bytes)>,
     rounds: [u32; 3],
     found: Option<Found>,
     /// Round trips since it was found.
     after: u32,
     loss: Option<Found>,
+    /// An end shortly before that.
+    before_loss: Option<Found>,
 }
 
 impl Inference {
@@ -133,16 +148,47 @@ impl Inference {
         }
     }
 
-    /// A loss became known.
+    /// So much is acknowledged.
+    pub fn on_ack(&mut self, at: Instant, delivered: Bytes) {
+        let Some(&(_, most)) = self.reached.last().filter(|_| self.loss.is_none() && !self.decided()) else {
+            return;
+        };
+        let due = self.marks.back().is_none_or(|m| delivered >= m.1 + most / MARKS);
+        if due {
+            self.marks.push_back((at, delivered, most));
+            if self.marks.len() as u64 > MARKS * WINDOWS {
+                self.marks.pop_front();
+            }
+        }
+    }
+
+    /// A loss became known. What was acknowledged since slow start ended, if it ended before, let nothing more be sent
+    /// than was: the slope of growth over acknowledgements fell.
     pub fn on_loss(&mut self, at: Instant, timeout: bool) {
+        if self.loss.is_some() {
+            return;
+        }
         let evidence = if timeout { Evidence::Timeout } else { Evidence::Loss };
         let cwnd = self.reached.last().map_or(self.best, |r| r.1);
-        self.loss.get_or_insert(Found { at, cwnd, evidence });
+        self.loss = Some(Found { at, cwnd, evidence });
+        let Some(&now) = self.marks.back() else { return };
+        // Hundredths of growth for each byte acknowledged.
+        let slope = |from: &(Instant, Bytes, Bytes), to: &(Instant, Bytes, Bytes)| {
+            (to.2 - from.2).scale(100, (to.1 - from.1).0.max(1)).0
+        };
+        for (i, m) in self.marks.iter().enumerate() {
+            let before = self.marks.iter().take(i).rev().find(|b| b.1 + m.2 / 2 <= m.1);
+            let long = now.1 >= m.1 + m.2 / 5;
+            if long && slope(m, &now) <= FLAT && before.is_some_and(|b| slope(b, m) >= SUDDEN) {
+                self.before_loss = Some(Found { at: m.0, cwnd: m.2, evidence: Evidence::GrowthStopped });
+                return;
+            }
+        }
     }
 
     /// It was none.
     pub fn on_undone(&mut self) {
-        self.loss = None;
+        (self.loss, self.before_loss) = (None, None);
     }
 
     /// A round trip is over.
@@ -159,33 +205,41 @@ impl Inference {
         }
         if self.found.is_some() {
             self.after += 1;
-            if round.peak.0 > self.best.0 + self.best.0 / 2 {
+            if round.peak > self.level + self.level / 2 {
                 self.found = None;
                 (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
             }
             return;
         }
-        let none = (self.best.scale(FLAT.0, FLAT.1)).max(mss * FLAT_LEAST).min(mss * FLAT_MOST);
-        if round.peak > self.best + none {
-            // The first round trip is the initial window, and no growth.
-            self.grew += u32::from(self.best > Bytes::ZERO);
-            self.best = round.peak;
+        let none = self.best.scale(FLAT, 100).max(mss * FLAT_LEAST);
+        let grew = (round.peak - self.best).scale(100, self.best.0.max(1)).0;
+        // The first round trip is the initial window, and no growth.
+        let first = self.best == Bytes::ZERO;
+        if first || round.peak > self.best + none || self.growth.iter().all(|g| *g < SUDDEN) {
             self.flat = 0;
+            self.grew += u32::from(!first && round.peak > self.best + none);
+            if !first {
+                self.growth = [self.growth[1], grew];
+            }
+            self.best = self.best.max(round.peak);
             return;
         }
-        self.plateau = if self.flat == 0 { round.peak } else { self.plateau.max(round.peak) };
+        if self.flat == 0 {
+            self.level = self.best;
+        }
+        self.best = self.best.max(round.peak);
         self.flat += 1;
         if self.flat >= FLAT_ROUNDS && self.grew > 0 {
             self.stop(mss);
         }
     }
 
-    /// It stopped when the plateau was reached: the first moment with all but a segment of it in flight.
+    /// It stopped when the level, but for a segment or two hundredths, was first in flight.
     fn stop(&mut self, mss: Bytes) {
-        let level = self.plateau.min(self.best) - mss;
-        let at = self.reached.iter().find(|r| r.1 >= level);
+        let near = self.level - mss.max(self.level / 50);
+        let at = self.reached.iter().find(|r| r.1 >= near);
         self.after = 0;
-        self.found = at.map(|r| Found { at: r.0, cwnd: self.best, evidence: Evidence::GrowthStopped });
+        self.found = at.map(|r| Found { at: r.0, cwnd: self.level, evidence: Evidence::GrowthStopped });
     }
 
     /// Whether anything more may change the answer.
@@ -200,6 +254,7 @@ impl Inference {
             self.stop(mss);
         }
         let [window, application, peer] = self.rounds;
+        self.found = self.found.or(self.before_loss);
         // What a sender loses that mostly has nothing to send says little of its window.
         if application > window {
             self.loss = None;

@@ -60,7 +60,7 @@ pub fn replay(text: &str, candidates: &[Candidate], shots: bool) -> Result<Log, 
         let fields: Vec<&str> = line.split(',').collect();
         let read = |column: usize, name: &str| -> Result<u64, Bad> {
             let text = fields.get(column).map_or("", |f| f.trim());
-            let n = text.parse::<f64>().ok().filter(|n| *n >= 0.0 && *n < 1e18);
+            let n = text.parse::<f64>().ok().filter(|n| *n >= 0.0 && *n < 1e15);
             n.map(|n| n as u64)
                 .ok_or_else(|| Bad::line(number, format!("{name}: found {text:?}, expected a number")))
         };

@@ -11,6 +11,9 @@
 //! - [`sender`]: the sender as it must have been
 //! - [`connection`]: packets told apart, from either side
 //! - [`kernlog`]: logs of a kernel, an ACK a line
+//! - [`samples`]: windows seen from time to time: `ss`, NDT7, flent, our rows
+//! - [`qlog`]: QUIC's logs, and ours of simulated runs
+//! - [`wire`]: simulated runs as captures
 //! - [`transfer`]: the row of one connection, one way
 //! - [`replay`]: a file, whatever it is
 
@@ -21,7 +24,10 @@ pub mod error;
 pub mod infer;
 pub mod kernlog;
 pub mod open;
+pub mod qlog;
 pub mod replay;
+pub mod samples;
 pub mod sender;
 pub mod transfer;
 pub mod watch;
+pub mod wire;

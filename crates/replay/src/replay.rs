@@ -4,10 +4,10 @@ use crate::analysis::Findings;
 use crate::capture::{self, Counts};
 use crate::connection::{Config, Connection, Table};
 use crate::error::{Bad, ReplayError};
-use crate::kernlog;
 use crate::open::{self, Kind};
 use crate::transfer::{self, Transfer};
 use crate::watch::Candidate;
+use crate::{kernlog, qlog, samples};
 use std::path::Path;
 
 /// What to look at, and for.
@@ -118,7 +118,15 @@ pub fn read(
             row.caveats.push("the log tells when ACKs came, not when packets left".to_string());
             add(row, Some(log.findings));
         }
-        _ => return Err(Bad::whole("this kind of file cannot be replayed yet")),
+        Kind::Qlog => {
+            for (row, findings) in qlog::replay(&open::text(input)?, &options.candidates, options.shots)? {
+                add(row, findings);
+            }
+        }
+        Kind::Ndt7 => samples::ndt7(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
+        Kind::Flent => samples::flent(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
+        Kind::Ss => samples::ss(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
+        Kind::Rows => samples::rows(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
     }
     Ok(report)
 }

@@ -7,7 +7,7 @@ pub use flow::{BIN, Control, Direction, Flow, FlowSpec, MILESTONES, Truth, Witne
 
 use crate::app::Kind as AppKind;
 use crate::path::{Dropped, Path};
-use crate::record::{Cost, Happened, Sample, Trace};
+use crate::record::{Cost, Crossing, Happened, Sample, Trace};
 use crate::tcp::endpoint::{CLOCKS, State};
 use crate::tcp::sender::Event;
 use flow::{CLIENT, SERVER};
@@ -69,6 +69,16 @@ impl Engine {
         self.net.now
     }
 
+    /// Keeps the packets of recorded flows from now on.
+    pub fn capture(&mut self) {
+        self.net.capture = Some(Vec::new());
+    }
+
+    /// The packets kept so far, in order of time.
+    pub fn captured(&mut self) -> Vec<Crossing> {
+        self.net.capture.take().unwrap_or_default()
+    }
+
     /// The path as it stands.
     pub fn path(&self) -> &Path {
         &self.net.path
@@ -96,6 +106,10 @@ impl Engine {
                     let len = self.net.arrived.len;
                     if len > 0 && end != f.sender() {
                         f.observe(at, sent, len);
+                    }
+                    if let Some(packets) = self.net.capture.as_mut().filter(|_| f.spec.recorded) {
+                        let (flow, end, segment) = (flow as u32, end as u8, self.net.arrived);
+                        packets.push(Crossing { at, flow, end, leaves: false, segment });
                     }
                     self.cost.packets +=
                         self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, road.arrived, road));

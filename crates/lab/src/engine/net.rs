@@ -8,6 +8,7 @@
 use super::flow::{Control, Flow, SERVER};
 use crate::path::{self, Dropped, Kind, Line, Parcel, Path};
 use crate::random;
+use crate::record::Crossing;
 use crate::tcp::endpoint::{CLOCKS, Endpoint};
 use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire};
 use crate::tcp::sender::milliseconds;
@@ -105,6 +106,8 @@ pub(super) struct Road<'a> {
     watched: bool,
     data: u64,
     losses: &'a mut Vec<(bool, Dropped)>,
+    /// Where packets are kept, if they are.
+    capture: Option<&'a mut Vec<Crossing>>,
     /// What arrived last.
     pub(super) arrived: &'a Segment,
 }
@@ -119,6 +122,10 @@ impl Wire for Road<'_> {
         let kind = kind(s);
         let watched = self.watched && kind == Kind::Data;
         self.data += u64::from(watched);
+        if let Some(packets) = &mut self.capture {
+            let end = 1 - (self.to % 2) as u8;
+            packets.push(Crossing { at: self.now, flow: self.flow, end, leaves: true, segment: *s });
+        }
         match self.direction.pass(self.now, &Parcel { bytes: s.wire(), flow: self.flow, kind }) {
             Ok(at) => self.way.push(at + self.extra, self.now, self.to, s),
             Err(d) => self.losses.push((watched, d)),
@@ -138,6 +145,8 @@ pub(super) struct Net {
     heap: BinaryHeap<Pending>,
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
     pub(super) losses: Vec<(bool, Dropped)>,
+    /// Packets of recorded flows at both ends, if they are kept.
+    pub(super) capture: Option<Vec<Crossing>>,
     /// What arrived last. It stays here: to copy what was just written waits for it.
     pub(super) arrived: Segment,
 }
@@ -164,6 +173,7 @@ impl Net {
             extra,
             heap: BinaryHeap::new(),
             losses: Vec::new(),
+            capture: None,
             arrived: Segment::default(),
         }
     }
@@ -246,6 +256,7 @@ impl Net {
             watched: end == flow.sender(),
             data: 0,
             losses: &mut self.losses,
+            capture: self.capture.as_mut().filter(|_| flow.spec.recorded),
             arrived: &self.arrived,
         };
         what(&mut flow.ends[end], self.now, &mut road);

@@ -1,0 +1,176 @@
+//! A simulated run, written as a capture and as qlog, says what the run itself knew.
+
+use slowstart::units::Span;
+use slowstart_lab::path::PathSpec;
+use slowstart_lab::record::Trace;
+use slowstart_lab::run::{Job, Outcome};
+use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_replay::open::{self, Kind};
+use slowstart_replay::replay::{Options, read};
+use slowstart_replay::transfer::Transfer;
+use slowstart_replay::{qlog, wire};
+use std::io::{Cursor, Write as _};
+use std::path::PathBuf;
+use std::process::Command;
+
+fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {
+    let text = StudyText {
+        path: path.to_string(),
+        startups: vec![startup.to_string()],
+        size: size.map(String::from),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    let study = Study::check(&text, None).expect("a study");
+    study.capture(Job { contender: 0, run: 0 })
+}
+
+/// What the capture of one end says of the download.
+fn replay(trace: &Trace, end: u8) -> Transfer {
+    let mut file = Vec::new();
+    wire::write(&mut file, &trace.packets, end).expect("a Vec takes everything");
+    let report =
+        read(Kind::Capture, Box::new(Cursor::new(file)), &Options::default(), |_| {}).expect("a capture");
+    assert_eq!(report.cut, None);
+    report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a transfer")
+}
+
+/// The round trip that the newest ACK before `at` had, by the run's own samples.
+fn rtt(trace: &Trace, at: f64) -> f64 {
+    let before = trace.samples.iter().take_while(|s| s.time_s <= at).filter_map(|s| s.rtt_s);
+    before.last().unwrap_or(0.0)
+}
+
+/// What one run's captures must say; answers whether class and exit are the run's own.
+fn hold(path: &str, startup: &str) -> (bool, String) {
+    let o = run(path, startup, None);
+    let row = &o.row;
+    let at_server = replay(&o.trace, 0);
+    let at_client = replay(&o.trace, 1);
+    assert_eq!(
+        (at_server.vantage.as_str(), at_client.vantage.as_str()),
+        ("sender", "receiver"),
+        "{path} {startup}"
+    );
+    // Nothing is lost beyond the server's interface that is not sent again: to the packet. A probe of the tail may be
+    // new data's or old data's.
+    assert_eq!(at_server.retransmitted_packets, sent_again(&o.trace), "{path} {startup}");
+    // The least round trip, as the sender's own samples have it, to the file's nanosecond.
+    let least = o.trace.samples.iter().filter_map(|s| s.rtt_s).reduce(f64::min).expect("samples");
+    let seen = at_server.min_rtt_s.expect("samples");
+    assert!((seen - least).abs() < 1e-9, "{path} {startup}: {seen} against {least}");
+    // At the receiver's side it is known to the tick of the timestamps, a millisecond.
+    let seen = at_client.min_rtt_s.expect("samples");
+    assert!((seen - least).abs() < 2e-3, "{path} {startup}: {seen} against {least} at the client");
+    // Times in the server's capture count from the SYN's arrival.
+    let begin = o.trace.packets.iter().find(|p| p.end == 0).expect("packets").at;
+    let begin = Span(begin.0).as_secs_f64();
+    let seen = at_server.exit.as_ref().map(|e| e.time_s + begin);
+    let said = |what: &str| at_server.exit.as_ref().is_some_and(|e| e.evidence == what);
+    let right = match (&row.exit, seen) {
+        // One round trip, as long as it then was, and the tick of the scheduler's bursts.
+        (Some(e), Some(at)) => {
+            let near = (at - e.time_s).abs() <= rtt(&o.trace, e.time_s.max(at)) + 1e-3;
+            near && row.class == at_server.class
+        }
+        // Everything had been sent when it left, or it grew on as before: no trace, and none is claimed.
+        (Some(_), None) => at_server.unclear.as_deref() == Some("ended while growing"),
+        (None, seen) => seen.is_none(),
+    };
+    let text = format!(
+        "{path} {startup}: {:?} {:?} seen {:?} {seen:?} {} {:?}",
+        row.class,
+        row.exit.as_ref().map(|e| (e.reason.clone(), e.time_s)),
+        at_server.class,
+        said("loss"),
+        at_server.unclear
+    );
+    (right, text)
+}
+
+/// Packets of data whose first byte had been passed before.
+fn sent_again(trace: &Trace) -> u64 {
+    let mut next: Option<u32> = None;
+    let mut count = 0;
+    for c in trace.packets.iter().filter(|c| c.end == 0 && c.leaves && c.segment.len > 0) {
+        let s = &c.segment;
+        let end = s.seq.wrapping_add(s.len);
+        let old = next.is_some_and(|n| s.seq.wrapping_sub(n).cast_signed() < 0);
+        count += u64::from(old);
+        next = Some(if old { next.unwrap_or(end) } else { end });
+    }
+    count
+}
+
+/// Every startup on every built-in path: the exit within a round trip and its class, in 95 of a hundred runs.
+#[test]
+fn captures_say_what_runs_knew() {
+    let mut all = Vec::new();
+    for path in PathSpec::builtins() {
+        // Windows of tens of thousands of segments say no more than those of hundreds; `--release` looks at them too.
+        if cfg!(debug_assertions) && matches!(&*path.name, "geo" | "transatlantic") {
+            continue;
+        }
+        for e in slowstart::startup::REGISTRY {
+            all.push(hold(&path.name, e.name));
+        }
+    }
+    let wrong: Vec<&String> = all.iter().filter(|a| !a.0).map(|a| &a.1).collect();
+    for text in &wrong {
+        println!("{text}");
+    }
+    assert!(wrong.len() * 100 <= all.len() * 5, "{} of {} are wrong: {wrong:#?}", wrong.len(), all.len());
+}
+
+/// The log says it: no inference.
+#[test]
+fn a_qlog_has_the_runs_own_exit() {
+    for (path, startup) in [("leo", "hystart"), ("lte", "search"), ("dsl", "standard"), ("lte", "limited")] {
+        let o = run(path, startup, Some("4MB"));
+        let mut file = Vec::new();
+        qlog::write(&mut file, startup, &o.trace.samples, &o.trace.events).expect("a Vec takes everything");
+        let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
+        assert_eq!(kind, Kind::Qlog);
+        let rows = qlog::replay(&open::text(input).expect("text"), &[], false).expect("a log");
+        let (seen, run) = (&rows[0].0.exit, &o.row.exit);
+        assert_eq!(seen.is_some(), run.is_some(), "{path} {startup}");
+        if let (Some(seen), Some(run)) = (seen, run) {
+            assert!((seen.time_s - run.left_s).abs() < 1e-9, "{path} {startup}: {seen:?} against {run:?}");
+            assert_eq!(seen.evidence, "told by the file");
+        }
+    }
+}
+
+/// Wireshark's reader has nothing to complain of, and finds as many retransmissions, where it is installed.
+#[test]
+fn tshark_reads_what_is_written() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        std::io::stderr().write_all(b"skipped: tshark absent\n").expect("stderr");
+        return;
+    }
+    let o = run("rate=20Mbit rtt=40ms queue=1bdp", "standard", Some("2MB"));
+    for end in 0..2 {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("end{end}.pcapng"));
+        let mut bytes = Vec::new();
+        wire::write(&mut bytes, &o.trace.packets, end).expect("a Vec takes everything");
+        std::fs::write(&file, bytes).expect("a file");
+        let tshark = |filter: &str| {
+            let out = Command::new("tshark")
+                .args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter, "-r"])
+                .arg(&file)
+                .output()
+                .expect("it runs");
+            assert!(out.status.success() && out.stderr.iter().all(u8::is_ascii), "{filter}");
+            String::from_utf8_lossy(&out.stdout).lines().count() as u64
+        };
+        assert_eq!(tshark("tcp"), o.trace.packets.iter().filter(|p| p.end == end).count() as u64);
+        assert_eq!(
+            tshark("_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\""),
+            0
+        );
+        if end == 0 {
+            let again = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.out_of_order";
+            assert_eq!(tshark(again), sent_again(&o.trace));
+        }
+    }
+}
