@@ -349,7 +349,7 @@ fn about(study: &Study) -> String {
 }
 
 /// How to get this again.
-fn command() -> String {
+pub(crate) fn command() -> String {
     let args: Vec<String> = std::env::args()
         .skip(1)
         .map(|a| if a.contains([' ', '*', '&']) { format!("\"{a}\"") } else { a })

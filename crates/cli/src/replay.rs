@@ -1,19 +1,20 @@
 //! `slowstart replay`: what every startup would have done on a connection that somebody else made.
 
-use crate::compare::startups;
+use crate::compare::{command, startups};
 use crate::output::{Folder, print};
-use crate::table::{Align, Cell, Table};
-use anyhow::Result;
+use crate::table::{Align, Cell, Table, comparison};
+use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_lab::record::Class;
 use slowstart_lab::report::words::{bytes, number};
-use slowstart_lab::scenario;
+use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_lab::stats::quantile;
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{Options, Report, replay};
 use slowstart_replay::transfer::{Transfer, When, Would};
 use slowstart_replay::watch::Candidate;
+use slowstart_replay::{fork, page};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -49,9 +50,12 @@ pub(crate) struct Replay {
     /// Rows as JSON lines on standard output, and nothing else there
     #[arg(long)]
     json: bool,
-    /// A folder for rows, samples and a page
+    /// A folder for rows, and a page for each of the largest transfers
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Fits a path to the largest transfer and runs the startups over it in the simulator
+    #[arg(long)]
+    fork: bool,
 }
 
 impl Replay {
@@ -67,7 +71,7 @@ impl Replay {
         let min_bytes = self.min_bytes.as_deref().map(|b| scenario::bytes("min-bytes", b)).transpose()?;
         let options = Options {
             candidates,
-            shots: self.out.is_some(),
+            shots: self.out.is_some() || self.fork,
             connections: self.connections.clone(),
             min_bytes: min_bytes.unwrap_or(0),
         };
@@ -77,6 +81,7 @@ impl Replay {
         if let Some(out) = &self.out {
             let folder = Folder::create(out)?;
             folder.lines("results.jsonl", report.transfers.iter().map(|t| &t.row))?;
+            pages(&folder, &report)?;
         }
         if self.json {
             for t in &report.transfers {
@@ -85,10 +90,46 @@ impl Replay {
         } else {
             self.tell(&report)?;
         }
+        if self.fork {
+            self.fork(&report, &names)?;
+        }
         if let Some(cut) = &report.cut {
             eprintln!("slowstart: {}: {cut}; this is what stands before", self.file.display());
         }
         Ok(())
+    }
+
+    /// Every startup over a path like the largest transfer's.
+    fn fork(&self, report: &Report, names: &[String]) -> Result<()> {
+        let largest = report.transfers.iter().max_by_key(|t| t.row.bytes);
+        let fitted = largest.and_then(|t| Some((t, fork::fit(&t.row, t.findings.as_ref()?)?)));
+        let (t, fitted) = fitted.context("--fork: found no transfer with acknowledgements, expected one")?;
+        let text = StudyText {
+            path: fitted.inline(),
+            startups: names.to_vec(),
+            size: Some(format!("{}B", t.row.bytes.max(1))),
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None)?;
+        let mut rows = Vec::new();
+        study.run_all(|outcome| -> Result<()> {
+            if self.json {
+                print(&serde_json::to_string(&outcome.row)?)?;
+            }
+            rows.push(outcome.row);
+            Ok(())
+        })?;
+        if self.json {
+            return Ok(());
+        }
+        let least = if fitted.queue_was_full { "" } else { " or more, for nothing was lost" };
+        print(&format!(
+            "a path like that of connection {}: {} of queue{least}; {} from the begin, simulated\n{}",
+            t.row.connection,
+            fitted.inline(),
+            bytes(t.row.bytes),
+            comparison(&rows, false, None)
+        ))
     }
 
     fn tell(&self, report: &Report) -> Result<()> {
@@ -128,6 +169,18 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+/// A page for each of the largest transfers that have something to draw.
+fn pages(folder: &Folder, report: &Report) -> Result<()> {
+    let mut drawn: Vec<_> = report.transfers.iter().filter(|t| !t.row.startups.is_empty()).collect();
+    drawn.sort_by_key(|t| std::cmp::Reverse(t.row.bytes));
+    for (i, t) in drawn.iter().take(DETAILED).enumerate() {
+        let Some(findings) = &t.findings else { continue };
+        let name = if i == 0 { "report.html".to_string() } else { format!("report-{}.html", i + 1) };
+        folder.text(&name, &page::html(&t.row, findings, &command()))?;
+    }
+    Ok(())
 }
 
 /// Counts up on a terminal, nothing elsewhere.

@@ -157,6 +157,8 @@ pub struct Analysis {
     last: Instant,
     min_rtt: Option<Span>,
     max_rtt: Option<Span>,
+    last_rtt: Option<Span>,
+    rtt_at_loss: Option<Span>,
     delivered: Bytes,
 }
 
@@ -186,6 +188,8 @@ impl Analysis {
             last: Instant::ZERO,
             min_rtt: None,
             max_rtt: None,
+            last_rtt: None,
+            rtt_at_loss: None,
             delivered: Bytes::ZERO,
         }
     }
@@ -242,13 +246,14 @@ impl Analysis {
         if let (Some(rtt), Some(least)) = (a.rtt, f.min_rtt) {
             self.latency.add(f.now, rtt, least);
             self.min_rtt = Some(least);
+            self.last_rtt = Some(rtt);
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
         }
         if a.delivered > Bytes::ZERO {
             self.throughput.add(f.now, a.delivered);
             self.delivered = f.delivered;
-            // What is acknowledged when there is no more to send lets nothing be sent.
-            if !self.short {
+            // What is acknowledged when there is no more to send, or no room for it, lets nothing be sent.
+            if !self.short && !self.peer {
                 self.infer.on_ack(f.now, f.delivered);
             }
         }
@@ -311,7 +316,9 @@ impl Analysis {
             self.begin();
         }
         self.infer.on_loss(f.now, c.signal == Signal::Timeout);
-        self.first_loss = self.first_loss.or(Some(f.now));
+        if self.first_loss.is_none() {
+            (self.first_loss, self.rtt_at_loss) = (Some(f.now), self.last_rtt);
+        }
         for w in self.watchers.iter_mut().filter(|w| !w.done()) {
             w.on_congestion(f, c);
             // From here on the sender's window is another's, and what it sends too.
@@ -323,6 +330,7 @@ impl Analysis {
     pub fn undone(&mut self, f: &Facts) {
         self.infer.on_undone();
         let since = self.first_loss.take();
+        self.rtt_at_loss = None;
         for w in self.watchers.iter_mut().filter(|w| !w.done()) {
             w.on_undone(f, &Recovery { retransmitted: Bytes::ZERO, undone: true });
             if w.valid_until == since {
@@ -384,6 +392,7 @@ impl Analysis {
             first_loss: self.first_loss,
             min_rtt: self.min_rtt,
             max_rtt: self.max_rtt,
+            rtt_at_loss: self.rtt_at_loss,
             startups,
             shots: self.shots,
             last: self.last,
@@ -464,6 +473,8 @@ pub struct Findings {
     pub min_rtt: Option<Span>,
     /// The greatest.
     pub max_rtt: Option<Span>,
+    /// The newest when a loss was first known.
+    pub rtt_at_loss: Option<Span>,
     /// What each startup would have done.
     pub startups: Vec<Opinion>,
     /// Samples.

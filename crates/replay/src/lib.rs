@@ -15,15 +15,19 @@
 //! - [`qlog`]: QUIC's logs, and ours of simulated runs
 //! - [`wire`]: simulated runs as captures
 //! - [`transfer`]: the row of one connection, one way
+//! - [`fork`]: a path fitted to a capture
+//! - [`page`]: a transfer as a page
 //! - [`replay`]: a file, whatever it is
 
 pub mod analysis;
 pub mod capture;
 pub mod connection;
 pub mod error;
+pub mod fork;
 pub mod infer;
 pub mod kernlog;
 pub mod open;
+pub mod page;
 pub mod qlog;
 pub mod replay;
 pub mod samples;

@@ -245,7 +245,7 @@ impl Endpoint {
             self.f.min_rtt = Some(self.f.min_rtt.map_or(rtt, |m| m.min(rtt)));
             self.f.srtt = Some(self.f.srtt.map_or(rtt, |s| s - s / 8 + rtt / 8));
         }
-        self.f.inflight = self.f.inflight - bytes;
+        self.f.inflight -= bytes;
         self.f.delivered += bytes;
         let ack = Ack {
             upto: Mark(n + 1),
@@ -263,7 +263,7 @@ impl Endpoint {
     fn lost(&mut self, data: &Value) {
         let n = integer(data.pointer("/header/packet_number").or_else(|| data.get("packet_number")));
         let bytes = n.and_then(|n| self.flying.remove(&n)).map_or(self.f.mss, |p| p.sent.bytes);
-        self.f.inflight = self.f.inflight - bytes;
+        self.f.inflight -= bytes;
         self.f.lost += bytes;
         self.lost += 1;
         let c = Congestion {

@@ -333,10 +333,12 @@ mod tests {
     use slowstart_lab::record::Class;
 
     fn ss_text(cwnds: &[(u64, Option<u64>, u64)]) -> String {
+        use std::fmt::Write as _;
         let mut text = String::new();
         for (i, (cwnd, ssthresh, resent)) in cwnds.iter().enumerate() {
             let threshold = ssthresh.map_or(String::new(), |s| format!(" ssthresh:{s}"));
-            text += &format!(
+            let _ = write!(
+                text,
                 "{}.{:03}\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\n\
                  ESTAB 0 9000 192.0.2.1:443 198.51.100.1:50000\n\
                  \t cubic wscale:7,7 rto:204 rtt:40.5/2 mss:1000 cwnd:{cwnd}{threshold} bytes_acked:{} \

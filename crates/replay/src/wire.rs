@@ -9,7 +9,7 @@ use std::io::{self, Write};
 const ADDRESSES: [[u8; 4]; 2] = [[192, 0, 2, 1], [198, 51, 100, 1]];
 /// The server's port, and the client's in the first flow.
 const PORTS: [u16; 2] = [443, 50_000];
-/// LINKTYPE_RAW: the packet begins with the IP header.
+/// `LINKTYPE_RAW`: the packet begins with the IP header.
 const RAW: u16 = 101;
 /// Longer than any header we write.
 const SNAPLEN: u32 = 128;

@@ -8,7 +8,7 @@ use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::transfer::Transfer;
-use slowstart_replay::{qlog, wire};
+use slowstart_replay::{fork, qlog, wire};
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
@@ -108,7 +108,7 @@ fn captures_say_what_runs_knew() {
     let mut all = Vec::new();
     for path in PathSpec::builtins() {
         // Windows of tens of thousands of segments say no more than those of hundreds; `--release` looks at them too.
-        if cfg!(debug_assertions) && matches!(&*path.name, "geo" | "transatlantic") {
+        if cfg!(debug_assertions) && matches!(&*path.name, "geo" | "transatlantic" | "fiber") {
             continue;
         }
         for e in slowstart::startup::REGISTRY {
@@ -172,5 +172,27 @@ fn tshark_reads_what_is_written() {
             let again = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.out_of_order";
             assert_eq!(tshark(again), sent_again(&o.trace));
         }
+    }
+}
+
+/// A path that is known is found again: rate, round trip and queue.
+#[test]
+fn a_fitted_path_is_the_one_it_was() {
+    for (rate, rtt, queue) in [(20e6, 0.040, 100e3), (100e6, 0.025, 300e3), (5e6, 0.1, 60e3)] {
+        let path = format!("rate={rate}bit rtt={}ms queue={queue}B", rtt * 1e3);
+        let o = run(&path, "standard", Some("12MB"));
+        let mut file = Vec::new();
+        wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
+        let options = Options { shots: true, ..Options::default() };
+        let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
+        let t = report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer");
+        let fitted = fork::fit(&t.row, &t.findings.expect("asked for")).expect("a path");
+        println!("{path}: {fitted:?}");
+        assert!((fitted.rate_bps / rate - 1.0).abs() < 0.02, "{path}: {fitted:?}");
+        assert!((fitted.base_rtt_s - rtt).abs() < 1e-3, "{path}: {fitted:?}");
+        assert!(
+            (fitted.queue_bytes / queue - 1.0).abs() < 0.1 && fitted.queue_was_full,
+            "{path}: {fitted:?}"
+        );
     }
 }

@@ -1,0 +1,135 @@
+//! A transfer as a page: what was in flight, and the window that each startup would have had over it.
+
+use crate::analysis::Findings;
+use crate::transfer::Transfer;
+use slowstart::units::Span;
+use slowstart_lab::record::{Cost, ExitRow, Row, Sample};
+use slowstart_lab::report::{self, Page, Series, words};
+use std::collections::BTreeMap;
+
+/// A startup's opinion as a row of a result, so that the laboratory's page can show it.
+fn row(t: &Transfer, startup: &str) -> Row {
+    let w = t.startups.iter().find(|w| w.startup == startup);
+    let min_rtt = t.min_rtt_s.unwrap_or(0.0);
+    let rate = t.median_bps.unwrap_or(0.0);
+    let exit = w.and_then(|w| w.exit.as_ref()).map(|e| ExitRow {
+        reason: e.what.clone(),
+        time_s: e.time_s,
+        left_s: e.time_s,
+        detected_cwnd_bytes: e.cwnd_bytes,
+        cwnd_bytes: e.cwnd_bytes,
+        inflight_bytes: e.cwnd_bytes,
+    });
+    Row {
+        schema: slowstart_lab::record::SCHEMA,
+        version: t.version.clone(),
+        engine: "replay".to_string(),
+        path: format!("{} to {}", t.from, t.to),
+        profile: String::new(),
+        startup: startup.to_string(),
+        params: BTreeMap::new(),
+        avoidance: None,
+        flow: 0,
+        run: 0,
+        seed: 0,
+        iw_bytes: t.iw_bytes,
+        size_bytes: Some(t.bytes),
+        duration_s: t.duration_s,
+        rate_bps: rate as u64,
+        base_rtt_s: min_rtt,
+        bdp_bytes: (rate / 8.0 * min_rtt) as u64,
+        buffer_bytes: None,
+        exit,
+        class: w.map_or(slowstart_lab::record::Class::None, |w| w.class),
+        class_by_heuristic: None,
+        capacity_time_s: t.capacity_time_s,
+        capacity_time_by_heuristic_s: t.capacity_time_s,
+        first_drop_time_s: None,
+        first_loss_time_s: t.first_loss_time_s,
+        peak_inflight_bytes: 0,
+        peak_queue_delay_s: t.peak_delay_s.unwrap_or(0.0),
+        startup_lost_packets: 0,
+        lost_packets: 0,
+        retransmitted_packets: t.retransmitted_packets,
+        timeouts: 0,
+        goodput_bps: rate as u64,
+        completion_s: None,
+        time_to_bytes_s: BTreeMap::new(),
+        others: None,
+        cost: Cost::default(),
+        caveats: Vec::new(),
+    }
+}
+
+/// The page.
+pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
+    let names: Vec<&str> = t.startups.iter().map(|w| w.startup.as_str()).collect();
+    let rows: Vec<Row> = names.iter().map(|n| row(t, n)).collect();
+    let samples: Vec<Vec<Sample>> = (0..names.len())
+        .map(|i| {
+            let sample = |s: &crate::analysis::Shot| Sample {
+                time_s: Span(s.at.0).as_secs_f64(),
+                flow: 0,
+                cwnd_bytes: s.windows.get(i).map_or(0, |w| w.0),
+                ssthresh_bytes: None,
+                inflight_bytes: s.inflight.0,
+                rtt_s: s.rtt.map(Span::as_secs_f64),
+                delivered_bytes: s.delivered.0,
+                queue_bytes: 0,
+                pacing_bps: None,
+                phase: "",
+                gauges: BTreeMap::new(),
+            };
+            // What it thinks after its answer has ended is not shown as if it were one.
+            let until = t.startups[i].valid_until_s.unwrap_or(f64::INFINITY);
+            f.shots.iter().map(sample).filter(|s| s.time_s <= until).collect()
+        })
+        .collect();
+    let series: Vec<Series> = names
+        .iter()
+        .zip(&rows)
+        .zip(&samples)
+        .map(|((label, row), samples)| Series { label, row, samples, start_s: 0.0, mss: t.mss_bytes })
+        .collect();
+    report::html(&Page {
+        title: &format!("slowstart replay: {} to {}", t.from, t.to),
+        about: &about(t),
+        verdict: &verdict(t),
+        command,
+        rows: &rows,
+        series: &series,
+        caveats: &t.caveats,
+    })
+}
+
+fn about(t: &Transfer) -> String {
+    format!(
+        "{} in {} s, seen from the {}'s side; least round trip {} ms, {} packets sent again. Each chart shows what was \
+         in flight and the window that a startup would have had, as long as that can be said.",
+        words::bytes(t.bytes),
+        words::number(t.duration_s),
+        t.vantage,
+        t.min_rtt_s.map_or("-".to_string(), |r| words::number(r * 1e3)),
+        words::number(t.retransmitted_packets as f64)
+    )
+}
+
+/// What happened, in a sentence.
+pub fn verdict(t: &Transfer) -> String {
+    let Some(exit) = &t.exit else {
+        return format!(
+            "No end of slow start is claimed: {}.",
+            t.unclear.as_deref().unwrap_or("nothing was seen")
+        );
+    };
+    let window = words::number((exit.cwnd_bytes as f64 / t.mss_bytes.max(1) as f64).round());
+    let cost = t
+        .cost_s
+        .map_or(String::new(), |c| format!("; until the path was full that cost {} s", words::number(c)));
+    format!(
+        "It left slow start at {} s with {window} segments in flight ({}): {}{cost}.",
+        words::number(exit.time_s),
+        exit.evidence,
+        t.class.name()
+    )
+}

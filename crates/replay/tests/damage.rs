@@ -1,0 +1,179 @@
+//! Whatever bytes come, no parser panics: it refuses with a place, or answers for what it could read.
+//!
+//! Each case takes a sound file of one kind and damages it: bytes changed, cut, repeated, lengths made enormous.
+//! `SLOWSTART_CASES` says how many of each (64 by default; thousands take minutes).
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use slowstart_lab::run::Job;
+use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_replay::open::{self, Kind};
+use slowstart_replay::replay::{Options, Report, read};
+use slowstart_replay::watch::Candidate;
+use slowstart_replay::{qlog, wire};
+use std::io::Cursor;
+use std::io::Write as _;
+
+fn options() -> Options {
+    let all = slowstart::startup::REGISTRY.iter();
+    let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
+    Options { candidates, shots: true, ..Options::default() }
+}
+
+fn replay(bytes: Vec<u8>) -> Result<Report, String> {
+    let (kind, input) = open::detect(Box::new(Cursor::new(bytes))).map_err(|e| e.to_string())?;
+    read(kind, input, &options(), |_| {}).map_err(|e| e.to_string())
+}
+
+/// A file of each kind.
+fn sound() -> Vec<(Kind, Vec<u8>)> {
+    let text = StudyText {
+        path: "rate=10Mbit rtt=20ms queue=20packets".to_string(),
+        startups: vec!["standard".to_string()],
+        size: Some("150kB".to_string()),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    let study = Study::check(&text, None).expect("a study");
+    let run = study.capture(Job { contender: 0, run: 0 });
+    let (mut pcapng, mut log) = (Vec::new(), Vec::new());
+    wire::write(&mut pcapng, &run.trace.packets, 1).expect("a Vec takes everything");
+    qlog::write(&mut log, "t", &run.trace.samples, &run.trace.events).expect("a Vec takes everything");
+    let row = serde_json::to_vec(&run.row).expect("a row");
+    let kernlog = "now_us,bytes_acked,mss,rtt_us,tp_deliver_rate,tp_interval,tp_delivered,lost_pkt,\
+                   total_retrans_pkt,app_limited,snd_nxt,sk_pacing_rate,snd_una\n\
+                   0,1400,1400,50000,0,0,2,0,0,1,15400,38472,2800\n\
+                   900,2800,1400,51000,1,5,3,1,1,1,18200,42049,4200\n";
+    let quic = r#"{"qlog_version":"0.3","traces":[{"vantage_point":{"type":"server"},"events":[
+        {"time":0,"name":"transport:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":0},"raw":{"length":1200}}},
+        {"time":1,"name":"transport:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":1},"raw":{"length":1200}}},
+        {"time":50,"name":"transport:packet_received","data":{"header":{"packet_type":"1RTT","packet_number":0},"frames":[{"frame_type":"ack","acked_ranges":[[0,1]]}]}},
+        {"time":60,"name":"recovery:packet_lost","data":{"header":{"packet_number":1}}}]}]}"#;
+    let ndt7 = r#"{"Download":{"ServerMeasurements":[
+        {"TCPInfo":{"ElapsedTime":100000,"SndCwnd":10,"SndSsThresh":2147483647,"SndMSS":1400,"RTT":40000,"MinRTT":39000,"BytesAcked":1000,"TotalRetrans":0}},
+        {"TCPInfo":{"ElapsedTime":300000,"SndCwnd":40,"SndSsThresh":35,"SndMSS":1400,"RTT":41000,"MinRTT":39000,"BytesAcked":90000,"TotalRetrans":2}}]}}"#;
+    let flent = r#"{"metadata":{"FLENT_VERSION":"2"},"raw_values":{"TCP upload":[{"t":1.0,"tcp_cwnd":10,"tcp_rtt":20.5},{"t":1.2,"tcp_cwnd":30}]}}"#;
+    let ss = "1.5\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:40/2 mss:1448 cwnd:10 retrans:0/1\n\
+              1.7\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:41/2 mss:1448 cwnd:30 ssthresh:20 retrans:0/2\n";
+    vec![
+        (Kind::Capture, pcapng),
+        (Kind::Qlog, log),
+        (Kind::Rows, row),
+        (Kind::KernelLog, kernlog.into()),
+        (Kind::Qlog, quic.into()),
+        (Kind::Ndt7, ndt7.into()),
+        (Kind::Flent, flent.into()),
+        (Kind::Ss, ss.into()),
+        (Kind::Capture, classic()),
+    ]
+}
+
+/// A classic pcap of three Ethernet frames, by hand.
+fn classic() -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        out.extend(word.to_le_bytes());
+    }
+    for (i, flags) in [2_u8, 0x10, 0x18].iter().enumerate() {
+        let mut frame = vec![0; 12];
+        frame.extend([8, 0, 0x45, 0, 5, 0xdc, 0, i as u8, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend([0x1f, 0x90, 0xc3, 0x50, 0, 0, 0, i as u8, 0, 0, 0, 0, 0x50, *flags, 1, 0, 0, 0, 0, 0]);
+        for word in [i as u32, 7, frame.len() as u32, 1514] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend(frame);
+    }
+    out
+}
+
+#[test]
+fn sound_files_are_read() {
+    for (kind, bytes) in sound() {
+        let report = replay(bytes).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+        assert_eq!((report.kind, report.cut.is_none()), (kind, true));
+        assert!(!report.transfers.is_empty(), "{kind:?}");
+    }
+}
+
+#[test]
+fn no_damage_makes_a_parser_panic() {
+    let cases = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64);
+    for (kind, bytes) in sound() {
+        let n = bytes.len();
+        let change = (0..n, prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(b'9'), Just(b'-')]);
+        let damage = (
+            prop::collection::vec(change, 0..12),
+            prop::option::of(0..n),
+            prop::option::of((0..n, 1..200_usize)),
+            prop::option::of(0..n.saturating_sub(4).max(1)),
+        );
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
+        let mut runner = TestRunner::new(config);
+        let done = runner.run(&damage, |(changes, cut, repeat, huge)| {
+            let mut b = bytes.clone();
+            for (at, byte) in changes {
+                b[at] = byte;
+            }
+            if let Some(at) = huge.filter(|at| at + 4 <= b.len()) {
+                b[at..at + 4].fill(0xff);
+            }
+            if let Some((at, len)) = repeat {
+                let part = b[at..(at + len).min(b.len())].to_vec();
+                b.extend(part);
+            }
+            b.truncate(cut.unwrap_or(b.len()));
+            if let Err(why) = replay(b) {
+                prop_assert!(!why.is_empty());
+            }
+            Ok(())
+        });
+        done.unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_says_where() {
+    let refuses = |bytes: &[u8], says: &str| {
+        let e = replay(bytes.to_vec()).expect_err("refused");
+        assert!(e.contains(says), "{e:?} does not say {says:?}");
+    };
+    refuses(b"", "offset 0: found nothing");
+    refuses(&[0x55; 5000], "offset 0: found something else");
+    refuses(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3], "offset 0: ");
+    refuses(&[0x1f, 0x8b, 8, 0, 0], "offset 0: ");
+    // A header, then a packet whose length is 4 GB.
+    let mut huge = classic()[..24].to_vec();
+    huge.extend([0xff; 16]);
+    huge.extend([0; 5000]);
+    refuses(&huge, "offset 24: ");
+    refuses(&classic()[..30], "offset 24: the file ends in the middle of a packet");
+}
+
+/// What stood before the damage is answered, and that it is not all is said.
+#[test]
+fn a_cut_capture_is_answered_in_part() {
+    let (_, bytes) = sound().remove(0);
+    let whole = replay(bytes.clone()).expect("sound");
+    let part = replay(bytes[..bytes.len() * 2 / 3].to_vec()).expect("a part");
+    assert!(part.cut.as_ref().is_some_and(|c| c.to_string().starts_with("offset ")));
+    let most = |r: &Report| r.transfers.iter().map(|t| t.row.bytes).max();
+    assert!(most(&part) < most(&whole) && most(&part) > Some(0));
+}
+
+/// Compressed, by gzip or in several members, a file says the same.
+#[test]
+fn compressed_files_say_the_same() {
+    let (_, bytes) = sound().remove(0);
+    let mut gz = Vec::new();
+    for part in bytes.chunks(bytes.len() / 2 + 1) {
+        let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        e.write_all(part).expect("a Vec takes everything");
+        gz.extend(e.finish().expect("a Vec takes everything"));
+    }
+    let zstd = ruzstd::encoding::compress_to_vec(&*bytes, ruzstd::encoding::CompressionLevel::Fastest);
+    let rows =
+        |b: Vec<u8>| replay(b).expect("sound").transfers.into_iter().map(|t| t.row).collect::<Vec<_>>();
+    let plain = rows(bytes.clone());
+    assert_eq!(rows(gz), plain);
+    assert_eq!(rows(zstd), plain);
+}
