@@ -108,11 +108,11 @@ fn captures_say_what_runs_knew() {
     let mut all = Vec::new();
     for path in PathSpec::builtins() {
         // Windows of tens of thousands of segments say no more than those of hundreds; `--release` looks at them too.
-        if cfg!(debug_assertions) && matches!(&*path.name, "geo" | "transatlantic" | "fiber") {
+        if cfg!(debug_assertions) && matches!(path.name, "geo" | "transatlantic" | "fiber") {
             continue;
         }
         for e in slowstart::startup::REGISTRY {
-            all.push(hold(&path.name, e.name));
+            all.push(hold(path.name, e.name));
         }
     }
     let wrong: Vec<&String> = all.iter().filter(|a| !a.0).map(|a| &a.1).collect();
