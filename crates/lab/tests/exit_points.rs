@@ -137,6 +137,20 @@ fn every_second(delack: &str, growth: &str) -> Profile {
 
 const COLUMNS_B: [&str; 4] = ["search-2.0", "search:drain=off,threshold=0.35", "search:drain=off", "hystart"];
 
+/// ESS does not mind: its train spans the same bytes in the same time.
+#[test]
+fn ess_in_table_6_1b() {
+    let mut wrong = Vec::new();
+    let table = [[1.05, 1.13], [1.01, 1.03], [1.00, 1.00]];
+    for (net, row) in [&NETWORKS[0], &NETWORKS[1], &NETWORKS[3]].into_iter().zip(table) {
+        for ((growth, earns), cell) in GROWTHS.into_iter().zip(row) {
+            let ours = net.window("ess", every_second("10s", growth));
+            wrong.extend(compare(net, &format!("{growth}, ess"), ours, earns, Some(cell)));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn table_6_1b_every_second_packet_acknowledged() {
     // By network, then by growth: one segment an ACK, and all bytes acknowledged.

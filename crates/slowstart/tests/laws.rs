@@ -332,14 +332,17 @@ fn same(one: &[Seen], two: &[Seen], later: u64) -> Result<(), TestCaseError> {
 /// sent earns nothing: no ACK of a startup that only grows earns more than its bytes.
 #[test]
 fn a_receiver_cannot_earn_more_than_it_acknowledges() {
-    const HONEST: [&str; 8] = [
+    const HONEST: [&str; 11] = [
         "standard",
         "limited",
         "hystart",
         "hystart-paper",
         "hystart-ns3",
         "hystart++",
+        "search-1.0",
         "search-2.0",
+        "search-3.0",
+        "search-3.1",
         "search",
     ];
     law(|plan, s, a| {
@@ -426,24 +429,34 @@ fn runs_end_in_every_way() {
     }
 }
 
-/// Section 6.1b: while delivery grows g-fold a round trip, SEARCH 2.0 reads 1 - g/2 and draft-09 reads 0; once it is
-/// flat, draft-09 reads 1 - 1/g, and 2.0 reads a half whatever g is.
+/// Section 6.1b: while delivery grows g-fold a round trip, SEARCH 2.0 and 3.x read 1 - g/2, 1.0 and draft-09 read 0; once
+/// it is flat, 1.0 and draft-09 read 1 - 1/g, and 2.0 and 3.x a half whatever g is.
 #[test]
 fn the_shortfall_has_the_baseline_and_plateau_of_section_6_1b() {
+    // A total of 16 bits is right to one in 32,768, and no window here is less than a hundredth of a total.
+    const SCALED: f64 = 0.006;
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let config = Config { cases: cases() / 4, failure_persistence: None, ..Config::default() };
     let done = TestRunner::new_with_rng(config, rng).run(&(1200_u32..3000), |g| {
         let g = f64::from(g) / 1000.0;
-        for (name, baseline, plateau) in
-            [("search-2.0", (1.0 - g / 2.0).max(0.0), 0.5), ("search", 0.0, 1.0 - 1.0 / g)]
-        {
+        for (name, baseline, plateau) in [
+            ("search-1.0", 0.0, 1.0 - 1.0 / g),
+            ("search-2.0", (1.0 - g / 2.0).max(0.0), 0.5),
+            ("search-3.0", (1.0 - g / 2.0).max(0.0), 0.5),
+            ("search-3.1", (1.0 - g / 2.0).max(0.0), 0.5),
+            ("search", 0.0, 1.0 - 1.0 / g),
+        ] {
             let mut flow = Flow::new(&format!("{name}:window=2,threshold=1,drain=off"));
             flow.run(8.0, |t| Flow::ramp(g, t, 8.0), g);
             let got = flow.shortfall();
-            prop_assert!((got - baseline).abs() < 0.002, "{name}, g {g}: {got}, wanted {baseline}");
+            let rounding = if name.starts_with("search-3") { SCALED } else { 0.0 };
+            prop_assert!(
+                (got - baseline).abs() < 0.002 + rounding,
+                "{name}, g {g}: {got}, wanted {baseline}"
+            );
             flow.run(12.0, |t| Flow::ramp(g, t, 8.0), g);
             let got = flow.shortfall();
-            prop_assert!((got - plateau).abs() < 0.0005, "{name}, g {g}: {got}, wanted {plateau}");
+            prop_assert!((got - plateau).abs() < 0.0005 + rounding, "{name}, g {g}: {got}, wanted {plateau}");
         }
         Ok(())
     });

@@ -115,10 +115,11 @@ macro_rules! registry {
     (@type HyStart) => { hystart::HyStart };
     (@type HyStartPp) => { hystart_pp::HyStartPp };
     (@type Search) => { search::Search };
+    (@type Ess) => { ess::Ess };
 }
 
 registry! {
-    types { standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search }
+    types { standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search, ess::Ess }
 
     "standard" => Standard(standard::Params::default()),
         "RFC 5681, RFC 9002", "doubles each round trip until packets are lost";
@@ -132,8 +133,16 @@ registry! {
         "ns-3 tcp-cubic.cc, 2019 and later", "the same with ns-3's thresholds: a train, or a rise, of a whole round trip";
     "hystart++" => HyStartPp(hystart_pp::Params::default()),
         "RFC 9406", "a rise in delay slows growth to a quarter; five such rounds end it";
+    "search-1.0" => Search(search::Params::thesis_1_0()),
+        "SEARCH thesis, section 4.3", "leaves when delivery falls short of what was sent a round trip ago";
     "search-2.0" => Search(search::Params::thesis_2_0()),
         "SEARCH thesis, Algorithm 1", "leaves when delivery falls short of twice what it was a round trip ago";
+    "search-3.0" => Search(search::Params::linux_3_0()),
+        "SEARCH's Linux module, late 2024", "2.0 with totals in scaled bins; a short silence starts it over";
+    "search-3.1" => Search(search::Params::linux_3_1()),
+        "SEARCH's Linux patch of January 2025", "3.0; a longer silence, or a limited application, starts it over";
     "search" => Search(search::Params::default()),
         "draft-chung-ccwg-search-09", "leaves when delivery falls short of what was sent a round trip ago, then drains";
+    "ess" => Ess(ess::Params::default()),
+        "Enhanced Slow-Start", "jumps to the rate of an ACK train times the round trip, and leaves there";
 }

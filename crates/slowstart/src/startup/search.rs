@@ -9,6 +9,18 @@
 //!   have confirmed the mistake to implementers);
 //! - starts over after `missed` silent bins, which the draft makes optional.
 //!
+//! Reconstructed because the thesis contradicts itself (1.0): the shortfall is divided by what was sent (section 4.2),
+//! not by what was delivered (section 4.3), which is the scale that 2.0 and the draft keep.
+//!
+//! 3.0 and 3.1 follow their authors' Linux modules, down to the arithmetic (`bins=scaled`):
+//! - totals are kept in 16 bits; when one no longer fits, all are shifted right;
+//! - there are 25 bins, so that the look-back is one bin shorter; its part of a bin is cut to whole per cent;
+//! - before the first bin nothing counts as delivered, even after a start in the midst of a connection, whose whole past
+//!   then stands in that bin and may end the startup at once.
+//!
+//! Departs from them: the roll-back shifts what it reads back to bytes, which the modules forget to do; a limited
+//! application is what the endpoint knows of the data acknowledged, not of the moment.
+//!
 //! Departs from the thesis' printed Algorithm 1, which cannot run as it stands:
 //! - bins are sized at the first RTT sample, not before one exists (line 9);
 //! - the bin just completed is not erased (lines 25 to 27), indices wrap (lines 35, 36), a window in which nothing was
@@ -18,8 +30,8 @@
 use super::Startup;
 use crate::param::{choice, params};
 use crate::step::{Detected, Exit, Resume, Step};
-use crate::units::{Bytes, Fixed, Instant, Span};
-use crate::view::{Ack, Congestion, Restart, Sent, View};
+use crate::units::{Bytes, Fixed, Instant, Span, mul_div};
+use crate::view::{Ack, Congestion, Limit, Restart, Sent, View};
 
 choice! {
     /// What delivery is held against.
@@ -41,6 +53,16 @@ choice! {
     }
 }
 
+choice! {
+    /// How totals are kept.
+    pub enum Kept {
+        /// In bytes.
+        Exact = "exact",
+        /// In 16 bits and a common scale, as in the Linux modules of 3.0 and 3.1.
+        Scaled = "scaled",
+    }
+}
+
 params! {
     /// Parameters of SEARCH; the defaults are those of draft-09.
     pub struct Params {
@@ -56,12 +78,26 @@ params! {
         drain: bool = true, "on or off", |_v| true;
         /// Packets acknowledged for each one sent while draining.
         drain_acks: u32 = 3, "a whole number from 1", |v| v > 0;
+        /// Take what was delivered in the last two first round-trip times off the window when leaving, if it does not
+        /// drain (`cwnd_rollback` of 3.0 and 3.1).
+        rollback: bool = false, "on or off", |_v| true;
         /// Silent bins after which it starts over.
         missed: u32 = W as u32, "a number of bins", |_v| true;
+        /// When it starts over after no more than a window, bins stay as wide as they are.
+        keep_width: bool = false, "on or off", |_v| true;
+        /// Start over at the end of a bin in which the application held the sender back.
+        app_limited: bool = false, "on or off", |_v| true;
+        /// How totals are kept.
+        bins: Kept = Kept::Exact, "one of exact, scaled", |_v| true;
     }
 }
 
 impl Params {
+    /// SEARCH 1.0 as the thesis has it (section 4.3).
+    pub fn thesis_1_0() -> Self {
+        Self { expected: Expected::Sent, ..Self::thesis_2_0() }
+    }
+
     /// SEARCH 2.0 as the thesis has it (section 4.4).
     pub fn thesis_2_0() -> Self {
         Self {
@@ -71,6 +107,16 @@ impl Params {
             missed: u32::MAX,
             ..Self::default()
         }
+    }
+
+    /// SEARCH 3.0 as its authors' Linux module has it.
+    pub fn linux_3_0() -> Self {
+        Self { missed: 2, bins: Kept::Scaled, ..Self::thesis_2_0() }
+    }
+
+    /// SEARCH 3.1: twice the whole bins of the first round trip may be silent.
+    pub fn linux_3_1() -> Self {
+        Self { missed: 4, keep_width: true, app_limited: true, ..Self::linux_3_0() }
     }
 }
 
@@ -95,12 +141,15 @@ pub struct Search {
 
 #[derive(Clone, Debug)]
 struct Bins {
+    kept: Kept,
     width: Span,
     first_rtt: Span,
     /// When the bin being filled ends.
     end: Instant,
     /// How many have been filled.
     at: usize,
+    /// How far the totals are shifted right.
+    shift: u32,
     /// Running totals at the end of each, in a ring.
     acked: [Bytes; N],
     sent: [Bytes; N],
@@ -117,15 +166,42 @@ struct Drain {
 impl Bins {
     fn new(p: &Params, now: Instant, rtt: Span, acked: Bytes, sent: Bytes) -> Self {
         let width = rtt.scale(p.window.0 as u64, Fixed::ONE as u64 * W as u64).max(Span(1));
-        Self { width, first_rtt: rtt, end: now + width, at: 0, acked: [acked; N], sent: [sent; N] }
+        let before = |total| if p.bins == Kept::Scaled { Bytes::ZERO } else { total };
+        let mut bins = Self {
+            kept: p.bins,
+            width,
+            first_rtt: rtt,
+            end: now + width,
+            at: 0,
+            shift: 0,
+            acked: [before(acked); N],
+            sent: [before(sent); N],
+        };
+        bins.put(acked, sent);
+        bins
     }
 
-    /// Closes the bins whose time has passed; how many.
-    fn close(&mut self, now: Instant, acked: Bytes, sent: Bytes) -> u64 {
-        if now <= self.end {
-            return 0;
+    /// The newest bin's totals. Of 16 bits, all are shifted until these fit.
+    fn put(&mut self, acked: Bytes, sent: Bytes) {
+        if self.kept == Kept::Scaled {
+            let bits = u64::BITS - (acked.0.max(sent.0) >> self.shift).leading_zeros();
+            let more = bits.saturating_sub(16);
+            self.shift += more;
+            for total in self.acked.iter_mut().chain(&mut self.sent).filter(|_| more > 0) {
+                total.0 >>= more;
+            }
         }
-        let passed = now.since(self.end).0 / self.width.0 + 1;
+        self.acked[self.at % N] = Bytes(acked.0 >> self.shift);
+        self.sent[self.at % N] = Bytes(sent.0 >> self.shift);
+    }
+
+    /// How many bins have ended by now, the one being filled included.
+    fn passed(&self, now: Instant) -> u64 {
+        if now <= self.end { 0 } else { now.since(self.end).0 / self.width.0 + 1 }
+    }
+
+    /// Closes so many bins: in all but the last of them nothing happened.
+    fn close(&mut self, passed: u64, acked: Bytes, sent: Bytes) {
         let (a, s) = (self.acked[self.at % N], self.sent[self.at % N]);
         // Past a whole ring, more silent bins look no different.
         for _ in 1..passed.min(2 * N as u64) {
@@ -133,33 +209,45 @@ impl Bins {
             (self.acked[self.at % N], self.sent[self.at % N]) = (a, s);
         }
         self.at += 1;
-        (self.acked[self.at % N], self.sent[self.at % N]) = (acked, sent);
+        self.put(acked, sent);
         self.end = self.end + self.width * passed;
-        passed
     }
 
-    /// What was delivered in the window that ends now.
+    /// What was delivered in the window that ends now, to scale.
     fn delivered(&self) -> Bytes {
         self.acked[self.at % N] - self.acked[(self.at - W) % N]
     }
 
-    /// What was expected of it: the window that ended `rtt` ago, interpolated between bins. `None` while history does
-    /// not reach that far, or no longer does.
+    /// What was expected of it: the window that ended `rtt` ago, interpolated between bins, to scale. `None` while
+    /// history does not reach that far, or no longer does.
     fn expected(&self, rtt: Span, of: Expected) -> Option<Bytes> {
-        let back = usize::try_from(rtt.0 / self.width.0).ok().filter(|k| *k < EXTRA)?;
+        // Bins before the window, and those of the look-back.
+        let (lead, reach) = if self.kept == Kept::Scaled { (0, EXTRA - 1) } else { (1, EXTRA) };
+        let back = usize::try_from(rtt.0 / self.width.0).ok().filter(|k| *k < reach)?;
+        let prev = self.at.checked_sub(back).filter(|p| *p >= W + lead)?;
         let part = rtt.0 % self.width.0;
-        let prev = self.at.checked_sub(back).filter(|p| *p > W)?;
+        let (part, whole) = match self.kept {
+            Kept::Exact => (part, self.width.0),
+            Kept::Scaled => (mul_div(part, 100, self.width.0), 100),
+        };
         let ring = if of == Expected::Sent { &self.sent } else { &self.acked };
-        let window = |end: usize| ring[end % N] - ring[(end - W) % N];
-        let between =
-            window(prev).scale(self.width.0 - part, self.width.0) + window(prev - 1).scale(part, self.width.0);
-        Some(if of == Expected::Sent { between } else { between * 2 })
+        // Below the first bin lies the last of the ring.
+        let (old, older) = (ring[(prev - W) % N], ring[(prev - W + N - 1) % N]);
+        let (new, newer) = (ring[(prev - 1) % N], ring[prev % N]);
+        let window = new - old + (old - older).scale(part, whole) + (newer - new).scale(whole - part, whole);
+        Some(if of == Expected::Sent { window } else { window * 2 })
+    }
+
+    /// Bytes delivered in the newest bins.
+    fn delivered_in(&self, bins: u64) -> Bytes {
+        let n = (bins as usize).min(self.at).min(N - 1);
+        let scaled = self.acked[self.at % N] - self.acked[(self.at - n) % N];
+        Bytes(scaled.0 << self.shift)
     }
 
     /// What was delivered in the last first round-trip time: the path without its queue.
     fn delivered_in_first_rtt(&self) -> Bytes {
-        let n = self.first_rtt.0.div_ceil(self.width.0) as usize;
-        self.acked[self.at % N] - self.acked[(self.at - n.min(self.at).min(W)) % N]
+        self.delivered_in(self.first_rtt.0.div_ceil(self.width.0).min(W as u64))
     }
 }
 
@@ -182,18 +270,22 @@ impl Search {
     }
 
     /// The shortfall, at the end of a bin.
-    fn shortfall(&mut self, now: Instant, rtt: Span) -> Option<Fixed> {
+    fn shortfall(&mut self, now: Instant, rtt: Span, limit: Limit) -> Option<Fixed> {
         let (acked, sent) = (self.acked, self.sent);
         let p = &self.params;
         let bins = self.bins.get_or_insert_with(|| Bins::new(p, now, rtt, acked, sent));
-        let passed = bins.close(now, acked, sent);
+        let passed = bins.passed(now);
         if passed == 0 {
             return None;
         }
-        if passed > u64::from(p.missed) {
-            self.bins = None;
+        let held_back = p.app_limited && limit == Limit::Application;
+        if held_back || passed > u64::from(p.missed) {
+            let keep = held_back || (p.keep_width && passed <= W as u64);
+            let first_rtt = if keep { bins.first_rtt } else { rtt };
+            *bins = Bins::new(p, now, first_rtt, acked, sent);
             return None;
         }
+        bins.close(passed, acked, sent);
         let back = if p.look_back == LookBack::Initial { bins.first_rtt } else { rtt };
         let expected = bins.expected(back, p.expected).filter(|e| e.0 > 0)?;
         Some(Fixed::ratio(expected - bins.delivered(), expected))
@@ -211,7 +303,7 @@ impl Startup for Search {
             return step;
         }
         let grow = Step::grow(v.earned(ack));
-        let Some(shortfall) = ack.rtt.and_then(|rtt| self.shortfall(v.now, rtt)) else { return grow };
+        let Some(shortfall) = ack.rtt.and_then(|rtt| self.shortfall(v.now, rtt, ack.limit)) else { return grow };
         self.shortfall = Some(shortfall);
         if shortfall < self.params.threshold {
             return grow;
@@ -222,6 +314,10 @@ impl Startup for Search {
                 let seen = Detected { at: v.now, cwnd: v.cwnd };
                 self.drain = Some(Drain { seen, target, credit: Bytes::ZERO });
                 Step::HOLD
+            }
+            Some(bins) if self.params.rollback => {
+                let overshoot = bins.delivered_in((bins.first_rtt * 2).0 / bins.width.0);
+                Step::set((v.cwnd - overshoot).max(v.iw).min(v.cwnd)).and_exit(Exit::RateFlat)
             }
             _ => Step::exit(Exit::RateFlat),
         }
@@ -256,12 +352,17 @@ mod tests {
 
     /// Totals that grow by these amounts a bin, one bin a round trip.
     fn bins(each: &[u64]) -> Bins {
-        let p = Params { window: Fixed::milli(10_000), ..Params::thesis_2_0() };
+        kept(Kept::Exact, each)
+    }
+
+    fn kept(bins: Kept, each: &[u64]) -> Bins {
+        let p = Params { window: Fixed::milli(10_000), bins, ..Params::thesis_2_0() };
         let mut b = Bins::new(&p, Instant::ZERO, Span::millis(1), Bytes::ZERO, Bytes::ZERO);
         let mut total = Bytes::ZERO;
         for (i, n) in each.iter().enumerate() {
             total += Bytes(*n);
-            b.close(Instant(1_000_000 * (i as u64 + 1) + 1), total, total);
+            assert_eq!(b.passed(Instant(1_000_000 * (i as u64 + 1) + 1)), 1);
+            b.close(1, total, total);
         }
         b
     }
@@ -270,7 +371,8 @@ mod tests {
     fn silent_bins_repeat_the_last() {
         let mut b = bins(&[5; 20]);
         let before = b.at;
-        assert_eq!(b.close(Instant(23_500_000), Bytes(130), Bytes(130)), 3);
+        assert_eq!(b.passed(Instant(23_500_000)), 3);
+        b.close(3, Bytes(130), Bytes(130));
         assert_eq!(b.at, before + 3);
         assert_eq!(b.acked[(before + 2) % N], Bytes(100));
         assert_eq!(b.acked[b.at % N], Bytes(130));
@@ -300,6 +402,34 @@ mod tests {
         let flat = bins(&[7; 30]);
         let expected = flat.expected(Span::millis(1), Expected::TwiceDelivered).unwrap();
         assert_eq!(Fixed::ratio(expected - flat.delivered(), expected), Fixed::milli(500));
+    }
+
+    /// Sixteen bits hold 65,535: the next byte halves everything, and what is read back in bytes is doubled.
+    #[test]
+    fn scaled_bins_are_shifted_together() {
+        let mut b = kept(Kept::Scaled, &[1000; 20]);
+        b.close(1, Bytes(65_535), Bytes(65_535));
+        assert_eq!((b.shift, b.acked[20], b.acked[21]), (0, Bytes(20_000), Bytes(65_535)));
+        b.close(1, Bytes(65_536), Bytes(65_536));
+        assert_eq!((b.shift, b.acked[20], b.acked[22]), (1, Bytes(10_000), Bytes(32_768)));
+        assert_eq!(b.delivered_in(2), Bytes(45_536));
+        b.close(1, Bytes(43_000_000_000), Bytes(43_000_000_000));
+        assert_eq!((b.shift, b.acked[20]), (20, Bytes(0)));
+        assert_eq!(b.acked[23], Bytes(43_000_000_000 >> 20));
+    }
+
+    /// Twenty-five bins: a look-back of 14 bins is one too many, and the first bin's content counts from nothing.
+    #[test]
+    fn scaled_bins_reach_one_bin_less_far_back_and_to_the_first() {
+        let b = kept(Kept::Scaled, &[10; 40]);
+        let rtt = |bins: u64| Span(1_000_000 * bins);
+        assert_eq!(b.expected(rtt(EXTRA as u64 - 2), Expected::Sent), Some(Bytes(100)));
+        assert_eq!(b.expected(rtt(EXTRA as u64 - 1), Expected::Sent), None);
+        let first = |bins| kept(bins, &[10; 11]).expected(Span(1_500_000), Expected::Sent);
+        assert_eq!((first(Kept::Exact), first(Kept::Scaled)), (None, Some(Bytes(95))));
+        // Whole per cent: 0.999 of a bin is 99.
+        let each: std::vec::Vec<u64> = (1..=13).map(|n| 100 * n).collect();
+        assert_eq!(kept(Kept::Scaled, &each).expected(Span(1_999_000), Expected::Sent), Some(Bytes(6510)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod flow;
 
 mod avoidance;
 mod composed;
+mod ess;
 mod hystart;
 mod hystart_pp;
 mod language;

@@ -6,6 +6,7 @@ use slowstart::control::{Change, Controller, Exited};
 use slowstart::startup::Startup;
 use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
+use slowstart::view::Limit;
 
 /// Section 1.4's test vector: nd at r round trips after capacity, by window; its shortfall is that of either rule,
 /// because the sender of the model sends twice what is delivered.
@@ -75,15 +76,19 @@ fn the_worked_example() {
     assert!((at(10.0) - 0.5).abs() < 0.0001, "{}", at(10.0));
 }
 
-/// Bins in which nothing is acknowledged are filled; more than a window of them start the draft's version over, the
-/// thesis' goes on.
+/// Bins in which nothing is acknowledged are filled; more than a window of them start the draft's version over, more
+/// than two 3.0 and more than four 3.1; the thesis' goes on.
 #[test]
 fn silent_bins_are_filled_or_start_it_over() {
     for (name, silent, bins) in [
         ("search", 9.5, Some(29)),
-        ("search", 10.5, None),
+        ("search", 10.5, Some(0)),
         ("search-2.0", 9.5, Some(29)),
         ("search-2.0", 20.5, Some(40)),
+        ("search-3.0", 1.5, Some(21)),
+        ("search-3.0", 2.5, Some(0)),
+        ("search-3.1", 3.5, Some(23)),
+        ("search-3.1", 4.5, Some(0)),
     ] {
         let mut flow = Flow::new(&format!("{name}:window=10,threshold=1,drain=off"));
         flow.run(19.5, |t| 1000.0 * t, 2.0);
@@ -210,4 +215,98 @@ fn a_loss_before_it_is_a_loss() {
     }
     assert_eq!(host.lose(1).exited.map(|e| e.why), Some(Exit::Loss));
     assert_eq!(host.control.startup().phase(), "slow-start");
+}
+
+/// 1.0 holds delivery against what was sent, with the threshold of 2.0: a plateau of 1 - 1/g must be higher than that.
+#[test]
+fn search_1_0_leaves_where_growth_is_fast_enough() {
+    for (g, leaves) in [(1.5, false), (1.6, true), (2.0, true)] {
+        let mut flow = Flow::new("search-1.0");
+        flow.run(24.0, |t| Flow::ramp(g, t, 12.0), g);
+        assert_eq!(flow.exit.is_some(), leaves, "g {g}");
+        assert!(flow.exit.is_none_or(|(why, at)| why == Exit::RateFlat && at > 12.0));
+    }
+}
+
+/// 3.1 begins anew where the application held the sender back, with bins as wide as before; so does `search` if told.
+#[test]
+fn a_limited_application_starts_3_1_over() {
+    for (name, restarts) in [("search-3.1", true), ("search-3.0", false), ("search:app_limited=on", true)] {
+        let mut host = Host::new(startup(name), avoidance("cubic"), facts(1000, 10));
+        host.fill();
+        // A bin is 35 ms.
+        for _ in 0..30 {
+            arrive(&mut host);
+            host.fill();
+        }
+        let before = host.gauge("bin").expect("bins");
+        assert!(before > 2.0);
+        host.limit = Limit::Application;
+        host.wait(Span::millis(40));
+        let _ = host.ack(1000, Some(Span::millis(500)));
+        let after = host.gauge("bin").expect("bins");
+        assert_eq!(after < 1.0, restarts, "{name}: {before}, {after}");
+        if restarts {
+            // By the RTT of this ACK it would be 175 ms.
+            host.limit = Limit::Window;
+            host.wait(Span::millis(36));
+            let _ = host.ack(1000, Some(Span::millis(500)));
+            assert_eq!(host.gauge("bin"), Some(1.0), "{name}");
+        }
+    }
+}
+
+/// A silence of up to a window keeps 3.1's bins as they are; 3.0 measures them anew at once.
+#[test]
+fn a_short_silence_keeps_the_bins_of_3_1() {
+    for (name, silent, kept) in [
+        ("search-3.1", 250, true),
+        ("search-3.1", 400, false),
+        ("search-3.0", 120, false),
+        ("search-3.0:keep_width=on", 120, true),
+    ] {
+        let mut host = Host::new(startup(name), avoidance("cubic"), facts(1000, 10));
+        host.fill();
+        arrive(&mut host);
+        host.wait(Span::millis(silent));
+        let _ = host.ack(1000, Some(Span::millis(500)));
+        assert_eq!(host.gauge("bin"), Some(0.0), "{name}");
+        host.wait(Span::millis(36));
+        let _ = host.ack(1000, Some(Span::millis(500)));
+        assert_eq!(host.gauge("bin"), Some(if kept { 1.0 } else { 0.0 }), "{name} after {silent} ms");
+    }
+}
+
+/// The roll-back of 3.x: what was delivered in the last two first round trips, which are five whole bins, comes off the
+/// window: 175 ms at a segment a millisecond. It does not go below IW.
+#[test]
+fn a_roll_back_takes_off_what_was_delivered_in_two_round_trips() {
+    let leave = |name: &str, iw| {
+        let mut host = Host::new(startup(name), avoidance("cubic"), facts(1000, iw));
+        host.fill();
+        loop {
+            assert!(host.facts.now < Instant::ZERO + Span::secs(20), "no exit");
+            if let Some(e) = arrive(&mut host).exited {
+                return e;
+            }
+            host.fill();
+            if iw == 250 {
+                host.limit = if host.limit == Limit::Window { Limit::Application } else { Limit::Window };
+            }
+        }
+    };
+    let plain = leave("search-3.0", 10);
+    assert_eq!(plain.detected, plain.left_with);
+    for name in ["search-3.0:rollback=on", "search-3.1:rollback=on", "search-2.0:rollback=on"] {
+        let e = leave(name, 10);
+        assert_eq!(e.why, Exit::RateFlat);
+        assert_eq!((e.detected_at, e.at), (e.at, e.at));
+        let off = (e.detected.0 - e.left_with.0) / 1000;
+        // Scaled totals are right to 2^4 bytes here; the ends of bins lie within an ACK.
+        assert!((174..=176).contains(&off), "{name}: {off} of {:?}", e.detected);
+    }
+    // Where every second ACK earns nothing, 20 bins of 10 ms find the window at 350 of 250 segments, less 200.
+    let e = leave("search-2.0:rollback=on,window=1,look_back=initial", 250);
+    assert!(e.detected.0 < 450_000, "{e:?}");
+    assert_eq!(e.left_with.0, 250_000);
 }
