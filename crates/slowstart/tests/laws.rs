@@ -383,13 +383,14 @@ fn dividing_acks_gains_nothing_where_bytes_are_counted() {
 /// State is bounded whatever the path: no startup, with its parameters, is larger than this.
 #[test]
 fn state_is_small() {
-    use slowstart::startup::{hystart, hystart_pp, limited, search, standard};
+    use slowstart::startup::{ess, hystart, hystart_pp, limited, search, standard};
     for (name, size) in [
         ("standard", size_of::<standard::Standard>()),
         ("limited", size_of::<limited::Limited>()),
         ("hystart", size_of::<hystart::HyStart>()),
         ("hystart++", size_of::<hystart_pp::HyStartPp>()),
         ("search", size_of::<search::Search>()),
+        ("ess", size_of::<ess::Ess>()),
         ("any of the registry", size_of::<AnyStartup>()),
     ] {
         println!("{name}: {size} bytes");
