@@ -46,6 +46,9 @@ impl Network {
     }
 }
 
+/// A window in BDP and a time in ms.
+type Cell = (f64, Option<f64>);
+
 /// By network: Mbit/s, ms; then of `ess`, `hystart` and `hystart-ns3` the window in BDP and the time in ms. 6.2 has times
 /// of three networks only.
 ///
@@ -54,7 +57,7 @@ impl Network {
 /// at its 320th packet, at a window of 960. But in ns-3 as in Linux before 5.16 the ACK that begins a round is judged with
 /// the round before, whose train it makes 102.4 ms long: the exit is a round sooner, at 640 and one packet. In the other
 /// networks no such ACK falls between the two.
-const TABLE: [(u64, u64, [(f64, Option<f64>); 3]); 8] = [
+const TABLE: [(u64, u64, [Cell; 3]); 8] = [
     (10, 12, [(1.56, Some(37.0)), (1.63, Some(43.0)), (2.13, Some(49.0))]),
     (5, 22, [(1.61, None), (1.13, None), (2.24, None)]),
     (10, 22, [(1.31, None), (1.11, None), (2.20, None)]),
