@@ -70,7 +70,7 @@ impl Replay {
             .collect::<Result<Vec<_>>>()?;
         let min_bytes = self.min_bytes.as_deref().map(|b| scenario::bytes("min-bytes", b)).transpose()?;
         let options = Options {
-            candidates,
+            candidates: candidates.into(),
             shots: self.out.is_some() || self.fork,
             connections: self.connections.clone(),
             min_bytes: min_bytes.unwrap_or(0),
@@ -124,7 +124,7 @@ impl Replay {
         }
         let least = if fitted.queue_was_full { "" } else { " or more, for nothing was lost" };
         print(&format!(
-            "a path like that of connection {}: {} of queue{least}; {} from the begin, simulated\n{}",
+            "over a path like that of connection {}, {}{least}; {} from the begin, simulated\n{}",
             t.row.connection,
             fitted.inline(),
             bytes(t.row.bytes),

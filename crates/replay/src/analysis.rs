@@ -9,14 +9,17 @@ use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery
 use slowstart_lab::eval;
 use slowstart_lab::record::Class;
 use slowstart_lab::stats;
+use std::sync::Arc;
 
 /// Round trips below which capacity is told by throughput and not by delay, as in `slowstart_lab::eval`.
 const LOW_RTT: Span = Span::millis(25);
 /// Width of the bins of throughput; doubled for long connections.
 const BIN: Span = Span::millis(10);
-const BINS: usize = 1 << 16;
+const BINS: usize = 1 << 13;
 /// Packets kept before the first ACK tells what the initial window was.
 const FIRST_FLIGHT: usize = 1024;
+/// Round trips after the end of an opinion in which a loss may yet prove to have been none.
+const SPURIOUS: u32 = 4;
 /// Samples kept for drawing.
 const SHOTS: usize = 4000;
 
@@ -136,7 +139,7 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub struct Analysis {
     setup: Setup,
-    candidates: Vec<Candidate>,
+    candidates: Arc<[Candidate]>,
     waiting: Vec<(Facts, Sent)>,
     begun: bool,
     iw: Bytes,
@@ -164,11 +167,11 @@ pub struct Analysis {
 
 impl Analysis {
     /// Nothing has happened yet.
-    pub fn new(setup: Setup, candidates: &[Candidate]) -> Self {
+    pub fn new(setup: Setup, candidates: &Arc<[Candidate]>) -> Self {
         Self {
             iw: setup.iw.unwrap_or(setup.mss * 10),
             setup,
-            candidates: candidates.to_vec(),
+            candidates: Arc::clone(candidates),
             waiting: Vec::new(),
             begun: false,
             watchers: Vec::new(),
@@ -285,6 +288,9 @@ impl Analysis {
         self.infer.on_round(&Round { start, peak: self.peak, held }, f.mss);
         for w in self.watchers.iter_mut().filter(|w| !w.done()) {
             w.on_round(f, start, self.peak, held == Held::Window && self.first_loss.is_none());
+            if self.setup.gated {
+                w.stop_after(SPURIOUS);
+            }
         }
         self.round = Some((f.now, f.next.max(Mark(1))));
         self.peak_before = self.peak;

@@ -16,6 +16,7 @@ use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::Handshake;
 use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// ACKs held back at most, at the receiver's side.
 const HELD: usize = 1 << 16;
@@ -329,7 +330,8 @@ impl Connection {
                 rtt: self.handshake.filter(|_| self.ways.iter().all(|w| w.syns == 1)),
                 ..Handshake::default()
             };
-            let candidates = if self.ways[from].syn_seen { config.candidates } else { &[] };
+            let none: Arc<[Candidate]> = Arc::new([]);
+            let candidates = if self.ways[from].syn_seen { config.candidates } else { &none };
             let setup = Setup { mss, iw: None, gated: true, handshake, shots: config.shots };
             let analysis = Analysis::new(setup, candidates);
             let receiver = self.ways[from].vantage == Vantage::Receiver;
@@ -426,7 +428,7 @@ impl Connection {
 #[derive(Copy, Clone, Debug)]
 pub struct Config<'a> {
     /// Which startups to ask.
-    pub candidates: &'a [Candidate],
+    pub candidates: &'a Arc<[Candidate]>,
     /// Whether to keep samples.
     pub shots: bool,
 }
@@ -435,9 +437,11 @@ pub struct Config<'a> {
 #[derive(Debug)]
 pub struct Table<'a> {
     config: Config<'a>,
+    index: BTreeMap<Key, usize>,
+    slots: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
     /// The one of the packet before: captures come in runs.
-    current: Option<(Key, Box<Connection>)>,
-    others: BTreeMap<Key, Box<Connection>>,
+    current: Option<(Key, usize)>,
     numbered: u64,
     packets: u64,
 }
@@ -445,7 +449,15 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// No connections.
     pub fn new(config: Config<'a>) -> Self {
-        Self { config, current: None, others: BTreeMap::new(), numbered: 0, packets: 0 }
+        Self {
+            config,
+            index: BTreeMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            current: None,
+            numbered: 0,
+            packets: 0,
+        }
     }
 
     /// A packet. `done` gets connections that are over.
@@ -457,43 +469,62 @@ impl<'a> Table<'a> {
         let key = Key { ends, interface: p.interface };
         self.packets += 1;
         if self.packets.is_multiple_of(SWEEP) {
-            let old = |c: &mut Box<Connection>| {
-                let silence = if c.closing { LINGER } else { SILENCE };
-                p.at.saturating_sub(c.last) > silence.0
-            };
-            for (_, mut c) in self.others.extract_if(.., |_, c| old(c)) {
+            self.sweep(p.at, &mut done);
+        }
+        let known = self.current.filter(|(k, _)| *k == key).map(|(_, i)| i);
+        let known = known.or_else(|| self.index.get(&key).copied());
+        // A call with another number where a connection was: another connection.
+        let calls = s.has(SYN) && !s.has(ACK);
+        let anew = |c: &Connection| calls && c.ways[from].first.is_some_and(|f| f != s.seq.wrapping_add(1));
+        let known = known.filter(|i| {
+            let old = self.slots[*i].take_if(|c| anew(c));
+            if let Some(mut c) = old {
                 c.close(&self.config);
                 done(c);
+                self.free.push(*i);
+                return false;
             }
-        }
-        if self.current.as_ref().is_none_or(|(k, _)| *k != key) {
-            if let Some((k, c)) = self.current.take() {
-                self.others.insert(k, c);
-            }
-            self.current = self.others.remove(&key).map(|c| (key, c));
-        }
-        // A call with another number where a connection was: another connection.
-        let anew = |c: &Connection| {
-            let calls = s.has(SYN) && !s.has(ACK);
-            calls && c.ways[from].first.is_some_and(|f| f != s.seq.wrapping_add(1))
-        };
-        if let Some((_, mut c)) = self.current.take_if(|(_, c)| anew(c)) {
-            c.close(&self.config);
-            done(c);
-        }
-        let (_, c) = self.current.get_or_insert_with(|| {
-            self.numbered += 1;
-            (key, Box::new(Connection::new(self.numbered, p, ends)))
+            true
         });
-        c.on_packet(p, from, &self.config);
+        let i = known.unwrap_or_else(|| {
+            self.numbered += 1;
+            let new = Some(Box::new(Connection::new(self.numbered, p, ends)));
+            let i = self.free.pop().unwrap_or(self.slots.len());
+            if i == self.slots.len() {
+                self.slots.push(new);
+            } else {
+                self.slots[i] = new;
+            }
+            self.index.insert(key, i);
+            i
+        });
+        self.current = Some((key, i));
+        if let Some(c) = &mut self.slots[i] {
+            c.on_packet(p, from, &self.config);
+        }
+    }
+
+    /// Ends what was silent for long.
+    fn sweep(&mut self, now: u64, done: &mut impl FnMut(Box<Connection>)) {
+        self.current = None;
+        let (slots, free) = (&mut self.slots, &mut self.free);
+        let config = &self.config;
+        self.index.retain(|_, i| {
+            let over = |c: &mut Box<Connection>| {
+                let silence = if c.closing { LINGER } else { SILENCE };
+                now.saturating_sub(c.last) > silence.0
+            };
+            let Some(mut c) = slots[*i].take_if(over) else { return true };
+            c.close(config);
+            done(c);
+            free.push(*i);
+            false
+        });
     }
 
     /// The capture is over.
-    pub fn finish(mut self, mut done: impl FnMut(Box<Connection>)) {
-        if let Some((k, c)) = self.current.take() {
-            self.others.insert(k, c);
-        }
-        let mut all: Vec<_> = self.others.into_values().collect();
+    pub fn finish(self, mut done: impl FnMut(Box<Connection>)) {
+        let mut all: Vec<_> = self.slots.into_iter().flatten().collect();
         all.sort_by_key(|c| c.number);
         for mut c in all {
             c.close(&self.config);

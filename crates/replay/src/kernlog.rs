@@ -11,6 +11,7 @@ use crate::error::Bad;
 use crate::watch::Candidate;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Handshake, Limit, Sent, Signal};
+use std::sync::Arc;
 
 /// The initial window of Linux.
 const IW: u64 = 10;
@@ -50,7 +51,7 @@ pub struct Log {
 }
 
 /// Reads a log.
-pub fn replay(text: &str, candidates: &[Candidate], shots: bool) -> Result<Log, Bad> {
+pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<Log, Bad> {
     let mut lines = text.lines();
     let columns = Columns::find(lines.next().unwrap_or_default())?;
     let mut log: Option<(Analysis, slowstart::view::Facts)> = None;
@@ -110,7 +111,8 @@ pub fn replay(text: &str, candidates: &[Candidate], shots: bool) -> Result<Log, 
             at: f.now,
             bytes: new,
             sent_total: sent,
-            inflight: prior,
+            // With its ACK, and not with what logs that miss rows make of the gap.
+            inflight: f.inflight,
             delivered: f.delivered,
             ..Sent::default()
         };

@@ -16,6 +16,7 @@ use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
 use slowstart_lab::record::{Happened, Sample as Recorded};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// A QUIC packet's payload where the log has none.
 const DATAGRAM: u64 = 1200;
@@ -311,7 +312,7 @@ impl Endpoint {
 /// Reads a log: a row for each trace.
 pub fn replay(
     text: &str,
-    candidates: &[Candidate],
+    candidates: &Arc<[Candidate]>,
     shots: bool,
 ) -> Result<Vec<(Transfer, Option<Findings>)>, Bad> {
     let mut rows = Vec::new();

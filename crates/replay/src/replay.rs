@@ -9,18 +9,25 @@ use crate::transfer::{self, Transfer};
 use crate::watch::Candidate;
 use crate::{kernlog, qlog, samples};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What to look at, and for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Which startups to ask.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Arc<[Candidate]>,
     /// Whether to keep samples.
     pub shots: bool,
     /// Connections to show, by number; all if none.
     pub connections: Vec<u64>,
     /// Transfers of fewer bytes are left out.
     pub min_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { candidates: Arc::new([]), shots: false, connections: Vec::new(), min_bytes: 0 }
+    }
 }
 
 impl Options {

@@ -54,6 +54,9 @@ pub struct Watcher {
     pub loss: Option<Moment>,
     /// From when on its window would have sent something else than was sent.
     pub valid_until: Option<Instant>,
+    /// Round trips since then.
+    since: u32,
+    stopped: bool,
 }
 
 impl Watcher {
@@ -71,6 +74,8 @@ impl Watcher {
             rule: None,
             loss: None,
             valid_until: None,
+            since: 0,
+            stopped: false,
         };
         let step = w.startup.on_established(&w.view(f), handshake);
         w.apply(f, step, true);
@@ -82,9 +87,15 @@ impl Watcher {
         self.cwnd
     }
 
-    /// Whether it has left by its own rule: it has nothing more to say.
+    /// Whether it has left by its own rule, or its opinion ended long ago: it has nothing more to say.
     pub fn done(&self) -> bool {
-        self.rule.is_some()
+        self.rule.is_some() || self.stopped
+    }
+
+    /// A round trip is over; so many after its opinion has ended, it is asked no more.
+    pub fn stop_after(&mut self, rounds: u32) {
+        self.since = if self.valid_until.is_some() { self.since + 1 } else { 0 };
+        self.stopped = self.since > rounds;
     }
 
     fn view<'a>(&self, f: &'a Facts) -> View<'a> {

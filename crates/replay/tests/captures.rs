@@ -6,8 +6,9 @@ use slowstart_replay::transfer::Transfer;
 use slowstart_replay::watch::Candidate;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
-fn candidates() -> Vec<Candidate> {
+fn candidates() -> Arc<[Candidate]> {
     slowstart::startup::REGISTRY
         .iter()
         .map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() })

@@ -131,7 +131,7 @@ fn a_qlog_has_the_runs_own_exit() {
         qlog::write(&mut file, startup, &o.trace.samples, &o.trace.events).expect("a Vec takes everything");
         let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
         assert_eq!(kind, Kind::Qlog);
-        let rows = qlog::replay(&open::text(input).expect("text"), &[], false).expect("a log");
+        let rows = qlog::replay(&open::text(input).expect("text"), &[].into(), false).expect("a log");
         let (seen, run) = (&rows[0].0.exit, &o.row.exit);
         assert_eq!(seen.is_some(), run.is_some(), "{path} {startup}");
         if let (Some(seen), Some(run)) = (seen, run) {
