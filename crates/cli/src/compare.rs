@@ -1,10 +1,9 @@
 //! `slowstart compare` and `slowstart run`: the main job.
 
-use crate::output::{Folder, print};
+use crate::output::{self, Folder, print};
 use crate::{spark, table};
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::{Row, Trace};
@@ -172,7 +171,7 @@ impl How {
             Some(t) => Some(Sampling::Every(scenario::time("samples", t)?)),
         };
         let mut folder = self.out.as_deref().map(Folder::create).transpose()?;
-        let bar = progress(study.jobs().len() as u64);
+        let bar = output::progress(study.jobs().len() as u64);
         let mut rows = Vec::new();
         study.run_all(|outcome| -> Result<()> {
             if let Some(folder) = &mut folder {
@@ -249,17 +248,6 @@ impl How {
 }
 
 /// A bar on a terminal, nothing elsewhere.
-fn progress(jobs: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(Some(jobs), target).with_style(style)
-}
-
 fn title(study: &Study) -> String {
     let facts = study.path.facts();
     let what = match study.size {

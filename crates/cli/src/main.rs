@@ -8,6 +8,7 @@ mod output;
 mod replay;
 mod spark;
 mod table;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,19 +29,24 @@ enum Command {
     Run(compare::Run),
     /// Say when a connection of a capture left slow start, and when each startup would have
     Replay(replay::Replay),
+    /// Hold the simulator against others
+    Validate(validate::Validate),
     /// What there is, one line each with its source
     List(list::List),
 }
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
-        Command::Compare(c) => c.main(),
-        Command::Run(r) => r.main(),
-        Command::Replay(r) => r.main(),
-        Command::List(l) => l.main(),
+        Command::Compare(c) => c.main().map(|()| true),
+        Command::Run(r) => r.main().map(|()| true),
+        Command::Replay(r) => r.main().map(|()| true),
+        Command::Validate(v) => v.main(),
+        Command::List(l) => l.main().map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // A check did not hold.
+        Ok(false) => ExitCode::FAILURE,
         // A reader that has seen enough (`| head`) is no error.
         Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {

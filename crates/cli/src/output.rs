@@ -1,10 +1,11 @@
 //! Where results go: rows to a file as they come, the page at the end.
 
 use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use slowstart_lab::record::Row;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// A folder of results.
@@ -55,6 +56,15 @@ impl Folder {
         let file = self.dir.join(name);
         fs::write(&file, bytes).with_context(|| file.display().to_string())
     }
+}
+
+/// A bar on a terminal, nothing in a pipe.
+pub(crate) fn progress(runs: u64) -> ProgressBar {
+    let target =
+        if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(runs), target).with_style(style)
 }
 
 /// A line on standard output.

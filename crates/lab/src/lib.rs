@@ -26,3 +26,4 @@ pub mod run;
 pub mod scenario;
 pub mod stats;
 pub mod tcp;
+pub mod validate;

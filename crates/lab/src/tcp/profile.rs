@@ -157,7 +157,9 @@ impl Profile {
         rto_rule: RtoRule::Rfc6298,
         rto_min: Span::secs(1),
         idle_restart: false,
-        ack: AckRule::Delayed,
+        // Its receiver acknowledges the first segment at once, then every second.
+        ack: AckRule::QuickThenDelayed,
+        quick: 1,
         delack: Span::millis(200),
         autotune: false,
         rmem: Bytes(1 << 30),

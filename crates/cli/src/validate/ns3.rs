@@ -1,0 +1,144 @@
+//! `slowstart validate ns3`: the same dumbbells through ns-3 and through us.
+
+use crate::output;
+use crate::table::{Align, Cell, Table};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Deserialize;
+use slowstart_lab::validate::ns3::{Case, Seen};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// Runs ns-3 where it is installed as the Python package `ns3`; says so and ends well where it is not.
+///
+/// Example: slowstart validate ns3 --python venv/bin/python
+#[derive(Args)]
+pub(crate) struct Ns3 {
+    /// The Python that has ns-3 (pip install ns3)
+    #[arg(long, default_value = "python3")]
+    python: String,
+    /// Only cases whose name holds this
+    #[arg(long)]
+    case: Option<String>,
+}
+
+/// What drives ns-3.
+const SCRIPT: &str = include_str!("ns3.py");
+
+/// A line of its answer.
+#[derive(Deserialize)]
+struct Theirs {
+    case: String,
+    cpu_s: f64,
+    #[serde(flatten)]
+    seen: Seen,
+}
+
+/// How far apart two figures may be and still agree: this share, or this much.
+struct Within {
+    share: f64,
+    least: f64,
+}
+
+/// Of a time: a part of a round trip is a train of packets.
+const TIME: Within = Within { share: 0.005, least: 0.000_5 };
+/// Of a count: a packet or two at the ends.
+const COUNT: Within = Within { share: 0.01, least: 2.0 };
+
+impl Within {
+    fn agree(&self, ours: f64, theirs: f64) -> bool {
+        (ours - theirs).abs() <= (self.share * theirs).max(self.least)
+    }
+}
+
+impl Ns3 {
+    pub(crate) fn main(self) -> anyhow::Result<bool> {
+        let there = Command::new(&self.python)
+            .args(["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('ns') is None)"])
+            .status()
+            .with_context(|| format!("--python {}", self.python))?;
+        if !there.success() {
+            println!("skipped: {} has no ns-3 (pip install ns3)", self.python);
+            return Ok(true);
+        }
+        let wanted = |c: &Case| self.case.as_ref().is_none_or(|name| c.case.contains(name));
+        let cases: Vec<Case> = Case::all().into_iter().filter(wanted).collect();
+        if cases.is_empty() {
+            bail!("--case {}: no case of that name; there are {}", self.case.unwrap_or_default(), names());
+        }
+        let mut ns3 = Command::new(&self.python)
+            .args(["-c", SCRIPT])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut input = ns3.stdin.take().context("a pipe to ns-3")?;
+        for case in &cases {
+            writeln!(input, "{}", serde_json::to_string(case)?)?;
+        }
+        drop(input);
+        let progress = output::progress(cases.len() as u64);
+        let mut rows = Vec::new();
+        let mut agreed = true;
+        let mut answers = BufReader::new(ns3.stdout.take().context("a pipe from ns-3")?).lines();
+        for case in &cases {
+            let line = answers.next().context("ns-3 ended early")??;
+            let theirs: Theirs = serde_json::from_str(&line).with_context(|| format!("ns-3 said {line}"))?;
+            if theirs.case != case.case {
+                bail!("ns-3 answered {} where {} was asked", theirs.case, case.case);
+            }
+            progress.inc(1);
+            let (row, same) = compare(case, &theirs);
+            rows.push(row);
+            agreed &= same;
+        }
+        progress.finish_and_clear();
+        let headers =
+            ["case", "exit (s)", "", "cwnd", "", "drops", "", "delivered (kB)", "", "packets/s", ""];
+        let mut second = vec![Cell::from("")];
+        for _ in 0..5 {
+            second.extend([Cell::from("ns-3"), Cell::from("ours")]);
+        }
+        rows.insert(0, second);
+        let mut alignments = vec![Align::Right; headers.len()];
+        alignments[0] = Align::Left;
+        let table = Table { headers: headers.map(String::from).to_vec(), rows, alignments };
+        print!("{}", table.render(false, None));
+        println!("! differs by more than 0.5 % and 0.5 ms in time, 1 % and 2 packets in a count");
+        Ok(agreed)
+    }
+}
+
+fn names() -> String {
+    Case::all().into_iter().map(|c| c.case).collect::<Vec<_>>().join("; ")
+}
+
+/// A row, and whether it agrees.
+fn compare(case: &Case, theirs: &Theirs) -> (Vec<Cell>, bool) {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "how long a run takes is what is shown, and no part of a result"
+    )]
+    let before = std::time::Instant::now();
+    let ours = case.ours();
+    let took_s = before.elapsed().as_secs_f64();
+    let exit = |s: &Seen| s.exit().unwrap_or((f64::NAN, f64::NAN));
+    let ((at, cwnd), (their_at, their_cwnd)) = (exit(&ours), exit(&theirs.seen));
+    let mut same = true;
+    let mut cells = vec![Cell::from(case.case.as_str())];
+    let kilo = |bytes: u64| bytes as f64 / 1000.0;
+    for (ours, theirs, within, places) in [
+        (at, their_at, TIME, 4),
+        (cwnd, their_cwnd, COUNT, 0),
+        (ours.drops as f64, theirs.seen.drops as f64, COUNT, 0),
+        (kilo(ours.delivered_bytes), kilo(theirs.seen.delivered_bytes), COUNT, 0),
+    ] {
+        let agrees = within.agree(ours, theirs);
+        same &= agrees;
+        cells.push(format!("{theirs:.places$}").into());
+        cells.push(format!("{ours:.places$}{}", if agrees { "" } else { " !" }).into());
+    }
+    cells.push(format!("{:.0}", theirs.seen.packets as f64 / theirs.cpu_s).into());
+    cells.push(format!("{:.0}", ours.packets as f64 / took_s).into());
+    (cells, same)
+}

@@ -1,0 +1,3 @@
+//! The simulator held against others: what is compared, and how close is close.
+
+pub mod ns3;
