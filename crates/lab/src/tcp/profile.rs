@@ -47,6 +47,8 @@ pub struct Profile {
     pub sack: bool,
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
+    /// Measure round trips by what timestamps echo, to their millisecond, and not by when each segment left.
+    pub echo_rtt: bool,
     /// Loss detection by time (RFC 8985); without it by three duplicates (RFC 6675).
     pub rack: bool,
     /// Tail loss probes (RFC 8985 §7).
@@ -96,6 +98,7 @@ impl Profile {
         tso: 65536,
         sack: true,
         timestamps: true,
+        echo_rtt: false,
         rack: true,
         tlp: true,
         prr: true,
@@ -151,6 +154,7 @@ impl Profile {
         about: "ns-3's TcpSocketBase as its examples run it",
         pacing: false,
         tso: 0,
+        echo_rtt: true,
         gating: false,
         rack: false,
         tlp: false,
@@ -197,7 +201,7 @@ impl Profile {
     }
 
     /// The keys [`Profile::set`] takes, each with what it expects.
-    pub const KEYS: [(&'static str, &'static str); 22] = [
+    pub const KEYS: [(&'static str, &'static str); 23] = [
         ("iw", "a number of segments from 1 to 1000"),
         ("mss", "payload bytes of a segment, 64 to 8960"),
         ("growth", "one of bytes, abc, rfc5681, ack"),
@@ -206,6 +210,7 @@ impl Profile {
         ("tso", "bytes of a burst, 0 to 524280"),
         ("sack", "on or off"),
         ("timestamps", "on or off"),
+        ("echo_rtt", "on or off"),
         ("rack", "on or off"),
         ("tlp", "on or off"),
         ("prr", "on or off"),
@@ -262,6 +267,7 @@ impl Profile {
                 "pacing" => self.pacing = on,
                 "sack" => self.sack = on,
                 "timestamps" => self.timestamps = on,
+                "echo_rtt" => self.echo_rtt = on,
                 "rack" => self.rack = on,
                 "tlp" => self.tlp = on,
                 "prr" => self.prr = on,

@@ -452,7 +452,7 @@ impl<C: Controller> Sender<C> {
     /// Round-trip samples (`tcp_ack_update_rtt`): the timeout takes the oldest, the algorithms the newest.
     fn sample(&mut self, now: Instant, d: &Delivered, echo: Option<u32>) -> Option<Span> {
         let (oldest, newest) = match d.once() {
-            Some((first, last)) if !d.resent => (now.since(first), now.since(last)),
+            Some((first, last)) if !d.resent && !self.profile.echo_rtt => (now.since(first), now.since(last)),
             // Only the timestamp tells which copy was answered (RFC 7323 §4).
             _ => {
                 let echo = echo.filter(|_| d.acked > 0)?;
