@@ -3,6 +3,11 @@
 //! Argument parsing and printing only: what is computed, the laboratory computes.
 
 mod compare;
+#[cfg(feature = "kernel")]
+mod kernel;
+#[cfg(not(feature = "kernel"))]
+#[path = "no_kernel.rs"]
+mod kernel;
 mod list;
 mod output;
 mod replay;
@@ -31,6 +36,8 @@ enum Command {
     Replay(replay::Replay),
     /// Hold the simulator against others
     Validate(validate::Validate),
+    /// Startups in the running Linux kernel: load, list, select, remove
+    Kernel(kernel::Kernel),
     /// What there is, one line each with its source
     List(list::List),
 }
@@ -41,6 +48,7 @@ fn main() -> ExitCode {
         Command::Run(r) => r.main().map(|()| true),
         Command::Replay(r) => r.main().map(|()| true),
         Command::Validate(v) => v.main(),
+        Command::Kernel(k) => k.main().map(|()| true),
         Command::List(l) => l.main().map(|()| true),
     };
     match done {

@@ -1,0 +1,29 @@
+//! Compiles the objects of `src/bpf` with clang: for the loader, and in one flavour for bpftool
+//! (`target/.../out/stock/NAME.bpf.o`; `make kernel` copies them to `target/bpf`).
+
+use libbpf_cargo::SkeletonBuilder;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn compile(source: &str, object: &Path, defines: &[&str]) {
+    let mut args = vec!["-O2", "-g", "-mcpu=v3", "-Wall", "-Wno-unused-function", "-D__TARGET_ARCH_x86"];
+    args.extend(defines);
+    let source = format!("src/bpf/{source}.bpf.c");
+    if let Err(e) = SkeletonBuilder::new().source(&source).obj(object).clang_args(args).build() {
+        panic!("clang cannot compile {source} (apt-get install clang libelf-dev zlib1g-dev): {e:#}");
+    }
+}
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let stock = out.join("stock");
+    fs::create_dir_all(&stock).expect("OUT_DIR can be written");
+    for name in ["standard", "hystart", "limited", "tsl", "hystart_pp", "search"] {
+        compile(name, &out.join(format!("{name}.bpf.o")), &[]);
+        compile(name, &stock.join(format!("{name}.bpf.o")), &["-DSTOCK"]);
+    }
+    compile("search", &stock.join("search_2_0.bpf.o"), &["-DSTOCK", "-DTHESIS"]);
+    compile("select", &out.join("select.bpf.o"), &[]);
+    println!("cargo:rerun-if-changed=src/bpf");
+    println!("cargo:rustc-env=SLOWSTART_STOCK={}", stock.display());
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Makes a congestion control of the startup defined above; see startup.h. NAME is its name in the kernel. */
+#pragma once
+
+extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+extern void cubictcp_init(struct sock *sk) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
+extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
+extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+
+struct conn {
+	struct startup s;
+	__u64 credit;		/* bytes earned that are not yet a segment */
+	__u32 rtt_us;		/* the sample of the ACK being processed */
+	__u32 iw;
+	__u32 asked;		/* the startup is asked */
+	__u32 first;		/* ... for the first time: its end is an exit */
+	__u32 was_asked, was_first; /* before the loss, for an undo */
+	__u32 cut_cwnd, cut_ssthresh; /* before the loss; 0: told already */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} events SEC(".maps");
+
+/* What somebody outside may read. */
+struct counts {
+	__u64 open;		/* connections now under this control */
+	__u64 begun;		/* ... ever */
+	__u64 missed;		/* events for which the ring had no room */
+	__u64 bare;		/* connections for which there was no memory: they run the avoidance alone */
+	__u64 exits[WHY_MAX];
+} counts SEC(".data.counts") = { 0 };
+
+/* What somebody outside may write: 0 nothing is told, 1 events are, 2 each ACK is too. */
+__u32 watching SEC(".data.watching") = 0;
+
+static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 kind, __u32 acked, struct facts *f)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	__builtin_memset(f, 0, sizeof(*f));
+	f->sk = (__u64)(long)sk;
+	f->kind = kind;
+	f->now_ns = tp->tcp_mstamp * US;
+	f->acked_bytes = tp->bytes_acked;
+	f->sent_bytes = tp->bytes_sent;
+	f->next = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
+	f->pacing_rate = sk->sk_pacing_rate;
+	f->mss = MAX(tp->mss_cache, 1);
+	f->cwnd = tp->snd_cwnd;
+	f->ssthresh = tp->snd_ssthresh;
+	f->inflight = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+	f->acked = acked;
+	f->srtt_us = tp->srtt_us >> 3;
+	f->min_rtt_us = tp->rtt_min.s[0].v;
+	f->delivered = tp->delivered;
+	f->retransmitted = tp->total_retrans;
+	f->daddr = sk->__sk_common.skc_daddr;
+	f->sport = sk->__sk_common.skc_num;
+	f->dport = __builtin_bswap16(sk->__sk_common.skc_dport);
+	f->paced = sk->sk_pacing_status != 0;
+	f->rtt_us = c->rtt_us;
+	f->iw = c->iw;
+	f->asked = c->asked;
+	f->earned = (__u64)acked * f->mss;
+}
+
+/* ACKs come by the thousand: whoever reads them polls. The rest are rare, and wake the reader. */
+static __always_inline void tell(struct facts *f)
+{
+	if (watching && (f->kind != KIND_ACK || f->why || watching > 1) &&
+	    bpf_ringbuf_output(&events, f, sizeof(*f), f->kind == KIND_ACK && !f->why ? BPF_RB_NO_WAKEUP : 0))
+		__sync_fetch_and_add(&counts.missed, 1);
+}
+
+/* The startup is over: counted once a connection, however often it is asked again after timeouts. */
+static __always_inline void leave(struct conn *c, struct facts *f, __u32 why)
+{
+	if (c->first && why < WHY_MAX) {
+		__sync_fetch_and_add(&counts.exits[why], 1);
+		f->why = why;
+	}
+	c->asked = c->first = 0;
+}
+
+static __always_inline void silence_hystart(struct sock *sk)
+{
+#ifndef HYSTART
+	/* For this socket alone; the module's parameter is everybody's. */
+	if (!RENO)
+		((struct bictcp *)((struct inet_connection_sock *)sk)->icsk_ca_priv)->found = 1;
+#endif
+}
+
+SEC("struct_ops/ss_init")
+void BPF_PROG(ss_init, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct facts f;
+	struct conn *c;
+
+	if (!RENO)
+		cubictcp_init(sk);
+	silence_hystart(sk);
+	c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!c) {
+		__sync_fetch_and_add(&counts.bare, 1);
+		return;
+	}
+	__sync_fetch_and_add(&counts.open, 1);
+	__sync_fetch_and_add(&counts.begun, 1);
+#ifdef ON_BEGIN
+	on_begin(sk);
+#endif
+	c->iw = tp->snd_cwnd;
+	/* A connection that took this control in its midst has left slow start already, if it has a threshold. */
+	c->asked = c->first = tp->snd_cwnd < tp->snd_ssthresh;
+	read_facts(sk, c, KIND_BEGIN, 0, &f);
+	tell(&f);
+}
+
+/* May be called twice for one connection (6.1, 6.12, after a disconnect). */
+SEC("struct_ops/ss_release")
+void BPF_PROG(ss_release, struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct facts f;
+
+	if (!c)
+		return;
+	read_facts(sk, c, KIND_END, 0, &f);
+	if (c->first)
+		leave(c, &f, WHY_NONE);
+	tell(&f);
+	if (!bpf_sk_storage_delete(&conns, sk))
+		__sync_fetch_and_sub(&counts.open, 1);
+}
+
+SEC("struct_ops/ss_acked")
+void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+
+	if (!RENO)
+		cubictcp_acked(sk, sample);
+	if (c)
+		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+}
+
+SEC("struct_ops/ss_cong_avoid")
+void BPF_PROG(ss_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct facts f;
+
+	if (c && c->asked) {
+		read_facts(sk, c, KIND_ACK, acked, &f);
+		c->rtt_us = 0;
+		if (f.cwnd >= f.ssthresh) {
+			leave(c, &f, WHY_SSTHRESH);
+		} else {
+			on_ack(&c->s, &f);
+			if (f.set)
+				tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
+			if (f.why) {
+				__u32 why = f.why;
+
+				f.why = WHY_NONE;
+				tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
+				leave(c, &f, why);
+			} else {
+				__u64 whole;
+
+				c->credit += f.earned;
+				whole = c->credit / f.mss;
+				c->credit -= whole * f.mss;
+				acked = whole;
+			}
+		}
+		tell(&f);
+	}
+	if (RENO)
+		tcp_reno_cong_avoid(sk, ack, acked);
+	else
+		cubictcp_cong_avoid(sk, ack, acked);
+}
+
+/* Called as an episode of loss begins, before ss_state tells which: only there is the reason known, here the window. */
+SEC("struct_ops/ss_ssthresh")
+__u32 BPF_PROG(ss_ssthresh, struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+
+	if (c) {
+		c->was_asked = c->asked;
+		c->was_first = c->first;
+		c->cut_cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
+		c->cut_ssthresh = ((struct tcp_sock *)sk)->snd_ssthresh;
+	}
+	return RENO ? tcp_reno_ssthresh(sk) : cubictcp_recalc_ssthresh(sk);
+}
+
+SEC("struct_ops/ss_undo")
+__u32 BPF_PROG(ss_undo, struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct facts f;
+
+	if (c) {
+		read_facts(sk, c, KIND_UNDO, 0, &f);
+		if (c->was_asked) {
+			c->asked = 1;
+			c->first = c->was_first;
+			c->was_asked = 0;
+		}
+		tell(&f);
+	}
+	return tcp_reno_undo_cwnd(sk);
+}
+
+/* Slow start from the beginning of the startup, where it wants that. */
+static __always_inline void again(struct conn *c)
+{
+#ifdef AS_BORN
+	__builtin_memset(&c->s, 0, sizeof(c->s));
+	c->asked = 1;
+#endif
+}
+
+SEC("struct_ops/ss_state")
+void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct facts f;
+
+	if (!RENO)
+		cubictcp_state(sk, new_state);
+	if (new_state == TCP_CA_Loss)
+		silence_hystart(sk); /* cubictcp_state has forgotten it */
+	if (!c || new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)
+		return;
+	read_facts(sk, c, new_state == TCP_CA_Loss ? KIND_TIMEOUT : KIND_LOSS, 0, &f);
+	if (c->cut_cwnd) {
+		f.cwnd = c->cut_cwnd;
+		f.ssthresh = c->cut_ssthresh;
+		c->cut_cwnd = 0;
+	}
+	if (c->asked)
+		leave(c, &f, new_state == TCP_CA_Loss ? WHY_TIMEOUT : new_state == TCP_CA_CWR ? WHY_CWR : WHY_LOSS);
+	tell(&f);
+	if (new_state == TCP_CA_Loss)
+		again(c);
+}
+
+static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
+{
+	struct facts f;
+	struct conn *c;
+
+	if (ev != CA_EVENT_CWND_RESTART)
+		return;
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!c)
+		return;
+	read_facts(sk, c, KIND_IDLE, 0, &f);
+	tell(&f);
+	again(c);
+}
+
+SEC("struct_ops/ss_event")
+void BPF_PROG(ss_event, struct sock *sk, enum tcp_ca_event ev)
+{
+	if (!RENO)
+		cubictcp_cwnd_event(sk, ev);
+	event(sk, ev);
+}
+
+#define COMMON							\
+	.init = (void *)ss_init,				\
+	.release = (void *)ss_release,				\
+	.ssthresh = (void *)ss_ssthresh,			\
+	.cong_avoid = (void *)ss_cong_avoid,			\
+	.pkts_acked = (void *)ss_acked,				\
+	.undo_cwnd = (void *)ss_undo,				\
+	.set_state = (void *)ss_state,				\
+	.flags = TCP_CONG_NON_RESTRICTED,			\
+	.name = NAME
+
+#ifdef STOCK
+/* For bpftool as distributions have it: 6.1 to 6.18, the startup's defaults, CUBIC. */
+SEC(".struct_ops")
+struct tcp_congestion_ops ops = { COMMON, .cwnd_event = (void *)ss_event };
+#else
+SEC("struct_ops/ss_event_v7")
+void BPF_PROG(ss_event_v7, struct sock *sk, enum tcp_ca_event ev)
+{
+	event(sk, ev);
+}
+
+SEC("struct_ops/ss_tx_start")
+void BPF_PROG(ss_tx_start, struct sock *sk)
+{
+	if (!RENO)
+		cubictcp_cwnd_event_tx_start(sk);
+}
+
+/* The loader keeps the one that fits the kernel. */
+SEC(".struct_ops.link")
+struct tcp_congestion_ops ops = { COMMON, .cwnd_event = (void *)ss_event };
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops___v7 ops_v7 = {
+	COMMON, .cwnd_event = (void *)ss_event_v7, .cwnd_event_tx_start = (void *)ss_tx_start,
+};
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The part of the kernel's types that the startups touch. Offsets are looked up in the BTF of the kernel that loads the
+ * object (CO-RE), so only names and types need to be right, and one object fits every kernel from 6.1 on.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1, BPF_RB_NO_WAKEUP = 1 };
+enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum { TCP_INFINITE_SSTHRESH = 0x7fffffff, TCP_CONG_NON_RESTRICTED = 1 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	__be32 skc_daddr;
+	__u16 skc_num;
+	__be16 skc_dport;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	__u32 sk_pacing_status;
+};
+
+struct inet_connection_sock {
+	__u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	__u32 t, v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	__u64 bytes_sent, bytes_acked, tcp_mstamp;
+	__u32 snd_una, snd_nxt, snd_cwnd, snd_ssthresh, snd_cwnd_clamp;
+	__u32 packets_out, sacked_out, lost_out, retrans_out;
+	__u32 srtt_us, mss_cache, delivered, lost, total_retrans, undo_marker, data_segs_out;
+	struct minmax rtt_min;
+};
+
+struct ack_sample {
+	__u32 pkts_acked;
+	__s32 rtt_us;
+	__u32 in_flight;
+};
+
+/* CUBIC's private part, in icsk_ca_priv. */
+struct bictcp {
+	__u8 found;
+};
+
+#pragma clang attribute pop
+
+/* What a congestion control is made of; only members that the kernel has may be named. */
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+	void (*set_state)(struct sock *sk, __u8 state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+	__u32 flags;
+	char name[16];
+};
+
+/* The same since 7.x: the beginning of sending is an event of its own. */
+struct tcp_congestion_ops___v7 {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+	void (*set_state)(struct sock *sk, __u8 state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*cwnd_event_tx_start)(struct sock *sk);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+	__u32 flags;
+	char name[16];
+};

@@ -1,0 +1,22 @@
+//! The startups of `slowstart` as congestion controls of the running Linux kernel: eBPF objects around the kernel's own
+//! CUBIC and Reno, and what loads, lists, selects and removes them.
+//!
+//! The objects are C, in `bpf/`, one for each algorithm, and GPL-2.0, as the kernel demands; `docs/kernel.md` is the
+//! guide for who uses them. Everything here needs Linux 6.1 or newer with BTF, and says so where it is missing.
+
+mod check;
+mod error;
+mod facts;
+mod load;
+mod select;
+mod table;
+
+pub use check::{Check, Finding};
+pub use error::KernelError;
+pub use facts::{Counts, Facts, Kind, Why};
+pub use load::{Held, Running, Spec, list, load, load_pinned, unload};
+pub use select::{Selection, select, unselect};
+/// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.
+pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");
+
+pub use table::{Control, TABLE};

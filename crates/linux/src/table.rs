@@ -1,0 +1,198 @@
+//! The one list of startups in the kernel: which object, under which name, with which parameters.
+
+use crate::error::KernelError;
+use slowstart::param::Shown;
+use slowstart::startup::AnyStartup;
+
+/// How a parameter of the registry is written into an object's constants.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As it is.
+    Whole,
+    /// In millionths.
+    Millionths,
+    /// Seconds, in nanoseconds.
+    Nanoseconds,
+    /// A word, as its place in this list.
+    Words(&'static [&'static str]),
+}
+
+/// A startup as a congestion control.
+#[derive(Debug)]
+pub struct Control {
+    /// Its name in the registry.
+    pub startup: &'static str,
+    /// Its name in the kernel, with CUBIC behind it; `_reno` is added with Reno. Fifteen characters at most.
+    pub kernel: &'static str,
+    /// The name the object was compiled with.
+    pub(crate) compiled: &'static str,
+    pub(crate) object: &'static [u8],
+    /// Its parameters, in the order of the object's constants.
+    pub params: &'static [(&'static str, Scale)],
+}
+
+macro_rules! object {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
+    };
+}
+
+const OFF_ON: Scale = Scale::Words(&["off", "on"]);
+const SEARCH: &[(&str, Scale)] = &[
+    ("threshold", Scale::Millionths),
+    ("window", Scale::Millionths),
+    ("expected", Scale::Words(&["twice-delivered", "sent"])),
+    ("look_back", Scale::Words(&["latest", "initial"])),
+    ("drain", OFF_ON),
+    ("drain_acks", Scale::Whole),
+    ("missed", Scale::Whole),
+];
+const HYSTART_PP: &[(&str, Scale)] = &[
+    ("min_rtt_thresh", Scale::Nanoseconds),
+    ("max_rtt_thresh", Scale::Nanoseconds),
+    ("rtt_divisor", Scale::Whole),
+    ("samples", Scale::Whole),
+    ("css_divisor", Scale::Whole),
+    ("css_rounds", Scale::Whole),
+    ("limit", Scale::Whole),
+    ("baseline", Scale::Words(&["rfc", "entry"])),
+];
+
+/// Every startup that the kernel can run.
+pub const TABLE: &[Control] = &[
+    // The kernel has one rule of growth: by bytes.
+    Control {
+        startup: "standard",
+        kernel: "ss_std",
+        compiled: "ss_std",
+        object: object!("standard"),
+        params: &[],
+    },
+    Control {
+        startup: "limited",
+        kernel: "ss_limited",
+        compiled: "ss_limited",
+        object: object!("limited"),
+        params: &[("max_ssthresh", Scale::Whole)],
+    },
+    // The kernel's own: what this project's model of it could be told, it does not take.
+    Control {
+        startup: "hystart",
+        kernel: "ss_hystart",
+        compiled: "ss_hystart",
+        object: object!("hystart"),
+        params: &[],
+    },
+    Control {
+        startup: "hystart++",
+        kernel: "ss_hspp",
+        compiled: "ss_hspp",
+        object: object!("hystart_pp"),
+        params: HYSTART_PP,
+    },
+    Control {
+        startup: "search-2.0",
+        kernel: "ss_search2",
+        compiled: "ss_search",
+        object: object!("search"),
+        params: SEARCH,
+    },
+    Control {
+        startup: "search",
+        kernel: "ss_search",
+        compiled: "ss_search",
+        object: object!("search"),
+        params: SEARCH,
+    },
+];
+
+impl Control {
+    /// The line of this startup.
+    pub fn of(startup: &str) -> Result<&'static Self, KernelError> {
+        TABLE.iter().find(|c| c.startup == startup).ok_or_else(|| {
+            let names: Vec<&str> = TABLE.iter().map(|c| c.startup).collect();
+            KernelError::refused(startup, format!("not in the kernel yet: {} are", names.join(", ")))
+        })
+    }
+
+    /// The constants of the object for a startup with these parameters. `given` are those that somebody wrote: one that
+    /// the kernel does not take is refused rather than dropped.
+    pub(crate) fn constants(&self, s: &AnyStartup, given: &[String]) -> Result<Vec<u64>, KernelError> {
+        if let Some(key) = given.iter().find(|k| !self.params.iter().any(|(name, _)| name == k)) {
+            let why = "the kernel's own code has no such parameter, or not for one connection alone";
+            return Err(KernelError::refused(format!("{}:{key}", self.startup), why));
+        }
+        let mut all = Vec::new();
+        s.each_param(&mut |k, v| all.push((k, v)));
+        let constant = |(name, scale): &(&str, Scale)| {
+            let value = all.iter().find(|(k, _)| k == name).map(|(_, v)| *v);
+            Some(match (value?, scale) {
+                (Shown::Number(n), Scale::Whole) => n as u64,
+                (Shown::Number(n), Scale::Millionths) => (n * 1e6).round() as u64,
+                (Shown::Number(n), Scale::Nanoseconds) => (n * 1e9).round() as u64,
+                (Shown::Word(w), Scale::Words(words)) => words.iter().position(|x| *x == w)? as u64,
+                _ => return None,
+            })
+        };
+        self.params
+            .iter()
+            .map(|p| {
+                constant(p).ok_or_else(|| {
+                    KernelError::refused(p.0, "the object does not know this parameter's value")
+                })
+            })
+            .collect()
+    }
+
+    /// Its name in the kernel.
+    pub fn name(&self, reno: bool) -> String {
+        format!("{}{}", self.kernel, if reno { "_reno" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart::startup::Entry;
+
+    #[test]
+    fn names_are_of_the_registry_and_fit_the_kernel() {
+        for c in TABLE {
+            assert!(Entry::named(c.startup).is_some(), "{}", c.startup);
+            assert!(c.name(true).len() <= 15, "{}", c.name(true));
+            assert!(c.kernel.len() >= c.compiled.len());
+        }
+        let mut names: Vec<&str> = TABLE.iter().map(|c| c.kernel).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn every_parameter_of_a_startup_reaches_its_object() {
+        for c in TABLE.iter().filter(|c| !["standard", "hystart"].contains(&c.startup)) {
+            let s = (Entry::named(c.startup).expect("in the registry").make)();
+            let mut known = Vec::new();
+            s.each_param(&mut |k, _| known.push(k));
+            assert_eq!(known, c.params.iter().map(|p| p.0).collect::<Vec<_>>(), "{}", c.startup);
+            assert_eq!(c.constants(&s, &[]).expect("all known").len(), c.params.len());
+        }
+    }
+
+    #[test]
+    fn constants_are_in_the_units_of_the_objects() {
+        let s = (Entry::named("search-2.0").expect("in the registry").make)();
+        let c = Control::of("search-2.0").expect("in the table");
+        assert_eq!(c.constants(&s, &[]).unwrap(), [350_000, 3_500_000, 0, 0, 0, 3, u64::from(u32::MAX)]);
+        let s = (Entry::named("hystart++").expect("in the registry").make)();
+        let c = Control::of("hystart++").expect("in the table");
+        assert_eq!(c.constants(&s, &[]).unwrap(), [4_000_000, 16_000_000, 8, 8, 4, 5, 8, 0]);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_take_is_refused() {
+        let s = (Entry::named("hystart").expect("in the registry").make)();
+        let e = Control::of("hystart").unwrap().constants(&s, &["detect".to_string()]).unwrap_err();
+        assert!(e.to_string().contains("hystart:detect"), "{e}");
+    }
+}

@@ -1,0 +1,204 @@
+//! Two network namespaces joined by a veth, and TCP connections between them.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// Runs `ip` and insists that it succeeds.
+pub(crate) fn ip(line: &str) {
+    let done = Command::new("ip").args(line.split(' ')).output().expect("iproute2 is installed");
+    assert!(done.status.success(), "ip {line}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A filesystem for pins that this thread and what it starts see, and nobody else.
+pub(crate) fn own_bpffs() {
+    unshare(CloneFlags::CLONE_NEWNS).expect("root may");
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("root may");
+    mount(Some("bpf"), "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), none).expect("the kernel has bpffs");
+}
+
+/// Two namespaces, deleted with it.
+pub(crate) struct Net {
+    pub(crate) sender: String,
+    pub(crate) receiver: String,
+}
+
+impl Net {
+    pub(crate) fn veth(name: &str) -> Self {
+        let id = std::process::id();
+        let net = Self { sender: format!("ss-{id}-{name}-a"), receiver: format!("ss-{id}-{name}-b") };
+        ip(&format!("netns add {}", net.sender));
+        ip(&format!("netns add {}", net.receiver));
+        ip(&format!("-n {} link add v0 type veth peer name v0 netns {}", net.sender, net.receiver));
+        for (ns, address) in [(&net.sender, "10.99.0.1"), (&net.receiver, "10.99.0.2")] {
+            ip(&format!("-n {ns} addr add {address}/24 dev v0"));
+            ip(&format!("-n {ns} link set v0 up"));
+            ip(&format!("-n {ns} link set lo up"));
+        }
+        net
+    }
+
+    /// Does something in a namespace, on a thread that then ends.
+    pub(crate) fn within<T: Send>(ns: &str, what: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|s| {
+            s.spawn(|| {
+                let file = File::open(format!("/run/netns/{ns}")).expect("the namespace exists");
+                setns(file, CloneFlags::CLONE_NEWNET).expect("root may enter it");
+                what()
+            })
+            .join()
+            .expect("no panic")
+        })
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for ns in [&self.sender, &self.receiver] {
+            let _ = Command::new("ip").args(["netns", "del", ns]).output();
+        }
+    }
+}
+
+/// A connection, both ends.
+pub(crate) struct Pair {
+    pub(crate) sender: TcpStream,
+    receiver: TcpStream,
+}
+
+impl Pair {
+    /// Sends so many bytes and waits until they have arrived.
+    pub(crate) fn send(&mut self, bytes: usize) {
+        let (sender, receiver) = (&mut self.sender, &mut self.receiver);
+        thread::scope(|s| {
+            s.spawn(move || sender.write_all(&vec![7; bytes]).expect("the connection lives"));
+            let mut buffer = vec![0; 1 << 16];
+            let mut left = bytes;
+            while left > 0 {
+                let n = receiver.read(&mut buffer).expect("the connection lives");
+                assert!(n > 0, "closed with {left} bytes to come");
+                left -= n;
+            }
+        });
+    }
+
+    pub(crate) fn control(&self) -> String {
+        getsockopt(&self.sender, TcpCongestion)
+            .expect("a TCP socket")
+            .to_string_lossy()
+            .trim_end_matches('\0')
+            .to_string()
+    }
+}
+
+/// A connection whose sender uses this control.
+pub(crate) fn transfer(net: &Net, control: Option<&str>) -> Pair {
+    let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let sender = Net::within(&net.sender, || TcpStream::connect(address)).expect("connects");
+    if let Some(name) = control {
+        setsockopt(&sender, TcpCongestion, &OsString::from(name)).expect("the control is loaded");
+    }
+    let (receiver, _) = listener.accept().expect("connected");
+    for s in [&sender, &receiver] {
+        s.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        s.set_write_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    }
+    Pair { sender, receiver }
+}
+
+/// Sends bytes under a control, and closes; answers what the connection used.
+pub(crate) fn with_control(net: &Net, control: &str, bytes: usize) -> String {
+    let mut pair = transfer(net, Some(control));
+    pair.send(bytes);
+    pair.control()
+}
+
+/// Waits up to five seconds for a figure to become what it should.
+pub(crate) fn settles(mut figure: impl FnMut() -> u64, wanted: u64) -> u64 {
+    for _ in 0..500 {
+        if figure() == wanted {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    figure()
+}
+
+/// A cgroup of the test's own.
+pub(crate) struct Cgroup(pub(crate) PathBuf);
+
+impl Cgroup {
+    pub(crate) fn new(name: &str) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let root = mounts.lines().find_map(|l| {
+            let mut parts = l.split(' ');
+            let (place, kind) = (parts.nth(1)?, parts.next()?);
+            (kind == "cgroup2").then(|| PathBuf::from(place))
+        })?;
+        let dir = root.join(format!("slowstart-{}-{name}", std::process::id()));
+        fs::create_dir(&dir).ok()?;
+        Some(Self(dir))
+    }
+
+    /// Connects from within the cgroup, having asked for Reno; answers the control the connection then has. A child does
+    /// it: this very test program, which `main` of the helper test recognises by its environment.
+    pub(crate) fn run_inside(&self, net: &Net) -> String {
+        let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let mut child = Net::within(&net.sender, || {
+            Command::new(std::env::current_exe().expect("known"))
+                .args(["--exact", "common::connects_when_told", "--nocapture"])
+                .env("SLOWSTART_CONNECT", format!("{}|10.99.0.2:{port}", self.0.display()))
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .expect("starts")
+        });
+        let mut said = String::new();
+        child.stdout.take().expect("piped").read_to_string(&mut said).expect("text");
+        child.wait().expect("ends");
+        said.lines()
+            .find_map(|l| l.split_once("uses "))
+            .map_or_else(|| said.clone(), |(_, name)| name.to_string())
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// What the child of [`Cgroup::run_inside`] does.
+#[test]
+fn connects_when_told() {
+    let Ok(told) = std::env::var("SLOWSTART_CONNECT") else { return };
+    let (cgroup, address) = told.split_once('|').expect("both");
+    fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string())
+        .expect("root may move itself");
+    let socket = connect_asking_for_reno(address);
+    let used = getsockopt(&socket, TcpCongestion).expect("a TCP socket");
+    println!("uses {}", used.to_string_lossy().trim_end_matches('\0'));
+}
+
+/// Asks for Reno before it connects, as a program of its own mind would.
+fn connect_asking_for_reno(address: &str) -> std::os::fd::OwnedFd {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, socket};
+    use std::os::fd::AsRawFd;
+    let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).expect("a socket");
+    setsockopt(&fd, TcpCongestion, &OsString::from("reno")).expect("reno is there");
+    let address: std::net::SocketAddrV4 = address.parse().expect("an address");
+    connect(fd.as_raw_fd(), &SockaddrIn::from(address)).expect("connects");
+    fd
+}
