@@ -1,5 +1,5 @@
 # `make test` is all that a change must pass.
-.PHONY: test bless bench docs
+.PHONY: test bless bench docs kernel
 
 test:
 	@bash ci/test.sh
@@ -14,3 +14,7 @@ bench:
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# The command with startups in the running kernel, and their objects for bpftool in target/bpf. See docs/kernel.md.
+kernel:
+	@bash ci/kernel.sh

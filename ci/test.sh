@@ -6,19 +6,10 @@ cd "$(dirname "$0")/.."
 logs=target/ci
 rm -rf "$logs" && mkdir -p "$logs" || exit 1
 
-# What the tests need beside Rust, as program:package. Parts that need more add it here.
-missing=()
-for need in cc:gcc nm:binutils; do
-  command -v "${need%:*}" >/dev/null || missing+=("${need#*:}")
-done
-if ((${#missing[@]})); then
-  if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" || exit 1
-  else
-    echo "missing: ${missing[*]}; install with: apt-get install ${missing[*]}" >&2
-    exit 1
-  fi
-fi
+# What the tests need beside Rust. Parts that need more add it here.
+. ci/needs.sh
+install_missing cc:gcc nm:binutils \
+  clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev || exit 1 # crates/linux
 command -v cargo >/dev/null || { echo "missing: Rust; install it from https://rustup.rs" >&2; exit 1; }
 
 broken=()
@@ -50,6 +41,7 @@ step fmt cargo fmt --all --check
 step clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 step test cargo test --locked --workspace --no-fail-fast -- --show-output
 step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
+step kernel-feature cargo clippy --locked -p slowstart-cli --features kernel --all-targets -- -D warnings
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 step readme readme
 if cargo deny --version >/dev/null 2>&1; then

@@ -4,6 +4,8 @@
 
 mod compare;
 #[cfg(feature = "kernel")]
+mod emulate;
+#[cfg(feature = "kernel")]
 mod kernel;
 #[cfg(not(feature = "kernel"))]
 #[path = "no_kernel.rs"]
@@ -15,6 +17,8 @@ mod spark;
 mod table;
 mod validate;
 
+#[cfg(not(feature = "kernel"))]
+use kernel as emulate;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -38,6 +42,8 @@ enum Command {
     Validate(validate::Validate),
     /// Startups in the running Linux kernel: load, list, select, remove
     Kernel(kernel::Kernel),
+    /// Run any program behind a path, on the real kernel
+    Emulate(emulate::Emulate),
     /// What there is, one line each with its source
     List(list::List),
 }
@@ -49,6 +55,7 @@ fn main() -> ExitCode {
         Command::Replay(r) => r.main().map(|()| true),
         Command::Validate(v) => v.main(),
         Command::Kernel(k) => k.main().map(|()| true),
+        Command::Emulate(e) => e.main().map(|()| true),
         Command::List(l) => l.main().map(|()| true),
     };
     match done {

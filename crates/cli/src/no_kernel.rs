@@ -1,4 +1,4 @@
-//! `slowstart kernel` where it was built without: how to get it.
+//! `slowstart kernel` and `slowstart emulate` where it was built without: how to get them.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -21,5 +21,21 @@ impl Kernel {
             "built without the kernel: `make kernel` installs clang, libelf-dev and zlib1g-dev and builds with it, or \
              `cargo build --release -p slowstart-cli --features kernel` where they are installed"
         )
+    }
+}
+
+/// Runs any program behind a path, on the real kernel; this program was built without it.
+///
+/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with it.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Emulate {
+    #[command(flatten)]
+    all: Kernel,
+}
+
+impl Emulate {
+    pub(crate) fn main(&self) -> Result<()> {
+        self.all.main()
     }
 }

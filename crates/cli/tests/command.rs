@@ -138,3 +138,12 @@ fn everything_is_listed_with_its_source() {
         assert!(list.contains(name), "no {name}");
     }
 }
+
+#[test]
+fn without_the_kernel_it_says_how_to_get_it() {
+    if cfg!(feature = "kernel") {
+        refuses(&["kernel", "load", "quickest"], &["quickest", "search"]);
+    } else {
+        refuses(&["kernel", "load", "search", "--pin"], &["make kernel", "clang", "libelf-dev"]);
+    }
+}

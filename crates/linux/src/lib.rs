@@ -5,6 +5,7 @@
 //! guide for who uses them. Everything here needs Linux 6.1 or newer with BTF, and says so where it is missing.
 
 mod check;
+pub mod emulate;
 mod error;
 mod facts;
 mod load;

@@ -37,6 +37,7 @@ pub(crate) fn take_log() -> String {
 }
 
 pub(crate) fn quiet() {
+    #[allow(clippy::needless_pass_by_value, reason = "libbpf-rs hands it over so")]
     fn keep(_: PrintLevel, said: String) {
         if let Ok(mut log) = LOG.lock() {
             log.push_str(&said);

@@ -250,3 +250,23 @@ fn bpftool_registers_the_stock_objects() {
     }
     assert_eq!((seen, names().len()), (7, 0));
 }
+
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    let unit = include_str!("../../../contrib/slowstart-kernel.service");
+    let dir = std::env::temp_dir().join(format!("slowstart-unit-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("slowstart-kernel.service");
+    // What it starts need not be installed for its words to be right.
+    fs::write(&file, unit.replace("/usr/local/bin/slowstart", "/bin/true")).unwrap();
+    let done = std::process::Command::new("systemd-analyze").arg("verify").arg(&file).output();
+    fs::remove_dir_all(&dir).unwrap();
+    match done {
+        Err(_) => println!("skipped: the unit (systemd-analyze is not installed)"),
+        Ok(done) => {
+            let said = String::from_utf8_lossy(&done.stderr);
+            let ours: Vec<&str> = said.lines().filter(|l| l.contains("slowstart-kernel")).collect();
+            assert!(done.status.success() && ours.is_empty(), "{said}");
+        }
+    }
+}

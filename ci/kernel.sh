@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds the command with startups in the running kernel. Installs what that needs where it may.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/needs.sh
+install_missing clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev
+cargo build --locked --release -p slowstart-cli --features kernel
+mkdir -p target/bpf
+newest=$(ls -td target/release/build/slowstart-linux-*/out/stock | head -1)
+cp "$newest"/*.bpf.o target/bpf/
+echo "target/release/slowstart kernel check; the objects for bpftool are in target/bpf"

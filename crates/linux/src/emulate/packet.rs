@@ -1,0 +1,76 @@
+//! What an element needs to know of a packet, from its bytes.
+
+use slowstart_lab::path::{Kind, Parcel};
+
+const TCP: u8 = 6;
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// Reads the headers of an IP packet. What is not TCP over IPv4, or is cut short, counts as data.
+pub fn parcel(packet: &[u8]) -> Parcel {
+    Parcel {
+        bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
+        flow: 0,
+        kind: kind(packet).unwrap_or(Kind::Data),
+    }
+}
+
+fn kind(packet: &[u8]) -> Option<Kind> {
+    let first = *packet.first()?;
+    if first >> 4 != 4 || *packet.get(9)? != TCP {
+        return None;
+    }
+    let header = usize::from(first & 15) * 4;
+    let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
+    let offset = usize::from(packet.get(header + 12)? >> 4) * 4;
+    let flags = *packet.get(header + 13)?;
+    Some(match (flags & SYN != 0, flags & ACK != 0) {
+        (true, false) => Kind::Syn,
+        (true, true) => Kind::SynAck,
+        _ if total > header + offset => Kind::Data,
+        _ if flags & FIN != 0 => Kind::Fin,
+        _ => Kind::Ack,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(flags: u8, payload: usize) -> Vec<u8> {
+        let mut p = vec![0; 40 + payload];
+        p[0] = 0x45;
+        p[2..4].copy_from_slice(&u16::try_from(40 + payload).unwrap().to_be_bytes());
+        p[9] = TCP;
+        p[32] = 0x50;
+        p[33] = flags;
+        p
+    }
+
+    #[test]
+    fn kinds_are_told_by_flags_and_payload() {
+        for (flags, payload, kind) in [
+            (SYN, 0, Kind::Syn),
+            (SYN | ACK, 0, Kind::SynAck),
+            (ACK, 0, Kind::Ack),
+            (ACK, 1, Kind::Data),
+            (FIN | ACK, 0, Kind::Fin),
+            (FIN | ACK, 9, Kind::Data),
+        ] {
+            let got = parcel(&packet(flags, payload));
+            assert_eq!((got.kind, got.bytes as usize), (kind, 40 + payload));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_data() {
+        let whole = packet(SYN, 0);
+        for cut in 0..whole.len() {
+            parcel(&whole[..cut]);
+        }
+        assert_eq!(parcel(&whole[..33]).kind, Kind::Data);
+        assert_eq!(parcel(&[0x60; 60]).kind, Kind::Data);
+        assert_eq!(parcel(&[]).kind, Kind::Data);
+    }
+}
