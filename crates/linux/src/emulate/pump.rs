@@ -5,7 +5,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use slowstart::units::{Instant, Span};
-use slowstart_lab::path::{Direction, Dropped, Line, Parcel, Path};
+use slowstart_lab::path::{Direction, Dropped, Parcel, Path};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -54,7 +55,8 @@ struct One<'a> {
     direction: Direction,
     from: &'a File,
     to: &'a File,
-    line: Line<Vec<u8>>,
+    /// Under way: arrivals keep the order of sending.
+    line: VecDeque<(Instant, Vec<u8>)>,
     /// Buffers of packets let go, to be used again.
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
@@ -86,7 +88,7 @@ impl One<'_> {
                 let mut buffer = self.spare.pop().unwrap_or_default();
                 buffer.clear();
                 buffer.extend_from_slice(packet);
-                self.line.push(due, buffer);
+                self.line.push_back((due, buffer));
             } else {
                 self.way.dropped += 1;
             }
@@ -99,8 +101,7 @@ impl One<'_> {
         let mut any = false;
         for _ in 0..BATCH {
             let now = Instant(clock().since(start).0);
-            let Some(due) = self.line.next() else { break };
-            let Some(buffer) = self.line.pop(now) else { break };
+            let Some((due, buffer)) = self.line.pop_front_if(|(due, _)| *due <= now) else { break };
             any = true;
             self.way.lateness.add(now.since(due));
             if self.to.write(&buffer).is_ok() {
@@ -123,7 +124,7 @@ pub(super) fn pump(path: Path, server: &File, client: &File, stop: &AtomicBool, 
         direction,
         from,
         to,
-        line: Line::new(),
+        line: VecDeque::new(),
         spare: Vec::new(),
         scratch: vec![0; 1 << 16],
         record,
@@ -141,7 +142,8 @@ pub(super) fn pump(path: Path, server: &File, client: &File, stop: &AtomicBool, 
             continue;
         }
         let now = Instant(clock().since(start).0);
-        let due = [forward.line.next(), back.line.next()].into_iter().flatten().min();
+        let due =
+            [&forward.line, &back.line].into_iter().filter_map(|l| l.front()).map(|(due, _)| *due).min();
         let wait = due.map_or(IDLE, |d| d.since(now)).min(IDLE);
         if wait <= EARLY {
             continue;
