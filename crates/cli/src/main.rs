@@ -17,9 +17,9 @@ mod spark;
 mod table;
 mod validate;
 
+use clap::{Parser, Subcommand};
 #[cfg(not(feature = "kernel"))]
 use kernel as emulate;
-use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Which startup suits this path, and why: slow start and its successors, compared on a deterministic simulator.
