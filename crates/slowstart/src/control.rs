@@ -3,7 +3,7 @@
 use crate::avoidance::Avoidance;
 use crate::startup::Startup;
 use crate::step::{Exit, Pace, Resume, Step, Wake, Window};
-use crate::units::{Bytes, Instant, Span};
+use crate::units::{Bytes, Instant, Mark, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Signal, View};
 
 /// What an endpoint drives: [`Composed`], or a whole of its own such as BBR.
@@ -11,7 +11,11 @@ use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Si
 /// Between entry and end of a loss episode the endpoint's proportional rate reduction bounds what is sent, on its way
 /// to [`State::cwnd`], unless the controller [owns recovery](Controller::owns_recovery).
 pub trait Controller {
-    /// The connection is established; nothing has been sent.
+    /// The rate to ask the routers of the path for, in the handshake (RFC 4782).
+    fn request(&self) -> Option<Rate> {
+        None
+    }
+    /// The connection is established and the application has written its first data; none of it has been sent.
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change;
     /// A packet left.
     fn on_sent(&mut self, f: &Facts, s: &Sent);
@@ -79,10 +83,12 @@ pub struct Change {
     pub exited: Option<Exited>,
     /// The loss that ended the startup proved spurious: the startup goes on, and the exit does not count.
     pub resumed: bool,
+    /// The packet that ends at this mark is to be sent again, unless it has arrived or is held for lost.
+    pub resend: Option<Mark>,
 }
 
 impl Change {
-    const NONE: Self = Self { exited: None, resumed: false };
+    const NONE: Self = Self { exited: None, resumed: false, resend: None };
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -156,7 +162,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             self.state.ssthresh = Some(t.max(f.mss * 2));
         }
         if let Some(p) = step.pace {
-            self.state.pace = Some(p);
+            self.state.pace = (p != Pace::Host).then_some(p);
         }
         match step.wake {
             Wake::Keep => {}
@@ -171,7 +177,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             Window::Set(b) => self.state.cwnd = b.max(f.mss),
             Window::Keep | Window::Grow(_) => {}
         }
-        let mut change = Change::NONE;
+        let mut change = Change { resend: step.resend, ..Change::NONE };
         if let Some(why) = step.exit {
             if step.ssthresh.is_none() {
                 self.state.ssthresh = Some(self.state.cwnd.max(f.mss * 2));
@@ -245,11 +251,15 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                 inflight: f.inflight,
             }
         });
-        Change { exited, resumed: false }
+        Change { exited, ..Change::NONE }
     }
 }
 
 impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
+    fn request(&self) -> Option<Rate> {
+        self.startup.request()
+    }
+
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
         let step = self.startup.on_established(&self.view(f), hs);
         self.apply(f, step, None)

@@ -103,6 +103,7 @@ macro_rules! params {
             fn default() -> Self { Self { $($field: $default,)* } }
         }
         impl $crate::param::Parameters for $name {
+            #[allow(unused_variables, reason = "some have none")]
             fn set(&mut self, key: &str, value: &str) -> Result<(), $crate::param::BadParam> {
                 $(if key == stringify!($field) {
                     let read = <$ty as $crate::param::Value>::read(value).filter(|&$v| $check);
@@ -111,6 +112,7 @@ macro_rules! params {
                 })*
                 Err($crate::param::BadParam::Unknown(&[$(stringify!($field)),*]))
             }
+            #[allow(unused_variables, reason = "some have none")]
             fn each(&self, put: &mut dyn FnMut(&'static str, $crate::param::Shown)) {
                 $(put(stringify!($field), $crate::param::Value::show(self.$field));)*
             }

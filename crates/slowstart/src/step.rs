@@ -1,6 +1,6 @@
 //! All that an algorithm may ask of its host.
 
-use crate::units::{Bytes, Gain, Instant, Rate};
+use crate::units::{Bytes, Gain, Instant, Mark, Rate};
 use crate::view::Signal;
 
 /// What becomes of the congestion window.
@@ -22,8 +22,10 @@ pub enum Pace {
     Off,
     /// At a gain of cwnd/srtt.
     Gain(Gain),
-    /// At a rate.
+    /// At a rate, from the first packet on.
     Rate(Rate),
+    /// Again by the host's own rule: what a paced first flight ends with.
+    Host,
 }
 
 /// When the startup wants to be called without an ACK.
@@ -122,6 +124,8 @@ pub struct Step {
     pub exit: Option<Exit>,
     /// When the reason was seen, if earlier.
     pub detected: Option<Detected>,
+    /// Send the packet that ends at this mark again now, unasked, unless it is known to have arrived or held for lost.
+    pub resend: Option<Mark>,
 }
 
 impl Step {
@@ -133,6 +137,7 @@ impl Step {
         wake: Wake::Keep,
         exit: None,
         detected: None,
+        resend: None,
     };
 
     /// Grow by `b`.
@@ -165,6 +170,11 @@ impl Step {
     /// ... paced so.
     pub const fn pace(mut self, p: Pace) -> Self {
         self.pace = Some(p);
+        self
+    }
+    /// ... with the packet that ends at `mark` sent again.
+    pub const fn resend(mut self, mark: Mark) -> Self {
+        self.resend = Some(mark);
         self
     }
     /// ... to be woken at `t`.

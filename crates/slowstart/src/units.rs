@@ -159,6 +159,13 @@ impl Mul<Gain> for Bytes {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark(pub u64);
 
+impl Mark {
+    /// What lies between `earlier` and this, in a stream of bytes; nothing if that lies ahead.
+    pub const fn since(self, earlier: Self) -> Bytes {
+        Bytes(self.0.saturating_sub(earlier.0))
+    }
+}
+
 /// A signed decimal number in millionths, for parameters such as a threshold of 0.26.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fixed(pub i64);

@@ -228,6 +228,21 @@ pub struct Handshake {
     pub spurious: bool,
     /// The round-trip time of the handshake, where it is unambiguous.
     pub rtt: Option<Span>,
+    /// The rate that every router of the path granted to [`crate::startup::Startup::request`].
+    pub granted: Option<Rate>,
+    /// What an earlier connection to this peer found. A host hands over nothing that has expired.
+    pub remembered: Option<PathMemory>,
+}
+
+/// What a connection leaves for the next one on its path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PathMemory {
+    /// The window it ended with, no more than it used.
+    pub cwnd: Bytes,
+    /// The least round-trip time it saw.
+    pub rtt: Span,
+    /// The rate it ended with: that window in its last smoothed round-trip time.
+    pub rate: Rate,
 }
 
 /// Why a connection starts again.

@@ -1,15 +1,26 @@
-//! Startups: one algorithm a file, and the one list of them in the project.
+//! Startups: one algorithm a file, the one list of them in the project, and a list of those that cannot be built.
 
 use crate::param::{BadParam, Parameters, Shown};
 use crate::step::{Resume, Step};
+use crate::units::Rate;
 use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
+
+pub mod unbuilt;
 
 /// A way of finding the capacity of a path that is not yet known.
 ///
 /// It sees every event, application-limited ones too, and answers with what it wants; it never writes the window
 /// itself. It is plain data: a clone is a second opinion, a fresh clone is a restart.
 pub trait Startup {
-    /// The connection is established; nothing has been sent.
+    /// The rate to ask the routers of the path for, in the handshake.
+    fn request(&self) -> Option<Rate> {
+        None
+    }
+    /// Whether it uses what an earlier connection found: a host may spare itself the search otherwise.
+    fn recalls(&self) -> bool {
+        false
+    }
+    /// The connection is established and the application has written its first data; none of it has been sent.
     fn on_established(&mut self, _v: &View, _hs: &Handshake) -> Step {
         Step::HOLD
     }
@@ -99,6 +110,8 @@ macro_rules! registry {
         }
 
         impl Startup for AnyStartup {
+            fn request(&self) -> Option<Rate> { self.see().request() }
+            fn recalls(&self) -> bool { self.see().recalls() }
             fn on_established(&mut self, v: &View, hs: &Handshake) -> Step { self.get().on_established(v, hs) }
             fn on_sent(&mut self, v: &View, s: &Sent) { self.get().on_sent(v, s) }
             fn on_ack(&mut self, v: &View, a: &Ack) -> Step { match self { $(Self::$ty(s) => s.on_ack(v, a)),* } }
@@ -116,10 +129,21 @@ macro_rules! registry {
     (@type HyStartPp) => { hystart_pp::HyStartPp };
     (@type Search) => { search::Search };
     (@type Ess) => { ess::Ess };
+    (@type Restricted) => { restricted::Restricted };
+    (@type Tsl) => { tsl::Tsl };
+    (@type JumpStart) => { jump_start::JumpStart };
+    (@type QuickStart) => { quick_start::QuickStart };
+    (@type Halfback) => { halfback::Halfback };
+    (@type Stateful) => { stateful::Stateful };
+    (@type CarefulResume) => { careful_resume::CarefulResume };
 }
 
 registry! {
-    types { standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search, ess::Ess }
+    types {
+        standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search, ess::Ess,
+        restricted::Restricted, tsl::Tsl, jump_start::JumpStart, quick_start::QuickStart, halfback::Halfback,
+        stateful::Stateful, careful_resume::CarefulResume
+    }
 
     "standard" => Standard(standard::Params::default()),
         "RFC 5681, RFC 9002", "doubles each round trip until packets are lost";
@@ -145,4 +169,19 @@ registry! {
         "draft-chung-ccwg-search-09", "leaves when delivery falls short of what was sent a round trip ago, then drains";
     "ess" => Ess(ess::Params::default()),
         "Enhanced Slow-Start", "jumps to the rate of an ACK train times the round trip, and leaves there";
+    // What needs something of its host: its queue, the handshake, a pacer, routers, memory.
+    "restricted" => Restricted(restricted::Params::default()),
+        "Allcock, Hegde & Kettimuthu 2005", "a PID on the host's own queue holds growth back before it overflows";
+    "tsl" => Tsl(tsl::Params::default()),
+        "TCP SYN Loss paper", "begins with 3 segments and a threshold of 16 where the handshake lost a packet";
+    "jump-start" => JumpStart(jump_start::Params::default()),
+        "Liu et al., PFLDnet 2007", "paces all that is queued over the first round trip";
+    "quick-start" => QuickStart(quick_start::Params::default()),
+        "RFC 4782", "begins at the rate that every router of the path has granted";
+    "halfback" => Halfback(halfback::Params::default()),
+        "Li, Dong & Godfrey, CoNEXT 2015", "paces a short flow over a round trip, then sends it again from behind";
+    "stateful" => Stateful(stateful::Params::default()),
+        "Guo & Lee, IEEE Access 2020", "begins with the rate an earlier connection ended with, then avoidance";
+    "careful-resume" => CarefulResume(careful_resume::Params::default()),
+        "draft-ietf-tsvwg-careful-resume-22", "jumps to half of an earlier connection's window, and retreats on loss";
 }

@@ -78,13 +78,25 @@ pub(crate) struct Host {
     /// How many of them are held for lost.
     held: usize,
     delivered_at: Instant,
+    /// The newest packet known to have arrived.
+    newest: Sent,
 }
 
 impl Host {
     pub(crate) fn new(startup: AnyStartup, avoidance: AnyAvoidance, facts: Facts) -> Self {
+        Self::after(startup, avoidance, facts, &Handshake::default()).0
+    }
+
+    /// After such a handshake, which may have ended the startup.
+    pub(crate) fn after(
+        startup: AnyStartup,
+        avoidance: AnyAvoidance,
+        facts: Facts,
+        hs: &Handshake,
+    ) -> (Self, Change) {
         let mut control = Composed::new(startup, avoidance, facts.iw);
-        let _ = control.on_established(&facts, &Handshake::default());
-        Self {
+        let change = control.on_established(&facts, hs);
+        let host = Self {
             control,
             limit: Limit::Window,
             una: facts.next,
@@ -92,8 +104,10 @@ impl Host {
             packets: VecDeque::new(),
             held: 0,
             delivered_at: facts.now,
+            newest: Sent::default(),
             facts,
-        }
+        };
+        (host, change)
     }
 
     pub(crate) fn state(&self) -> State {
@@ -142,6 +156,9 @@ impl Host {
     pub(crate) fn fill_up_to(&mut self, most: Bytes) {
         while self.facts.inflight + self.facts.mss <= self.state().cwnd.min(most) {
             if self.held == 0 {
+                if self.facts.unsent == Some(Bytes::ZERO) {
+                    break;
+                }
                 self.send_new();
             } else {
                 let first = self.packets.iter().position(|p| !p.out).expect("one is held");
@@ -152,6 +169,7 @@ impl Host {
 
     fn send_new(&mut self) {
         let bytes = self.facts.mss;
+        self.facts.unsent = self.facts.unsent.map(|u| u - bytes);
         let mark = Mark(self.facts.next.0 + bytes.0);
         let sent = self.sent(mark, bytes, false);
         self.packets.push_back(Packet { sent, left: bytes.0, out: true });
@@ -207,6 +225,7 @@ impl Host {
                 self.packets.pop_front();
             }
         }
+        self.newest = newest.unwrap_or(self.newest);
         self.una = Mark(self.una.0 + bytes);
         self.facts.delivered += Bytes(bytes);
         if bytes > 0 {
@@ -249,7 +268,7 @@ impl Host {
     }
 
     fn congestion(&mut self, signal: Signal, lost: Bytes) -> Change {
-        let newest = self.packets.back().map_or_else(Sent::default, |p| p.sent);
+        let newest = self.newest;
         let first = !self.facts.in_recovery;
         let c = Congestion { signal, first, lost, lost_ranges: u32::from(lost.0 > 0), newest };
         self.control.on_congestion(&self.facts, &c)

@@ -3,8 +3,9 @@
 use crate::common::{Host, avoidance, facts, startup};
 use slowstart::control::{Change, Controller, Exited};
 use slowstart::param::Value;
+use slowstart::step::Pace;
 use slowstart::units::{Bytes, Rate, Span};
-use slowstart::view::{Facts, Growth, Limit, Signal};
+use slowstart::view::{Facts, Growth, Handshake, HostQueue, Limit, PathMemory, Signal};
 
 /// Runs a script; panics at the first line that does not hold.
 pub(crate) fn play(script: &str) {
@@ -12,6 +13,7 @@ pub(crate) fn play(script: &str) {
         startup: "standard".into(),
         avoidance: "reno".into(),
         facts: facts(1000, 10),
+        handshake: Handshake::default(),
         rtt: Span::millis(100),
         host: None,
     };
@@ -31,6 +33,7 @@ struct Player {
     startup: String,
     avoidance: String,
     facts: Facts,
+    handshake: Handshake,
     rtt: Span,
     host: Option<Host>,
 }
@@ -40,6 +43,7 @@ struct Player {
 struct Seen {
     exited: Option<Exited>,
     resumed: bool,
+    resend: Option<u64>,
 }
 
 impl Seen {
@@ -47,6 +51,7 @@ impl Seen {
         assert!(c.exited.is_none() || self.exited.is_none(), "two exits in a line");
         self.exited = self.exited.or(c.exited);
         self.resumed |= c.resumed;
+        self.resend = c.resend.map(|m| m.0).or(self.resend);
     }
 }
 
@@ -60,11 +65,18 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 
 impl Player {
     fn host(&mut self) -> &mut Host {
-        self.host.get_or_insert_with(|| {
-            let mut host = Host::new(startup(&self.startup), avoidance(&self.avoidance), self.facts);
-            host.fill();
-            host
-        })
+        if self.host.is_none() {
+            let _ = self.establish();
+        }
+        self.host.as_mut().expect("it was established")
+    }
+
+    fn establish(&mut self) -> Change {
+        let (startup, avoidance) = (startup(&self.startup), avoidance(&self.avoidance));
+        let (mut host, change) = Host::after(startup, avoidance, self.facts, &self.handshake);
+        host.fill();
+        self.host = Some(host);
+        change
     }
 
     fn act(&mut self, text: &str) -> Seen {
@@ -80,7 +92,9 @@ impl Player {
         let times = words.iter().find_map(|w| w.strip_prefix('x')).map_or(1, number::<usize>);
         let mut seen = Seen::default();
         for _ in 0..times {
-            if !self.prepare(&words) {
+            if words == ["established"] {
+                seen.add(self.establish());
+            } else if !self.prepare(&words) {
                 let host = self.host();
                 host.wait(wait);
                 for change in event(host, &words, rtt, rto) {
@@ -94,6 +108,7 @@ impl Player {
 
     /// Lines that say what the connection is.
     fn prepare(&mut self, words: &[&str]) -> bool {
+        let hs = &mut self.handshake;
         let f = self.host.as_mut().map_or(&mut self.facts, |h| &mut h.facts);
         match words {
             ["startup", s] => self.startup = (*s).into(),
@@ -104,6 +119,20 @@ impl Player {
             ["pacing", bits] => {
                 f.pacing_on = true;
                 f.pacing_rate = Some(Rate(number(bits)));
+            }
+            ["unsent", n] => f.unsent = Some(f.mss * number::<u64>(n)),
+            ["rwnd", n] => f.rwnd = f.mss * number::<u64>(n),
+            ["queue", used, limit] => {
+                let (used, limit) = (f.mss * number::<u64>(used), f.mss * number::<u64>(limit));
+                f.host_queue = Some(HostQueue { used, limit });
+            }
+            ["syn", "lost", n] => hs.syn_losses = number(n),
+            ["syn", "late"] => (hs.syn_losses, hs.spurious) = (1, true),
+            ["handshake", time] => hs.rtt = Some(span(time)),
+            ["granted", bits] => hs.granted = Some(Rate(number(bits))),
+            ["remembered", cwnd, time, bits] => {
+                let cwnd = f.mss * number::<u64>(cwnd);
+                hs.remembered = Some(PathMemory { cwnd, rtt: span(time), rate: Rate(number(bits)) });
             }
             ["unpaced"] => f.pacing_on = false,
             ["growth", rule] => {
@@ -139,6 +168,13 @@ impl Player {
                 }
                 "detected" => seen.exited.map_or("no exit".into(), |e| segments(e.detected)),
                 "left" => seen.exited.map_or("no exit".into(), |e| segments(e.left_with)),
+                "out" => host.out().to_string(),
+                "resend" => seen.resend.map_or("-".into(), |m| (m as f64 / mss).to_string()),
+                "pace" => match host.state().pace {
+                    None => "host".into(),
+                    Some(Pace::Rate(r)) => r.0.to_string(),
+                    Some(other) => format!("{other:?}"),
+                },
                 "resumed" => {
                     resumed = true;
                     (if seen.resumed { "" } else { "not resumed" }).into()

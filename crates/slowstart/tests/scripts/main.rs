@@ -9,6 +9,9 @@
 //! round 2 -> exit delay                              # all in flight is acknowledged, two segments an ACK
 //! ```
 //!
+//! What the host offers comes first: `unsent 100`, `queue 50 100` (used, limit), `handshake 100ms`, `syn lost 1`,
+//! `syn late`, `granted RATE`, `remembered CWND RTT RATE`; `established` then checks what it makes of them.
+//!
 //! Windows are in segments. An exit or a resumption that a line does not state fails it.
 
 #![allow(clippy::float_cmp, reason = "a window in segments is exact: whole bytes over a whole segment")]
@@ -19,11 +22,18 @@ mod common;
 mod flow;
 
 mod avoidance;
+mod careful_resume;
 mod composed;
 mod ess;
+mod halfback;
 mod hystart;
 mod hystart_pp;
+mod jump_start;
 mod language;
 mod limited;
+mod quick_start;
+mod restricted;
 mod search;
 mod standard;
+mod stateful;
+mod tsl;

@@ -1,0 +1,180 @@
+//! Careful Resume, draft-ietf-tsvwg-careful-resume-22: once the initial window has arrived over what seems to be the
+//! path of an earlier connection, jump to half of that connection's window, paced over a round trip; keep of it what
+//! proves to be there, and retreat below that if packets are lost.
+//!
+//! Departs from the draft:
+//! - the endpoint's address is the host's business: it hands over only what belongs to the peer and has not expired;
+//! - after a retreat the window grows by slow start to its threshold before avoidance takes over, which is what the
+//!   threshold of the draft implies.
+//!
+//! With nothing remembered, or without a pacer, it is standard slow start.
+
+use super::Startup;
+use crate::param::params;
+use crate::step::{Detected, Exit, Pace, Step};
+use crate::units::{Bytes, Fixed, Mark, Rate};
+use crate::view::{Ack, Congestion, Handshake, PathMemory, Recovery, Signal, View};
+
+params! {
+    /// Parameters of Careful Resume.
+    pub struct Params {
+        /// The share of the remembered window to jump to, at most a half.
+        jump: Fixed = Fixed::milli(500), "a share from 0 to 0.5", |v| (0..=Fixed::ONE / 2).contains(&v.0);
+        /// The threshold after a retreat, as a share of what got through: beta.
+        beta: Fixed = Fixed::milli(500), "a share from 0 to 1", |v| (0..=Fixed::ONE).contains(&v.0);
+    }
+}
+
+/// A window remembered is worth a jump from so many initial windows on.
+const WORTH: u64 = 4;
+/// The same path has a round trip above half and up to ten times the remembered one.
+const LONGER: u64 = 10;
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The initial window is on its way: it ends at the mark.
+    Reconnaissance(PathMemory, Mark),
+    /// More than is known to be safe is leaving: it begins after the mark.
+    Unvalidated(Mark),
+    /// It has left, up to the mark, and is on its way.
+    Validating(Mark),
+    /// Some of it was lost, as was then seen; it ended at the mark.
+    Retreat(Mark, Detected),
+    /// The retreat is over; slow start to the threshold.
+    Regrow(Detected),
+    /// No more than ordinary slow start.
+    Normal,
+}
+
+/// Careful Resume.
+#[derive(Clone, Debug)]
+pub struct CarefulResume {
+    pub(crate) params: Params,
+    phase: Phase,
+    /// What the path has been seen to hold: the draft's `PipeSize`.
+    pipe: Bytes,
+}
+
+impl CarefulResume {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, phase: Phase::Normal, pipe: Bytes::ZERO }
+    }
+
+    fn share(of: Bytes, share: Fixed) -> Bytes {
+        of.scale(share.0.unsigned_abs(), Fixed::ONE.unsigned_abs())
+    }
+
+    /// The initial window has arrived, if this ACK says so: jump, or let it be.
+    fn confirm(&mut self, v: &View, ack: &Ack, memory: PathMemory, end: Mark) -> Step {
+        let ordinary = Step::grow(v.earned(ack));
+        if let Some(rtt) = ack.rtt
+            && (rtt <= memory.rtt / 2 || rtt > memory.rtt * LONGER)
+        {
+            // Another path.
+            self.phase = Phase::Normal;
+            return ordinary;
+        }
+        if ack.upto < end || !ack.limit.earns() || v.in_recovery {
+            return ordinary;
+        }
+        self.phase = Phase::Normal;
+        let jump = Self::share(memory.cwnd, self.params.jump);
+        let Some(rate) = v.srtt.and_then(|rtt| Rate::new(jump, rtt)).filter(|_| jump > v.cwnd) else {
+            return ordinary;
+        };
+        self.phase = Phase::Unvalidated(v.next);
+        self.pipe = v.inflight;
+        Step::set(jump).pace(Pace::Rate(rate))
+    }
+}
+
+impl Startup for CarefulResume {
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
+        if let Some(memory) = hs.remembered.filter(|m| m.cwnd >= v.iw * WORTH && v.paces) {
+            self.phase = Phase::Reconnaissance(memory, Mark(v.next.0.saturating_add(v.iw.0)));
+        }
+        Step::HOLD
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        match self.phase {
+            Phase::Reconnaissance(memory, end) => self.confirm(v, ack, memory, end),
+            Phase::Unvalidated(from) => {
+                self.pipe += ack.delivered;
+                // At most a round trip: until the first of it is acknowledged.
+                if ack.newest.mark <= from {
+                    return Step::HOLD;
+                }
+                if v.inflight <= self.pipe {
+                    // It was never needed, or all of it is known to fit.
+                    self.phase = Phase::Normal;
+                    return Step::set(v.cwnd.min(self.pipe.max(v.iw))).pace(Pace::Host);
+                }
+                self.phase = Phase::Validating(v.next);
+                Step::set(v.cwnd.min(v.inflight)).pace(Pace::Host)
+            }
+            Phase::Validating(end) => {
+                self.pipe += ack.delivered;
+                if ack.upto >= end {
+                    self.phase = Phase::Normal;
+                }
+                Step::grow(v.earned(ack))
+            }
+            Phase::Retreat(end, seen) => {
+                self.pipe += ack.delivered;
+                if ack.upto < end {
+                    return Step::HOLD;
+                }
+                self.phase = Phase::Regrow(seen);
+                Step::HOLD.ssthresh(Self::share(self.pipe, self.params.beta))
+            }
+            Phase::Regrow(seen) => match v.ssthresh {
+                Some(t) if v.cwnd < t => Step::grow(v.earned(ack)),
+                _ => Step::exit(Exit::Loss).seen(seen),
+            },
+            Phase::Normal => Step::grow(v.earned(ack)),
+        }
+    }
+
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
+        let seen = Detected { at: v.now, cwnd: v.cwnd };
+        match self.phase {
+            Phase::Unvalidated(_) | Phase::Validating(_) if c.signal != Signal::Timeout => {
+                let end = if let Phase::Validating(end) = self.phase { end } else { v.next };
+                self.phase = Phase::Retreat(end, seen);
+                Step::set((self.pipe / 2).min(v.cwnd)).pace(Pace::Host)
+            }
+            // Further losses of what is being retreated from.
+            Phase::Retreat(..) if c.signal == Signal::Loss && !c.first => Step::HOLD,
+            Phase::Retreat(_, seen) | Phase::Regrow(seen) => Step::exit(c.signal.into()).seen(seen),
+            _ => Step::exit(c.signal.into()),
+        }
+    }
+
+    fn on_recovered(&mut self, _v: &View, r: &Recovery) -> Step {
+        if r.undone && matches!(self.phase, Phase::Retreat(..) | Phase::Regrow(_)) {
+            // Nothing was lost: the window of before comes back, and with it its threshold.
+            self.phase = Phase::Normal;
+        }
+        Step::HOLD
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.phase {
+            Phase::Reconnaissance(..) => "reconnaissance",
+            Phase::Unvalidated(_) => "unvalidated",
+            Phase::Validating(_) => "validating",
+            Phase::Retreat(..) => "safe-retreat",
+            Phase::Regrow(_) | Phase::Normal => "slow-start",
+        }
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("pipe_bytes", self.pipe.0 as f64);
+    }
+}

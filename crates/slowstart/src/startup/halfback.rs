@@ -1,0 +1,97 @@
+//! Halfback: a short flow is paced over the first round trip, then its packets are sent again unasked, the last first,
+//! one with each ACK, until what is acknowledged meets them (Li, Dong & Godfrey, CoNEXT 2015).
+//!
+//! Reconstructed from descriptions by others: the paper itself was not read. So are:
+//! - a flow larger than `limit` has that much of it paced and sent again, and goes on in slow start;
+//! - while packets are sent again the window stands still: they are what ACKs pay for;
+//! - a packet that was selectively acknowledged is passed over, and the ACK that would have sent it again is lost.
+//!
+//! Without a round trip of the handshake, a pacer or knowledge of what is queued it is standard slow start.
+
+use super::Startup;
+use crate::param::params;
+use crate::step::{Pace, Step};
+use crate::units::{Bytes, Mark, Rate};
+use crate::view::{Ack, Handshake, Sent, View};
+
+params! {
+    /// Parameters of Halfback.
+    pub struct Params {
+        /// The most bytes it paces: the paper's flow-control window of 141 kB.
+        limit: u32 = 141_000, "a number of bytes from 1", |v| v > 0;
+    }
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The flow leaves at a rate, up to this mark.
+    Paced(Mark),
+    /// Packets are sent again; the next is the one that ends here.
+    Reverse(Mark),
+    /// Ordinary slow start.
+    Ordinary,
+}
+
+/// Halfback.
+#[derive(Clone, Debug)]
+pub struct Halfback {
+    pub(crate) params: Params,
+    phase: Phase,
+    /// The last byte of the paced flight that has been sent, and the length of its last packet.
+    last: (Mark, Bytes),
+}
+
+impl Halfback {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, phase: Phase::Ordinary, last: (Mark(0), Bytes::ZERO) }
+    }
+
+    /// The next packet from behind, if what is acknowledged has not met it.
+    fn reverse(&mut self, v: &View, ack: &Ack, at: Mark) -> Step {
+        if ack.upto >= at {
+            self.phase = Phase::Ordinary;
+            return Step::grow(v.earned(ack));
+        }
+        // Only the last packet of the flow may be short.
+        let len = if at == self.last.0 { self.last.1 } else { v.mss };
+        self.phase = Phase::Reverse(Mark(at.0.saturating_sub(len.0)));
+        Step::HOLD.resend(at)
+    }
+}
+
+impl Startup for Halfback {
+    fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
+        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.paces) else { return Step::HOLD };
+        let most = Bytes(u64::from(self.params.limit));
+        let size = queued.min(v.rwnd).min(most.max(v.iw));
+        let Some(rate) = Rate::new(size, rtt).filter(|_| size.0 > 0) else { return Step::HOLD };
+        self.phase = Phase::Paced(Mark(v.next.0.saturating_add(size.0)));
+        // A window of whole segments: a flow's last packet may be short.
+        Step::set(v.mss * size.0.div_ceil(v.mss.0.max(1))).pace(Pace::Rate(rate))
+    }
+
+    fn on_sent(&mut self, _v: &View, s: &Sent) {
+        if matches!(self.phase, Phase::Paced(_)) && !s.retransmission {
+            self.last = (s.mark, s.bytes);
+        }
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        match self.phase {
+            // ACKs that come before all has left change nothing.
+            Phase::Paced(end) if v.next < end && v.unsent.is_some_and(|u| u.0 > 0) => Step::HOLD,
+            Phase::Paced(_) => self.reverse(v, ack, self.last.0).pace(Pace::Host),
+            Phase::Reverse(at) => self.reverse(v, ack, at),
+            Phase::Ordinary => Step::grow(v.earned(ack)),
+        }
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.phase {
+            Phase::Paced(_) => "paced",
+            Phase::Reverse(_) => "reverse",
+            Phase::Ordinary => "slow-start",
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Stateful-TCP (Guo & Lee, IEEE Access 2020): the first window is what the rate of the last connection on this path
+//! carries in the round trip of this handshake; it is paced over that round trip, then congestion avoidance follows.
+//!
+//! Reconstructed from descriptions by others: the paper itself was not read. Its bandwidth estimate is here the window
+//! of the last connection's end in its smoothed round-trip time; the first ACK ends it.
+//!
+//! With nothing remembered, no round trip of the handshake or no pacer it is standard slow start.
+
+use super::Startup;
+use crate::param::params;
+use crate::step::{Exit, Pace, Step};
+use crate::view::{Ack, Handshake, View};
+
+params! {
+    /// Stateful-TCP has no parameters.
+    pub struct Params {}
+}
+
+/// Stateful-TCP.
+#[derive(Clone, Debug)]
+pub struct Stateful {
+    pub(crate) params: Params,
+    paced: bool,
+}
+
+impl Stateful {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, paced: false }
+    }
+}
+
+impl Startup for Stateful {
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
+        let (Some(memory), Some(rtt), true) = (hs.remembered, hs.rtt, v.paces) else { return Step::HOLD };
+        self.paced = true;
+        Step::set(memory.rate.over(rtt).max(v.mss * 2)).pace(Pace::Rate(memory.rate))
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        if self.paced {
+            return Step::exit(Exit::Estimate);
+        }
+        Step::grow(v.earned(ack))
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.paced { "paced" } else { "slow-start" }
+    }
+}

@@ -1,0 +1,89 @@
+//! Restricted slow start: the controller's arithmetic, a segment of 1000 bytes, a queue of 100.
+
+use crate::language::play;
+
+/// Part 9: the increment lies within [0, 1 MSS]. P alone, 0.5 a segment: 90 - 89 = 1 segment of error earns a half.
+#[test]
+fn the_increment_is_what_the_error_leaves_of_one() {
+    play(
+        "startup restricted:kp=0.5,ti=0s,td=0us
+         queue 0 100
+         +1ms ack 1 -> cwnd 11, error_bytes 90000
+         queue 88 100
+         +1ms ack 1 -> cwnd 12, output 1
+         queue 89 100
+         +1ms ack 1 -> cwnd 12.5, output 0.5
+         queue 90 100
+         +1ms ack 1 -> cwnd 12.5, output 0
+         queue 95 100
+         +1ms ack 1 -> cwnd 12.5, output -2.5",
+    );
+}
+
+/// A negative output holds; `hold=off` is for finding gains.
+#[test]
+fn a_negative_output_shrinks_only_where_that_is_asked_for() {
+    play("startup restricted:kp=0.5,ti=0s,td=0us,hold=off\nqueue 95 100\n+1ms ack 1 -> cwnd 9, output -2.5");
+}
+
+/// The integral stands still while the output is bounded: a long ramp leaves nothing that must be undone.
+#[test]
+fn the_integral_does_not_wind_up() {
+    play(
+        "startup restricted:kp=0.5,ti=1ms,td=0us
+         queue 0 100
+         +1ms ack 1 x9 -> cwnd 19, output 45   # the first sample has no time before it: e alone
+         queue 90 100
+         +1ms ack 1 -> output 0",
+    );
+}
+
+/// e = 0.5 segments, 1 ms apart, ti = 1 ms: the integral grows by half a segment a sample.
+#[test]
+fn the_integral_closes_what_is_left() {
+    play(
+        "startup restricted:kp=0.5,ti=1ms,td=0us
+         mss 2000
+         queue 178 200             # 180 - 178 = 2 segments, the output just bounded
+         +1ms ack 1 -> output 1
+         queue 180 200
+         +1ms ack 1 -> output 0
+         queue 179 200
+         +1ms ack 1 -> output 1    # 0.5 (1 + 1): the integral has taken the sample
+         queue 180 200
+         +1ms ack 1 -> output 0.5",
+    );
+}
+
+/// td de/dt: from 90 to 89 segments of error in a millisecond with td = 2 ms takes two segments off.
+#[test]
+fn the_derivative_sees_the_queue_coming() {
+    play(
+        "startup restricted:kp=0.01,ti=0s,td=2ms
+         queue 0 100
+         +1ms ack 1 -> output 0.9
+         queue 1 100
+         +1ms ack 1 -> output 0.87",
+    );
+}
+
+#[test]
+fn two_acks_at_once_are_one_sample() {
+    play(
+        "startup restricted:kp=0.5,ti=0s,td=80us
+         queue 89 100
+         +1ms ack 1 -> cwnd 10.5, output 0.5
+         queue 50 100
+         ack 1 -> cwnd 11, output 0.5",
+    );
+}
+
+#[test]
+fn a_host_that_shows_no_queue_gets_standard_slow_start() {
+    play("startup restricted\nround -> cwnd 20\nround -> cwnd 40");
+}
+
+#[test]
+fn a_stall_ends_it_all_the_same() {
+    play("startup restricted\nqueue 0 100\nstall -> exit local-stall, cwnd 5");
+}
