@@ -59,6 +59,9 @@ pub(crate) struct Compare {
     /// Flows that share the path, as name@start or name@start/up, relative to the flow studied
     #[arg(long, value_delimiter = ',')]
     against: Vec<String>,
+    /// `on` (the default) or `off`: whether startups that use what an earlier connection found have had one
+    #[arg(long)]
+    remember: Option<String>,
     /// Runs, each with a seed of its own [default: 10]
     #[arg(long)]
     runs: Option<u32>,
@@ -142,6 +145,7 @@ impl Compare {
             set,
             app: self.app,
             against: self.against,
+            remember: self.remember,
             runs: self.runs,
             seed: self.seed,
         };

@@ -16,6 +16,9 @@ use slowstart_lab::tcp::profile::Profile;
 pub(crate) struct List {
     /// One kind only
     what: Option<What>,
+    /// With the startups that cannot be built, and what is missing
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, ValueEnum)]
@@ -45,6 +48,13 @@ impl List {
             for e in startup::REGISTRY {
                 print(&format!("  {:<14}{} ({})", e.name, e.about, e.source))?;
                 print(&format!("  {:<14}{}", "", params(|put| (e.make)().each_param(put))))?;
+            }
+        }
+        if wants(What::Startups) && self.all {
+            print("not built: a fact is missing")?;
+            for u in startup::unbuilt::UNBUILT {
+                print(&format!("  {:<14}{} ({})", u.name, u.about, u.source))?;
+                print(&format!("  {:<14}missing: {}", "", u.missing))?;
             }
         }
         if wants(What::Avoidances) {

@@ -91,6 +91,7 @@ fn flow(case: &Case, i: u64) -> FlowSpec {
         profile: Profile::LINUX_6_18,
         extra_delay: Span::ZERO,
         recorded: i == 0,
+        remembered: None,
         witness_from: None,
     }
 }

@@ -8,7 +8,10 @@ use crate::random;
 use crate::record::{Row, Trace};
 use crate::scenario::{Contender, Study};
 use rayon::prelude::*;
-use slowstart::units::{Instant, Span};
+use slowstart::control::Controller;
+use slowstart::startup::Startup;
+use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::view::PathMemory;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 
@@ -61,6 +64,7 @@ impl Study {
             avoidance: c.avoidance.clone(),
             profile: self.profile,
             extra_delay: Span::ZERO,
+            remembered: None,
             recorded,
             witness_from: None,
         };
@@ -73,6 +77,23 @@ impl Study {
             flows.push(other);
         }
         flows
+    }
+
+    /// What an earlier connection leaves, for startups that use it: the same transfer, alone, when the path had other
+    /// chances.
+    fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
+        if !self.remember || !flow.startup.recalls() {
+            return None;
+        }
+        let before = random::at(seed, u64::MAX) >> 11;
+        let alone = vec![FlowSpec { start: Instant::ZERO, recorded: false, ..flow.clone() }];
+        let mut engine = Engine::new(self.path.build(before), alone, before, Sampling::Off, false);
+        engine.run(Instant::ZERO + self.duration, |e| e.flows[0].truth.completed.is_some());
+        let flow = &engine.flows[0];
+        let tx = &flow.ends[flow.sender()].tx;
+        let cwnd = tx.control().state().cwnd.min(Bytes(tx.counters.peak_inflight));
+        let rate = Rate::new(cwnd, tx.rtt().srtt()?)?;
+        Some(PathMemory { cwnd, rtt: tx.rtt().min()?, rate })
     }
 
     /// Runs one job. `gauges` records what the startup thinks with each sample.
@@ -88,8 +109,9 @@ impl Study {
     fn execute(&self, job: Job, sampling: Sampling, gauges: bool, capture: bool) -> Outcome {
         let contender = &self.contenders[job.contender];
         let seed = self.run_seed(job.run);
-        let flows = self.flows(contender);
+        let mut flows = self.flows(contender);
         let end = flows[0].start + self.duration;
+        flows[0].remembered = self.memory(&flows[0], seed);
         let mut engine = Engine::new(self.path.build(seed), flows, seed, sampling, gauges);
         if capture {
             engine.capture();

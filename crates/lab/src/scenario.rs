@@ -69,6 +69,8 @@ pub struct StudyText {
     /// and `start` is relative to the flow studied.
     #[serde(default)]
     pub against: Vec<String>,
+    /// `on` (the default): startups that use what an earlier connection found have had one; `off`: nothing is known.
+    pub remember: Option<String>,
     /// How many runs, each with a seed of its own.
     pub runs: Option<u32>,
     /// The seed of the study.
@@ -124,6 +126,8 @@ pub struct Study {
     pub duration: Span,
     /// Flows beside the one studied.
     pub against: Vec<Beside>,
+    /// Whether startups that use what an earlier connection found have had one.
+    pub remember: bool,
     /// How many runs.
     pub runs: u32,
     /// The seed.
@@ -335,6 +339,11 @@ impl Study {
         if runs == 0 || runs > 1_000_000 {
             return Err(bad("runs", &runs.to_string(), "a number of runs from 1 to 1000000"));
         }
+        let remember = match text.remember.as_deref().unwrap_or("on") {
+            "on" => true,
+            "off" => false,
+            other => return Err(bad("remember", other, "on or off")),
+        };
         Ok(Self {
             path,
             contenders,
@@ -344,6 +353,7 @@ impl Study {
             size,
             duration,
             against,
+            remember,
             runs,
             seed: text.seed.unwrap_or(1),
         })

@@ -63,7 +63,7 @@ prop_compose! {
             *slot = *b;
         }
         let sacks = blocks.len() as u8;
-        Segment { seq, ack, len, window, flags, sacks, sack, timestamp: echo.map(|e| (e, e)), mss: 1460, scale, sack_ok }
+        Segment { seq, ack, len, window, flags, sacks, sack, timestamp: echo.map(|e| (e, e)), mss: 1460, scale, sack_ok, ..Segment::default() }
     }
 }
 

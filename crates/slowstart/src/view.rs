@@ -211,7 +211,7 @@ pub struct Congestion {
 }
 
 /// The end of a loss episode.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Bytes sent again in it.
     pub retransmitted: Bytes,

@@ -9,6 +9,7 @@ use slowstart::avoidance::AnyAvoidance;
 use slowstart::control::{Composed, Exited};
 use slowstart::startup::AnyStartup;
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart::view::PathMemory;
 
 /// What an endpoint of the laboratory drives.
 pub type Control = Composed<AnyStartup, AnyAvoidance>;
@@ -39,6 +40,8 @@ pub struct FlowSpec {
     pub profile: Profile,
     /// Propagation of its own, each way, beyond the path's.
     pub extra_delay: Span,
+    /// What an earlier connection on this path left to its sender.
+    pub remembered: Option<PathMemory>,
     /// Whether its samples are recorded.
     pub recorded: bool,
     /// From when on it witnesses what another flow does to it.
@@ -162,11 +165,15 @@ impl Flow {
         let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
         let control = || Composed::new(spec.startup.clone(), spec.avoidance.clone(), iw);
         let isn = |end: &str| Stream::named(seed, &format!("flow{i}.{end}.isn")).any() as u32;
+        let mut ends = [
+            Endpoint::listening(p, control(), isn("server")),
+            Endpoint::connecting(p, control(), isn("client")),
+        ];
+        for end in &mut ends {
+            end.remembered = spec.remembered;
+        }
         Self {
-            ends: [
-                Endpoint::listening(p, control(), isn("server")),
-                Endpoint::connecting(p, control(), isn("client")),
-            ],
+            ends,
             app: App::new(spec.app, Stream::named(seed, &format!("flow{i}.app"))),
             exchange: None,
             written: [0; 2],

@@ -236,6 +236,7 @@ impl Engine {
                 Event::Recovered { undone: false } => ("recovered", None),
                 Event::Recovered { undone: true } => ("undone", None),
                 Event::Probe => ("probe", None),
+                Event::Stall => ("stall", None),
             };
             if self.flows[flow].spec.recorded && self.sampling != Sampling::Off {
                 self.happened(flow, what, *at, why);

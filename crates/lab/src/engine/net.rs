@@ -73,6 +73,7 @@ impl Way {
         let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
         let whole = s.sacks > 0
             || s.has(SYN)
+            || s.rate_response > 0
             || s.timestamp.is_none()
             || stamp != milliseconds(sent)
             || s.len > u32::from(u16::MAX);
@@ -127,6 +128,10 @@ impl Wire for Road<'_> {
             packets.push(Crossing { at: self.now, flow: self.flow, end, leaves: true, segment: *s });
         }
         match self.direction.pass(self.now, &Parcel { bytes: s.wire(), flow: self.flow, kind }) {
+            Ok(at) if s.rate_request > 0 => {
+                let rate_request = self.direction.grant(s.rate_request);
+                self.way.push(at + self.extra, self.now, self.to, &Segment { rate_request, ..*s });
+            }
             Ok(at) => self.way.push(at + self.extra, self.now, self.to, s),
             Err(d) => self.losses.push((watched, d)),
         }
@@ -259,6 +264,7 @@ impl Net {
             capture: self.capture.as_mut().filter(|_| flow.spec.recorded),
             arrived: &self.arrived,
         };
+        flow.ends[end].tx.interface = road.direction.interface(self.now, flow.spec.profile.packet());
         what(&mut flow.ends[end], self.now, &mut road);
         let data = road.data;
         if data > 0 {

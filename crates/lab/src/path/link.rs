@@ -4,6 +4,7 @@
 //! when it enters: the queue is a list of service times, and who asks for it throws away what is past.
 
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart::view::HostQueue;
 
 use super::rates::Rates;
 use super::trace::Opportunities;
@@ -100,6 +101,19 @@ impl Link {
             self.backlog += u64::from(p.bytes);
         }
         Ok(self.service.send(now, p.bytes))
+    }
+
+    /// What waits of what may, and for how many packets of `packet` bytes there is room.
+    pub(super) fn room(&mut self, now: Instant, packet: u32) -> (HostQueue, u64) {
+        let used = self.backlog(now);
+        let packet = Bytes(u64::from(packet));
+        let (limit, room) = match self.limit {
+            Limit::Packets(n) => (packet * n, n.saturating_sub(self.waiting.len() as u64)),
+            Limit::Bytes(b) => (b, (b - used).units(packet)),
+            // A path file is refused that makes an interface of these.
+            Limit::Infinite | Limit::Time(_) => (Bytes::MAX, u64::MAX),
+        };
+        (HostQueue { used, limit }, room)
     }
 
     /// The bytes that wait.

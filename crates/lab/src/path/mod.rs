@@ -20,6 +20,8 @@ mod trace;
 
 use std::fmt;
 
+use crate::tcp::segment;
+use crate::tcp::sender::Interface;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 
 pub use error::PathError;
@@ -126,6 +128,10 @@ pub struct Direction {
     /// The delay that never changes.
     propagation: Span,
     beyond: Vec<Element>,
+    /// The link is the sender's own interface: its rate.
+    interface: Option<Rate>,
+    /// The most that its routers grant to a Quick-Start request.
+    grants: Option<Rate>,
 }
 
 impl Direction {
@@ -146,6 +152,18 @@ impl Direction {
             t = element.pass(t)?;
         }
         Ok(t)
+    }
+
+    /// The sender's own interface, if that is what the link is, with its room in packets of `packet` bytes.
+    pub fn interface(&mut self, now: Instant, packet: u32) -> Option<Interface> {
+        let rate = self.interface?;
+        let (queue, room) = self.link.as_mut()?.room(now, packet);
+        Some(Interface { queue, room, rate })
+    }
+
+    /// What the routers leave of a Quick-Start request: a code of RFC 4782 §3.1, zero where they do not take part.
+    pub fn grant(&self, request: u8) -> u8 {
+        self.grants.map_or(0, |most| request.min(segment::rate_code(most)))
     }
 
     /// The bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.

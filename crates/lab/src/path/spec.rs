@@ -34,6 +34,8 @@ const KEYS: &[&str] = &[
     "trace_start",
     "rtt",
     "queue",
+    "link",
+    "quick_start",
     "random_drop",
     "jitter",
     "vary",
@@ -83,8 +85,20 @@ macro_rules! texts {
     };
 }
 /// The names of the built-in paths, and their files.
-const TEXTS: &[(&str, &str)] =
-    texts!("geo", "leo", "lte", "wifi-strong", "wifi-weak", "fiber", "dsl", "transatlantic", "datacenter");
+const TEXTS: &[(&str, &str)] = texts!(
+    "geo",
+    "leo",
+    "lte",
+    "wifi-strong",
+    "wifi-weak",
+    "fiber",
+    "dsl",
+    "transatlantic",
+    "datacenter",
+    "interface",
+    "lost-synack",
+    "granted"
+);
 
 /// The rate of the forward link, over time.
 #[derive(Clone, Debug)]
@@ -104,6 +118,8 @@ struct Way {
     loss: u32,
     scripts: Vec<(Kind, Vec<(u64, u64)>)>,
     aggregate: Option<Span>,
+    interface: Option<Rate>,
+    grants: Option<Rate>,
 }
 
 /// A path as written, checked.
@@ -259,6 +275,16 @@ impl PathSpec {
             let first = keys.take(key, quantity::whole, COUNT)?.filter(|n| *n > 0);
             syns.extend(first.map(|n| (kind, vec![(1, n)])));
         }
+        let grants = keys.take("quick_start", quantity::rate, RATE)?;
+        let host = |text: &str| match text {
+            "host" => Some(true),
+            "network" => Some(false),
+            _ => None,
+        };
+        let host = keys.take("link", host, "host or network")?.unwrap_or(false);
+        if host && !matches!(limit, Limit::Packets(_) | Limit::Bytes(_)) {
+            return Err(keys.wrong("link", "host", "a queue in packets or bytes with it"));
+        }
         let wave = keys.pair("vary", quantity::span, "vary_period")?;
         let handover = keys.pair("handover_step", quantity::span, "handover")?;
         let buffer = match limit {
@@ -267,6 +293,12 @@ impl PathSpec {
             Limit::Bytes(b) => Some(b),
             Limit::Time(t) => Some(rate.over(t)),
         };
+        let mut ways = (
+            keys.way(forward, ["jitter", "loss", "drop", "aggregate"], Kind::Data, &syns)?,
+            keys.way(back, ["ack_jitter", "ack_loss", "drop_ack", "ack_aggregate"], Kind::Ack, &syns)?,
+        );
+        ways.0.interface = host.then_some(rate);
+        (ways.0.grants, ways.1.grants) = (grants, grants);
         Ok(Self {
             name,
             about,
@@ -277,13 +309,8 @@ impl PathSpec {
                 quantity::share_above,
                 "a share and a backlog, as 25%@18MB",
             )?,
-            forward: keys.way(forward, ["jitter", "loss", "drop", "aggregate"], Kind::Data, &syns)?,
-            back: keys.way(
-                back,
-                ["ack_jitter", "ack_loss", "drop_ack", "ack_aggregate"],
-                Kind::Ack,
-                &syns,
-            )?,
+            forward: ways.0,
+            back: ways.1,
             back_link,
             wave,
             handover,
@@ -395,7 +422,14 @@ impl Way {
             let phase = Span(stream("aggregate").below(period.0));
             Element::Aggregate(Aggregate::new(period, phase))
         }));
-        Direction { scripts, link, propagation: self.delay, beyond }
+        Direction {
+            scripts,
+            link,
+            propagation: self.delay,
+            beyond,
+            interface: self.interface,
+            grants: self.grants,
+        }
     }
 }
 
@@ -544,6 +578,8 @@ impl Keys {
             loss: self.take(loss, quantity::share, SHARE)?.unwrap_or_default(),
             scripts,
             aggregate: self.take(aggregate, quantity::some_span, SPAN)?,
+            interface: None,
+            grants: None,
         })
     }
 }

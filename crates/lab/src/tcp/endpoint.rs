@@ -7,7 +7,7 @@ use super::segment::{self, ACK, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment, Wire};
 use super::sender::{Chunk, Incoming, Sender, milliseconds};
 use slowstart::control::Controller;
 use slowstart::units::Instant;
-use slowstart::view::Handshake;
+use slowstart::view::{Handshake, PathMemory};
 
 /// The state of the connection, as far as data is concerned (the close is in the halves).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,10 @@ pub struct Endpoint<C> {
     syn_timer: Option<Instant>,
     syn_sent: Instant,
     syn_losses: u8,
+    /// What is left of the peer's Quick-Start request: to be told.
+    rate_response: u8,
+    /// What an earlier connection to this peer found.
+    pub remembered: Option<PathMemory>,
 }
 
 impl<C: Controller> Endpoint<C> {
@@ -113,6 +117,8 @@ impl<C: Controller> Endpoint<C> {
             syn_timer: None,
             syn_sent: Instant::ZERO,
             syn_losses: 0,
+            rate_response: 0,
+            remembered: None,
         }
     }
 
@@ -152,6 +158,8 @@ impl<C: Controller> Endpoint<C> {
             mss: (self.profile.packet() - segment::HEADERS) as u16,
             scale: Some(self.head.scale),
             sack_ok: self.profile.sack,
+            rate_request: self.tx.control().request().map_or(0, segment::rate_code),
+            rate_response: self.rate_response,
             ..Segment::default()
         });
         // Linear at first for a SYN (tcp_syn_linear_timeouts), doubling for a SYN-ACK.
@@ -165,6 +173,7 @@ impl<C: Controller> Endpoint<C> {
         let seq = self.tx.next();
         let mut s = Segment { seq: segment::wrap(seq, self.head.isn), ..Segment::default() };
         self.head.acknowledge(now, &mut self.rx, &mut s);
+        s.rate_response = std::mem::take(&mut self.rate_response);
         out.put(&s);
     }
 
@@ -188,6 +197,8 @@ impl<C: Controller> Endpoint<C> {
             }
             State::SynReceived if s.has(SYN) => self.send_syn(now, out),
             State::SynReceived if s.has(ACK) && s.ack == self.head.isn.wrapping_add(1) => {
+                // Told with the SYN-ACK.
+                self.rate_response = 0;
                 self.establish(now, s, u64::from(s.window) << self.head.peer_scale);
                 self.on_data(now, s, out);
             }
@@ -202,6 +213,7 @@ impl<C: Controller> Endpoint<C> {
         self.head.peer_isn = s.seq;
         self.head.peer_scale = s.scale.unwrap_or(0);
         self.rx.heard(0, s.timestamp.map(|t| t.0));
+        self.rate_response = s.rate_request;
     }
 
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
@@ -212,8 +224,13 @@ impl<C: Controller> Endpoint<C> {
         let echo = s.timestamp.map(|t| t.1);
         let spurious = self.syn_losses > 0 && echo == Some(milliseconds(self.syn_sent));
         let clear = self.syn_losses == 0 || spurious;
-        let hs =
-            Handshake { syn_losses: self.syn_losses, spurious, rtt: clear.then(|| now.since(self.syn_sent)) };
+        let hs = Handshake {
+            syn_losses: self.syn_losses,
+            spurious,
+            rtt: clear.then(|| now.since(self.syn_sent)),
+            granted: segment::rate_of(s.rate_response),
+            remembered: self.remembered,
+        };
         self.tx.established(now, &hs, 1 + window);
     }
 

@@ -81,6 +81,8 @@ pub struct Profile {
     pub syn_retries: u32,
     /// How often a SYN-ACK is.
     pub synack_retries: u32,
+    /// A full queue of its own interface is congestion: the window is reduced, once a round trip (Linux 2.4).
+    pub stalls: bool,
     /// Close with a FIN, and wait for its acknowledgement.
     pub fin: bool,
 }
@@ -115,6 +117,7 @@ impl Profile {
         syn_linear: 4,
         syn_retries: 6,
         synack_retries: 5,
+        stalls: false,
         fin: true,
     };
 
@@ -131,6 +134,15 @@ impl Profile {
         syn_linear: 0,
         syn_retries: 5,
         ..Self::LINUX_6_18
+    };
+
+    /// Linux 2.4: as 2.6, and a full queue of the host's own interface is congestion.
+    pub const LINUX_2_4: Self = Self {
+        name: "linux-2.4",
+        about: "Linux 2.4: as 2.6, and a full queue of its own interface is congestion",
+        tso: 0,
+        stalls: true,
+        ..Self::LINUX_2_6
     };
 
     /// The world of the closed forms: unpaced, no bursts held together, no receive-window limit, each packet
@@ -192,8 +204,8 @@ impl Profile {
     };
 
     /// Every named set.
-    pub const ALL: [&'static Self; 5] =
-        [&Self::LINUX_6_18, &Self::LINUX_2_6, &Self::IDEAL, &Self::NS3, &Self::NS2];
+    pub const ALL: [&'static Self; 6] =
+        [&Self::LINUX_6_18, &Self::LINUX_2_6, &Self::LINUX_2_4, &Self::IDEAL, &Self::NS3, &Self::NS2];
 
     /// The set of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -219,6 +231,7 @@ impl Profile {
         ("rto", "one of linux, rfc6298"),
         ("rto_min", "a time such as 200ms"),
         ("idle_restart", "on or off"),
+        ("stalls", "on or off"),
         ("ack", "one of each, quick-then-delayed, delayed"),
         ("quick", "a number of acknowledgements"),
         ("delack", "a time such as 40ms"),
@@ -274,6 +287,7 @@ impl Profile {
                 "limited_transmit" => self.limited_transmit = on,
                 "undo" => self.undo = on,
                 "idle_restart" => self.idle_restart = on,
+                "stalls" => self.stalls = on,
                 _ => self.autotune = on,
             }),
         };

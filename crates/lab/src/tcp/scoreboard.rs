@@ -241,7 +241,7 @@ impl Scoreboard {
     }
 
     /// The number of the segment that holds `offset`.
-    fn number_of(&self, offset: u64) -> Option<u64> {
+    pub(super) fn number_of(&self, offset: u64) -> Option<u64> {
         let first = self.ring.front()?.start;
         // Segments are full but at the edges of what an application wrote, so the first guess is nearly always right.
         let guess = (offset.checked_sub(first)? / self.mss) as usize;

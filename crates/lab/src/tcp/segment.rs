@@ -1,6 +1,6 @@
 //! What travels: a TCP segment of 64 bytes, whatever its payload (which is only counted).
 
-use slowstart::units::Bytes;
+use slowstart::units::{Bytes, Rate};
 
 /// Synchronise.
 pub const SYN: u8 = 1 << 1;
@@ -45,6 +45,10 @@ pub struct Segment {
     pub scale: Option<u8>,
     /// On a SYN: selective acknowledgement is offered.
     pub sack_ok: bool,
+    /// The Quick-Start rate request of RFC 4782 §3.1, an IP option on a SYN: 40 kbit/s * 2^N; 0 if none.
+    pub rate_request: u8,
+    /// The Quick-Start response, a TCP option: what was left of the peer's request; 0 if none.
+    pub rate_response: u8,
 }
 
 impl Segment {
@@ -75,13 +79,24 @@ impl Segment {
         } else {
             0
         };
-        HEADERS + timestamp + sack + syn + self.len
+        let quick = 8 * (u32::from(self.rate_request > 0) + u32::from(self.rate_response > 0));
+        HEADERS + timestamp + sack + syn + quick + self.len
     }
 
     /// Payload as a quantity.
     pub fn bytes(&self) -> Bytes {
         Bytes(u64::from(self.len))
     }
+}
+
+/// The largest code of a Quick-Start rate that is not above `rate`; 0 if there is none.
+pub fn rate_code(rate: Rate) -> u8 {
+    (1..=15).rev().find(|n| rate_of(*n).is_some_and(|r| r <= rate)).unwrap_or(0)
+}
+
+/// The rate that a Quick-Start code stands for.
+pub fn rate_of(code: u8) -> Option<Rate> {
+    (1..=15).contains(&code).then(|| Rate(40_000 << code))
 }
 
 /// Where an endpoint puts what it sends.

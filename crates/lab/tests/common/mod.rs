@@ -28,6 +28,7 @@ pub(crate) fn flow(startup: &str, profile: Profile) -> FlowSpec {
         profile,
         extra_delay: Span::ZERO,
         recorded: true,
+        remembered: None,
         witness_from: None,
     }
 }

@@ -34,10 +34,14 @@ fn little_is_not_remembered() {
 /// Part 9: a round trip of at most half of the remembered one, or of more than ten times it, is another path.
 #[test]
 fn another_round_trip_is_another_path() {
-    let begin = "startup careful-resume\nremembered 400 100ms 32000000\nestablished -> phase reconnaissance\n";
-    for (rtt, phase) in
-        [("50ms", "slow-start"), ("51ms", "reconnaissance"), ("1s", "reconnaissance"), ("1001ms", "slow-start")]
-    {
+    let begin =
+        "startup careful-resume\nremembered 400 100ms 32000000\nestablished -> phase reconnaissance\n";
+    for (rtt, phase) in [
+        ("50ms", "slow-start"),
+        ("51ms", "reconnaissance"),
+        ("1s", "reconnaissance"),
+        ("1001ms", "slow-start"),
+    ] {
         play(&format!("{begin}+1ms ack 1 rtt {rtt} -> phase {phase}, cwnd 11"));
     }
 }
@@ -50,7 +54,9 @@ fn a_loss_of_the_initial_window_ends_it() {
 /// Only a sender that uses its window may jump.
 #[test]
 fn the_application_must_need_it() {
-    resume("limit application\nack 1 -> cwnd 19, phase reconnaissance\nlimit window\nack 1 -> phase unvalidated, cwnd 200");
+    resume(
+        "limit application\nack 1 -> cwnd 19, phase reconnaissance\nlimit window\nack 1 -> phase unvalidated, cwnd 200",
+    );
 }
 
 /// Part 9: the retreat is to half of `PipeSize`; its end sets the threshold to half of what was then seen to fit.
@@ -73,5 +79,7 @@ fn a_loss_retreats_below_what_got_through() {
 
 #[test]
 fn a_spurious_loss_is_no_retreat() {
-    resume("ack 1 -> cwnd 200\nloss 1 -> phase safe-retreat, cwnd 9\nundone -> cwnd 200, phase slow-start, ssthresh -");
+    resume(
+        "ack 1 -> cwnd 200\nloss 1 -> phase safe-retreat, cwnd 9\nundone -> cwnd 200, phase slow-start, ssthresh -",
+    );
 }

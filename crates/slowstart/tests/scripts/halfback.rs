@@ -46,5 +46,7 @@ fn a_long_flow_has_its_first_part_paced() {
 
 #[test]
 fn loss_ends_it() {
-    play("startup halfback\nhandshake 100ms\nunsent 100\nestablished -> cwnd 100\nloss 1 -> exit loss, cwnd 50");
+    play(
+        "startup halfback\nhandshake 100ms\nunsent 100\nestablished -> cwnd 100\nloss 1 -> exit loss, cwnd 50",
+    );
 }

@@ -23,7 +23,9 @@ fn the_peers_window_is_the_limit() {
 /// What fits into the initial window needs no jump; nor is there one without a round trip, or with nothing known queued.
 #[test]
 fn no_reason_no_jump() {
-    play("startup jump-start\nhandshake 100ms\nunsent 10\nestablished -> cwnd 10, pace host, phase slow-start");
+    play(
+        "startup jump-start\nhandshake 100ms\nunsent 10\nestablished -> cwnd 10, pace host, phase slow-start",
+    );
     play("startup jump-start\nunsent 100\nestablished -> cwnd 10, pace host");
     play("startup jump-start\nhandshake 100ms\nestablished -> cwnd 10, pace host");
 }

@@ -1,6 +1,57 @@
 //! Restricted slow start: the controller's arithmetic, a segment of 1000 bytes, a queue of 100.
 
+use crate::common::{facts, startup};
 use crate::language::play;
+use slowstart::startup::Startup;
+use slowstart::step::Window;
+use slowstart::units::{Bytes, Instant, Mark};
+use slowstart::view::{Ack, HostQueue, Limit, Sent, View};
+
+/// The loop that the paper's host closes, P alone: each ACK of a segment lets one segment out and changes the window,
+/// and with it the queue, at once. Answers the errors from ACK to ACK, in bytes, after one of 400.
+fn errors(kp: f64) -> Vec<i64> {
+    let mut s = startup(&format!("restricted:kp={kp},ti=0s,td=0us,hold=off"));
+    let (mut f, mut queue, mut cwnd) = (facts(1000, 100), 89_600_u64, Bytes(500_000));
+    let mut seen = Vec::new();
+    for _ in 0..200 {
+        seen.push(90_000 - queue.cast_signed());
+        f.now = Instant(f.now.0 + 120_000);
+        f.host_queue = Some(HostQueue { used: Bytes(queue), limit: Bytes(100_000) });
+        let bytes = f.mss;
+        let ack = Ack {
+            upto: Mark(0),
+            bytes,
+            delivered: bytes,
+            newly_lost: Bytes::ZERO,
+            prior_inflight: cwnd,
+            rtt: None,
+            newest: Sent::default(),
+            limit: Limit::Window,
+        };
+        let before = cwnd;
+        match s.on_ack(&View { facts: &f, cwnd, ssthresh: None }, &ack).window {
+            Window::Grow(b) => cwnd += b,
+            Window::Set(b) => cwnd = b,
+            Window::Keep => {}
+        }
+        queue = queue + cwnd.0 - before.0;
+    }
+    seen
+}
+
+/// Ziegler and Nichols: raise the gain until the loop oscillates and does not settle. It does at Kc = 2, with a period
+/// of two ACKs (240 us at 100 Mbit/s); "some overshoot" then is 0.33 Kc, Tc / 2, Tc / 3: the defaults.
+#[test]
+fn gains_by_ziegler_and_nichols() {
+    let sustained = |kp: &f64| errors(*kp)[190..].iter().any(|e| e.abs() >= 200);
+    let critical = (1..100).map(|n| f64::from(n) / 20.0).find(sustained).expect("it oscillates");
+    assert_eq!(critical, 2.0);
+    let tail = &errors(critical)[190..];
+    assert!(tail.windows(2).all(|w| w[0] == -w[1]) && tail[0] != 0, "a period of two: {tail:?}");
+    let mut gains = Vec::new();
+    startup("restricted").each_param(&mut |k, v| gains.push(format!("{k} {v:?}")));
+    assert_eq!(gains[1..4], ["kp Number(0.66)", "ti Number(0.00012)", "td Number(8e-5)"]);
+}
 
 /// Part 9: the increment lies within [0, 1 MSS]. P alone, 0.5 a segment: 90 - 89 = 1 segment of error earns a half.
 #[test]

@@ -10,8 +10,8 @@ use super::rack::{Lost, Rack};
 use super::rtt::Rtt;
 use super::scoreboard::{Delivered, Scoreboard};
 use slowstart::control::{Change, Controller, Exited};
-use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::{Ack, Facts, Handshake, Limit};
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{Ack, Facts, Handshake, HostQueue, Limit};
 
 /// What is to leave: the endpoint puts a header on it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -72,6 +72,19 @@ pub enum Event {
     Timeout,
     /// A tail loss probe left.
     Probe,
+    /// The host's interface queue had no room.
+    Stall,
+}
+
+/// The sender's own interface: what the host sees of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its queue.
+    pub queue: HostQueue,
+    /// Full packets it still has room for.
+    pub room: u64,
+    /// Its rate.
+    pub rate: Rate,
 }
 
 /// What the timer is for; as in Linux there is one.
@@ -132,6 +145,8 @@ pub struct Counters {
     pub undone: u64,
     /// The most bytes in flight.
     pub peak_inflight: u64,
+    /// How often the host's interface queue did.
+    pub stalls: u64,
     /// How often the peer's receive window stopped a burst.
     pub peer_limited: u64,
 }
@@ -176,6 +191,12 @@ pub struct Sender<C> {
     /// Delivered bytes up to which samples are the application's doing.
     app_limited_until: u64,
     ready: bool,
+    /// What the handshake told, until there is something to send.
+    handshake: Option<Handshake>,
+    /// The host's interface, where its queue is the one that fills.
+    pub(crate) interface: Option<Interface>,
+    /// What had been sent when the interface last had no room: one stall a round trip is congestion.
+    stalled: u64,
     /// What happened since it was last asked.
     pub events: Vec<(Instant, Event)>,
     /// What has been counted.
@@ -214,6 +235,9 @@ impl<C: Controller> Sender<C> {
             held_by: Limit::Application,
             app_limited_until: 0,
             ready: false,
+            handshake: None,
+            interface: None,
+            stalled: 0,
             events: Vec::new(),
             counters: Counters::default(),
         }
@@ -286,8 +310,8 @@ impl<C: Controller> Sender<C> {
             pacing_on: self.pacer.on(),
             gso_max: Bytes(u64::from(self.profile.tso)),
             unsent: Some(Bytes(self.end - self.next.min(self.end))),
-            host_queue: None,
-            nic_rate: None,
+            host_queue: self.interface.map(|i| i.queue),
+            nic_rate: self.interface.map(|i| i.rate),
             paces: true,
             growth: self.profile.growth,
             in_recovery: self.phase == Phase::Recovery,
@@ -335,6 +359,11 @@ impl<C: Controller> Sender<C> {
             self.rtt.after_syn_loss();
         }
         self.ready = true;
+        self.handshake = Some(*hs);
+    }
+
+    /// The first data is there: now the algorithm is told of the connection, as a server accepts before it answers.
+    fn begin(&mut self, now: Instant, hs: &Handshake) {
         let change = self.control.on_established(&self.facts(now), hs);
         self.took(now, change);
         self.update_pacer();
@@ -397,6 +426,9 @@ impl<C: Controller> Sender<C> {
             };
             let change = self.control.on_ack(&self.facts(now), &ack);
             self.took(now, change);
+            if let Some(mark) = change.resend {
+                self.repeat(now, mark, out);
+            }
             self.update_pacer();
         }
         let newly = if self.profile.sack { u64::from(d.packets) } else { 1 };

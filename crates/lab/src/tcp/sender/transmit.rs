@@ -1,9 +1,10 @@
 //! What to send, and when: Linux `tcp_write_xmit`, `tcp_cwnd_validate` and `tcp_xmit_retransmit_queue`.
 
-use super::{Chunk, Phase, Sender, Timer, UNPACED, milliseconds};
+use super::super::rack::Lost;
+use super::{Chunk, Event, Phase, Sender, Timer, UNPACED, milliseconds};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::{Facts, Limit};
+use slowstart::view::{Facts, Limit, Recovery, Signal};
 
 impl<C: Controller> Sender<C> {
     /// Nothing is in flight, and nothing waits to be sent.
@@ -40,13 +41,15 @@ impl<C: Controller> Sender<C> {
             self.mark_app_limited();
             return;
         }
+        if let Some(hs) = self.handshake.take() {
+            self.begin(now, &hs);
+        }
         if self.board.is_empty() {
             self.after_idle(now);
         }
         let sent_before = self.counters.packets;
         let mut by_window = false;
-        // Sending changes neither.
-        let window = self.window();
+        let mut window = self.window();
         loop {
             let mut inflight = u64::from(self.board.packets_inflight());
             if self.phase == Phase::Disorder && !self.profile.limited_transmit {
@@ -71,7 +74,18 @@ impl<C: Controller> Sender<C> {
                 break;
             }
             let room = window - inflight;
-            let burst = self.pacer.burst(room);
+            let mut burst = self.pacer.burst(room);
+            if let Some(i) = self.interface {
+                if i.room == 0 {
+                    // What the interface has no room for waits for it, and is not lost.
+                    self.paced = now + i.rate.time_for(Bytes(u64::from(self.profile.packet())));
+                    self.stall(now);
+                    window = self.window();
+                    by_window = u64::from(self.board.packets_inflight()) >= window;
+                    break;
+                }
+                burst = burst.min(u32::try_from(i.room).unwrap_or(u32::MAX));
+            }
             let packets_before = self.counters.packets;
             let sent = match again {
                 Some(first) => self.resend_burst(now, first, burst, out),
@@ -82,8 +96,11 @@ impl<C: Controller> Sender<C> {
                 self.counters.peer_limited += 1;
                 break;
             }
-            // The first ten segments are not paced (tcp_update_skb_after_send).
-            if self.counters.packets >= UNPACED {
+            if let Some(i) = &mut self.interface {
+                i.room = i.room.saturating_sub(self.counters.packets - packets_before);
+            }
+            // The first ten segments are not paced (tcp_update_skb_after_send), unless the algorithm asks for it.
+            if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
                 self.pacer.sent(now, Bytes(sent));
             }
             // All that the window had room for: no need to look again.
@@ -119,6 +136,32 @@ impl<C: Controller> Sender<C> {
         if self.board.is_empty() && self.timer == Timer::Off {
             self.rearm(now);
         }
+    }
+
+    /// The interface had no room. Linux 2.4 reduces its window for it, once a round trip (`tcp_enter_cwr`); nothing is
+    /// lost, so there is nothing to recover. Today's queues hold the sender back instead.
+    fn stall(&mut self, now: Instant) {
+        self.counters.stalls += 1;
+        if !self.profile.stalls || self.phase == Phase::Recovery || self.board.una() < self.stalled {
+            return;
+        }
+        self.stalled = self.next;
+        self.note(now, Event::Stall);
+        self.congested(now, Signal::LocalStall, true, Lost::default());
+        let change = self.control.on_recovered(&self.facts(now), &Recovery::default());
+        self.took(now, change);
+        self.update_pacer();
+    }
+
+    /// Sends a packet again that nobody misses: the one that ends at `mark`, if it is on its way. No part of any episode.
+    pub(super) fn repeat(&mut self, now: Instant, mark: Mark, out: &mut impl FnMut(Chunk)) {
+        let found = mark.0.checked_sub(1).and_then(|last| self.board.number_of(last));
+        let Some(n) = found.filter(|n| self.board.get(*n).is_some_and(|r| !r.sacked() && !r.lost())) else {
+            return;
+        };
+        let undo = self.undo.take();
+        self.resend(now, n, out);
+        self.undo = undo;
     }
 
     pub(super) fn mark_app_limited(&mut self) {
