@@ -213,7 +213,7 @@ impl Profile {
     }
 
     /// The keys [`Profile::set`] takes, each with what it expects.
-    pub const KEYS: [(&'static str, &'static str); 23] = [
+    pub const KEYS: [(&'static str, &'static str); 24] = [
         ("iw", "a number of segments from 1 to 1000"),
         ("mss", "payload bytes of a segment, 64 to 8960"),
         ("growth", "one of bytes, abc, rfc5681, ack"),

@@ -174,6 +174,7 @@ impl Case {
             extra_delay: Span::ZERO,
             recorded: false,
             witness_from: None,
+            remembered: None,
         }
     }
 

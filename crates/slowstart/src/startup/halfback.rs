@@ -1,5 +1,5 @@
 //! Halfback: a short flow is paced over the first round trip, then its packets are sent again unasked, the last first,
-//! one with each ACK, until what is acknowledged meets them (Li, Dong & Godfrey, CoNEXT 2015).
+//! one with each ACK, until what is acknowledged meets them (Li, Dong & Godfrey, `CoNEXT` 2015).
 //!
 //! Reconstructed from descriptions by others: the paper itself was not read. So are:
 //! - a flow larger than `limit` has that much of it paced and sent again, and goes on in slow start;

@@ -1,5 +1,5 @@
 //! Jump Start: all that the application has queued and the peer has room for leaves in the first round trip, paced over
-//! the handshake's (Liu, Allman, Jin & Wang, PFLDnet 2007).
+//! the handshake's (Liu, Allman, Jin & Wang, `PFLDnet` 2007).
 //!
 //! Reconstructed from descriptions by others: the paper itself was not read. So are:
 //! - what fits into the initial window leaves as ever, unpaced;
