@@ -379,6 +379,13 @@ pub fn unload(name: &str) -> Result<String, KernelError> {
     };
     if found.pinned {
         remove(&folder(&found.name));
+        // The kernel lets go of a link a moment after its last name is gone.
+        for _ in 0..100 {
+            if !available()?.contains(&found.name) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     } else if let Some((pid, comm)) = found.held_by.first() {
         let why = format!("held by process {pid} ({comm}): stop that, and it goes");
         return Err(KernelError::refused(name, why));

@@ -82,6 +82,10 @@ pub fn unselect(cgroup: &Path) -> Result<(), KernelError> {
             "nothing is pinned for it",
         ));
     }
+    // Removing the pin ends the choice too, but at a time of the kernel's choosing.
+    let what = format!("unselect {}", cgroup.display());
+    let link = Link::open(pin.join("link")).map_err(KernelError::bpf(&*what))?;
+    link.detach().map_err(KernelError::bpf(what))?;
     remove(&pin);
     Ok(())
 }
