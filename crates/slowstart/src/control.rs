@@ -95,6 +95,8 @@ impl Change {
 enum Mode {
     /// The startup is asked, for the first time.
     Startup,
+    /// The startup has been left by congestion, and brings the window down itself until the episode is over.
+    Leaving(Exit),
     /// Slow start again after a restart, up to the threshold: by the startup if `again`, else by the host's growth rule.
     Regrow { again: bool },
     /// The avoidance is asked.
@@ -144,7 +146,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
 
     /// Whether the startup is asked for growth.
     fn asks_startup(&self) -> bool {
-        matches!(self.mode, Mode::Startup | Mode::Regrow { again: true })
+        matches!(self.mode, Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true })
     }
 
     /// Raises the window up to the threshold; answers what is left over (as `tcp_slow_start` does).
@@ -192,7 +194,14 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                     inflight: f.inflight,
                 });
             }
-            self.enter_avoidance(f, why);
+            if self.mode == Mode::Startup
+                && matches!(why, Exit::Loss | Exit::Ecn)
+                && self.startup.owns_recovery()
+            {
+                self.mode = Mode::Leaving(why);
+            } else {
+                self.enter_avoidance(f, why);
+            }
         }
         if let (Some(ack), true) = (earned, rest.0 > 0) {
             if let Mode::Regrow { .. } = self.mode {
@@ -281,7 +290,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         // recovery bounds it.
         let earned = (a.limit.earns() && !f.in_recovery).then_some(a);
         match self.mode {
-            Mode::Startup | Mode::Regrow { again: true } => {
+            Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true } => {
                 let step = self.startup.on_ack(&self.view(f), a);
                 self.apply(f, step, earned)
             }
@@ -307,7 +316,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             return self.timeout(f, c);
         }
         let v = self.view(f);
-        if self.mode == Mode::Startup {
+        if matches!(self.mode, Mode::Startup | Mode::Leaving(_)) {
             let step = self.startup.on_congestion(&v, c);
             if step.exit.is_none() || step.window != Window::Keep {
                 return self.apply(f, step, None);
@@ -339,6 +348,9 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         } else {
             Change::NONE
         };
+        if let (Mode::Leaving(why), false) = (self.mode, r.undone) {
+            self.enter_avoidance(f, why);
+        }
         // A duplicate may tell of it even after the episode has ended, so what was is kept until the next.
         if let (true, Some(b)) = (r.undone, self.before) {
             self.before = None;
@@ -390,9 +402,13 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         &self.state
     }
 
+    fn owns_recovery(&self) -> bool {
+        matches!(self.mode, Mode::Startup | Mode::Leaving(_)) && self.startup.owns_recovery()
+    }
+
     fn phase(&self) -> &'static str {
         match self.mode {
-            Mode::Startup | Mode::Regrow { again: true } => self.startup.phase(),
+            Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true } => self.startup.phase(),
             Mode::Regrow { again: false } => "slow-start",
             Mode::Avoidance => "avoidance",
         }

@@ -365,7 +365,7 @@ fn same(one: &[Seen], two: &[Seen], from: Origin) -> Result<(), TestCaseError> {
 /// sent earns nothing: no ACK of a startup that only grows earns more than its bytes.
 #[test]
 fn a_receiver_cannot_earn_more_than_it_acknowledges() {
-    const HONEST: [&str; 13] = [
+    const HONEST: [&str; 20] = [
         "restricted",
         "tsl",
         "standard",
@@ -379,6 +379,13 @@ fn a_receiver_cannot_earn_more_than_it_acknowledges() {
         "search-3.0",
         "search-3.1",
         "search",
+        "abc",
+        "capstart",
+        "delay",
+        "packet-pair",
+        "stopeg",
+        "vegas",
+        "vegas-linux",
     ];
     law(|plan, s, a| {
         if plan.growth == Growth::PerAck || !HONEST.contains(&s.name) {
@@ -396,7 +403,19 @@ fn a_receiver_cannot_earn_more_than_it_acknowledges() {
 /// Bytes counted, it does not matter into how many ACKs a receiver splits them: not a byte is gained.
 #[test]
 fn dividing_acks_gains_nothing_where_bytes_are_counted() {
-    for name in ["standard", "hystart", "hystart-paper", "hystart-ns3", "hystart++", "search-2.0", "search"] {
+    for name in [
+        "standard",
+        "hystart",
+        "hystart-paper",
+        "hystart-ns3",
+        "hystart++",
+        "search-2.0",
+        "search",
+        "abc",
+        "capstart",
+        "delay",
+        "packet-pair",
+    ] {
         let grown = |split: u64| {
             let mut host = Host::new(common::startup(name), common::avoidance("reno"), facts(1460, 10));
             for _ in 0..5 {
@@ -463,7 +482,7 @@ fn optimistic_acks_earn_once_what_was_sent() {
 /// State is bounded whatever the path: no startup, with its parameters, is larger than this.
 #[test]
 fn state_is_small() {
-    use slowstart::startup::{ess, hystart, hystart_pp, limited, search, standard};
+    use slowstart::startup::{ess, hystart, hystart_pp, limited, search, standard, stopeg, suss};
     for (name, size) in [
         ("standard", size_of::<standard::Standard>()),
         ("limited", size_of::<limited::Limited>()),
@@ -471,6 +490,8 @@ fn state_is_small() {
         ("hystart++", size_of::<hystart_pp::HyStartPp>()),
         ("search", size_of::<search::Search>()),
         ("ess", size_of::<ess::Ess>()),
+        ("stopeg", size_of::<stopeg::StopEg>()),
+        ("suss", size_of::<suss::Suss>()),
         ("any of the registry", size_of::<AnyStartup>()),
     ] {
         println!("{name}: {size} bytes");
@@ -502,8 +523,21 @@ fn runs_end_in_every_way() {
         let all: f64 = kinds.iter().copied().map(of).sum();
         let share = |end| 100.0 * of(end) / all;
         println!("{:12} {}", s.name, kinds.map(|k| format!("{k} {:.1} %", share(k))).join(", "));
-        let grows =
-            ["standard", "limited", "restricted", "jump-start", "quick-start", "halfback", "careful-resume"];
+        let grows = [
+            "standard",
+            "limited",
+            "abc",
+            "adaptive",
+            "capstart",
+            "delay",
+            "hybla",
+            "rapid-start",
+            "restricted",
+            "jump-start",
+            "quick-start",
+            "halfback",
+            "careful-resume",
+        ];
         let ruled = !grows.contains(&s.name);
         assert!(!ruled || share("rule") >= 1.0, "{} leaves by its rule in {} %", s.name, share("rule"));
         assert!(ruled || of("rule") == 0.0, "{} has no rule to leave by", s.name);

@@ -3,6 +3,7 @@
 use super::Startup;
 use crate::param::params;
 use crate::step::Step;
+use crate::units::Bytes;
 use crate::view::{Ack, View};
 
 params! {
@@ -26,11 +27,14 @@ impl Limited {
     }
 }
 
+/// §2: up to `max` all that is earned; above, K = int(cwnd / (0.5 `max_ssthresh`)); cwnd += int(MSS / K).
+pub(super) fn growth(v: &View, ack: &Ack, max: Bytes) -> Bytes {
+    let earned = v.earned(ack);
+    if v.cwnd <= max { earned } else { earned / (v.cwnd * 2).units(max) }
+}
+
 impl Startup for Limited {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let max = v.mss * u64::from(self.params.max_ssthresh);
-        let earned = v.earned(ack);
-        // §2: K = int(cwnd / (0.5 max_ssthresh)); cwnd += int(MSS / K)
-        if v.cwnd <= max { Step::grow(earned) } else { Step::grow(earned / (v.cwnd * 2).units(max)) }
+        Step::grow(growth(v, ack, v.mss * u64::from(self.params.max_ssthresh)))
     }
 }

@@ -41,6 +41,11 @@ pub trait Startup {
     fn on_timer(&mut self, _v: &View) -> Step {
         Step::HOLD
     }
+    /// Whether it bounds sending in the episode of losses or marks that ends it: it then is asked until that is over,
+    /// and its windows are those of the recovery.
+    fn owns_recovery(&self) -> bool {
+        false
+    }
     /// Slow start again: how to go on.
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard
@@ -118,6 +123,7 @@ macro_rules! registry {
             fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step { self.get().on_congestion(v, c) }
             fn on_recovered(&mut self, v: &View, r: &Recovery) -> Step { self.get().on_recovered(v, r) }
             fn on_timer(&mut self, v: &View) -> Step { self.get().on_timer(v) }
+            fn owns_recovery(&self) -> bool { self.see().owns_recovery() }
             fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.get().on_restart(v, why) }
             fn phase(&self) -> &'static str { self.see().phase() }
             fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) { self.see().gauges(put) }
@@ -136,13 +142,26 @@ macro_rules! registry {
     (@type Halfback) => { halfback::Halfback };
     (@type Stateful) => { stateful::Stateful };
     (@type CarefulResume) => { careful_resume::CarefulResume };
+    (@type Abc) => { abc::Abc };
+    (@type Adaptive) => { adaptive::Adaptive };
+    (@type CapStart) => { capstart::CapStart };
+    (@type Delay) => { delay::Delay };
+    (@type Hybla) => { hybla::Hybla };
+    (@type PacketPair) => { packet_pair::PacketPair };
+    (@type RapidStart) => { rapid_start::RapidStart };
+    (@type Smooth) => { smooth::Smooth };
+    (@type StopEg) => { stopeg::StopEg };
+    (@type Suss) => { suss::Suss };
+    (@type Vegas) => { vegas::Vegas };
 }
 
 registry! {
     types {
         standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search, ess::Ess,
         restricted::Restricted, tsl::Tsl, jump_start::JumpStart, quick_start::QuickStart, halfback::Halfback,
-        stateful::Stateful, careful_resume::CarefulResume
+        stateful::Stateful, careful_resume::CarefulResume,
+        abc::Abc, adaptive::Adaptive, capstart::CapStart, delay::Delay, hybla::Hybla, packet_pair::PacketPair,
+        rapid_start::RapidStart, smooth::Smooth, stopeg::StopEg, suss::Suss, vegas::Vegas,
     }
 
     "standard" => Standard(standard::Params::default()),
@@ -184,4 +203,29 @@ registry! {
         "Guo & Lee, IEEE Access 2020", "begins with the rate an earlier connection ended with, then avoidance";
     "careful-resume" => CarefulResume(careful_resume::Params::default()),
         "draft-ietf-tsvwg-careful-resume-22", "jumps to half of an earlier connection's window, and retreats on loss";
+
+    "abc" => Abc(abc::Params::default()),
+        "RFC 3465", "counts bytes, at most two segments an ACK, one after a timeout";
+    "adaptive" => Adaptive(adaptive::Params::default()),
+        "Wang et al., INFOCOM 2004 (Astart, TCP Westwood)", "raises a low threshold as the estimated rate allows";
+    "capstart" => CapStart(capstart::Params::default()),
+        "Cavendish et al. 2009", "limited slow start if the path is narrower than the sender's interface";
+    "delay" => Delay(delay::Params::default()),
+        "Ha & Rhee 2011, reference 9", "doubles until the round-trip time rises, then grows as limited slow start";
+    "hybla" => Hybla(hybla::Params::default()),
+        "Caini & Firrincieli 2004; Linux tcp_hybla.c", "grows in time as a connection of 25 ms would";
+    "packet-pair" => PacketPair(packet_pair::Params::default()),
+        "Hoe 1996", "doubles up to the capacity that the spacing of the first ACKs shows";
+    "rapid-start" => RapidStart(rapid_start::Params::default()),
+        "draft-kazuho-ccwg-rapid-start-00", "triples while there is no queue, and lets losses say how far to come down";
+    "smooth" => Smooth(smooth::Params::default()),
+        "Wang et al. 2000, after Ha & Rhee 2011", "halves its growth in steps on the last half of the way to a threshold";
+    "stopeg" => StopEg(stopeg::Params::default()),
+        "Arghavani et al., LCN 2020", "leaves when too much of what is in flight is on the way there";
+    "suss" => Suss(suss::Params::default()),
+        "Arghavani et al., SIGCOMM 2024; SUSSprg for Linux 6.8", "quadruples in rounds it judges safe, the added half paced";
+    "vegas" => Vegas(vegas::Params::default()),
+        "Brakmo & Peterson 1995", "doubles every other round trip until a segment waits in a queue";
+    "vegas-linux" => Vegas(vegas::Params::linux()),
+        "Linux tcp_vegas.c", "doubles each round trip until a segment waits in a queue";
 }

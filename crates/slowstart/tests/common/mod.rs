@@ -314,6 +314,12 @@ impl Host {
         change
     }
 
+    /// The time the controller asked for comes.
+    pub(crate) fn timer(&mut self) -> Change {
+        self.facts.now = self.state().wake.expect("a time asked for").max(self.facts.now);
+        self.control.on_timer(&self.facts)
+    }
+
     pub(crate) fn recovered(&mut self, undone: bool) -> Change {
         self.facts.in_recovery = false;
         self.control.on_recovered(&self.facts, &Recovery { retransmitted: self.facts.mss, undone })

@@ -223,6 +223,7 @@ fn event(host: &mut Host, words: &[&str], rtt: Span, rto: Option<Span>) -> Vec<C
         ["ecn", ..] => host.signal(Signal::Ecn),
         ["stall", ..] => host.signal(Signal::LocalStall),
         ["timeout", ..] => host.timeout(),
+        ["timer", ..] => host.timer(),
         ["recovered", ..] => host.recovered(false),
         ["undone", ..] => host.recovered(true),
         ["idle", time, ..] => host.idle(span(time), rto),

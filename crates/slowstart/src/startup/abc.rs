@@ -1,0 +1,39 @@
+//! Appropriate byte counting, RFC 3465: an ACK earns the bytes it acknowledges, at most L segments of them.
+
+use super::Startup;
+use crate::param::params;
+use crate::step::{Resume, Step};
+use crate::view::{Ack, Growth, Restart, View};
+
+params! {
+    /// Parameters of appropriate byte counting.
+    pub struct Params {
+        /// Segments an ACK may earn: L (RFC 3465 §2.2: 1 or 2).
+        limit: u32 = 2, "1 or 2", |v| (1..=2).contains(&v);
+    }
+}
+
+/// Appropriate byte counting.
+#[derive(Clone, Debug)]
+pub struct Abc {
+    pub(crate) params: Params,
+}
+
+impl Abc {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params }
+    }
+}
+
+impl Startup for Abc {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        // §2.3: L is one in the slow start that follows a timeout. What stands below a threshold has lost something.
+        let limit = if v.ssthresh.is_some() { 1 } else { self.params.limit as u8 };
+        Step::grow(ack.earns(Growth::Abc { limit }, v.mss))
+    }
+
+    fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
+        Resume::AsBorn
+    }
+}

@@ -1,0 +1,128 @@
+//! Adaptive start (Astart), Wang et al., INFOCOM 2004, of TCP Westwood: the threshold begins low, and is raised to what
+//! the eligible rate estimate fills in the least round-trip time, again and again. Below it the window grows by what is
+//! earned, at it as the avoidance has it: short exponential and short linear phases, until a loss.
+//!
+//! Reconstructed because the paper was not read:
+//! - the threshold begins at the initial window;
+//! - the time constant of the estimate's filter, one smoothed round-trip time, is ours;
+//! - the rate by which a sample's interval is chosen is that of the last whole round.
+
+use super::Startup;
+use crate::param::params;
+use crate::round::Round;
+use crate::step::Step;
+use crate::units::{Bytes, Fixed, Instant, Rate, Span, mul_div};
+use crate::view::{Ack, Congestion, Handshake, View};
+
+params! {
+    /// Parameters of adaptive start.
+    pub struct Params {
+        /// The time constant of the estimate's filter, in smoothed round-trip times.
+        tau: Fixed = Fixed::milli(1000), "a number of round trips above 0, such as 0.5", |v| v.0 > 0;
+    }
+}
+
+/// Adaptive start.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    pub(crate) params: Params,
+    /// The eligible rate estimate (ERE).
+    eligible: Option<Rate>,
+    /// When the present sample began, and what was delivered in it.
+    since: Option<Instant>,
+    bytes: Bytes,
+    round: Round,
+    /// When the round began, what was delivered in it, and the rate of the one before (RE).
+    round_since: Instant,
+    round_bytes: Bytes,
+    rate: Option<Rate>,
+}
+
+impl Adaptive {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            eligible: None,
+            since: None,
+            bytes: Bytes::ZERO,
+            round: Round::default(),
+            round_since: Instant::ZERO,
+            round_bytes: Bytes::ZERO,
+            rate: None,
+        }
+    }
+
+    /// How long a sample is: short while the path gives what the window asks for, up to a round trip while it does not.
+    fn interval(&self, v: &View, srtt: Span, min: Span) -> Span {
+        let got = self.rate.map_or(v.cwnd, |r| r.over(min));
+        srtt.scale((v.cwnd - got).0, v.cwnd.0)
+    }
+
+    fn sample(&mut self, now: Instant, srtt: Span) {
+        let Some((rate, dt)) =
+            self.since.map(|s| now.since(s)).and_then(|dt| Some((Rate::new(self.bytes, dt)?, dt)))
+        else {
+            return;
+        };
+        let tau = srtt.scale(self.params.tau.0 as u64, Fixed::ONE as u64) * 2;
+        // alpha = (2 tau - dt) / (2 tau + dt), none of the old where the sample is longer than 2 tau.
+        let whole = (tau + dt).0;
+        self.eligible = Some(self.eligible.map_or(rate, |old| {
+            let kept = mul_div(old.0, (tau - dt).0, whole);
+            let added = if dt >= tau { rate.0 } else { mul_div(rate.0, (dt * 2).0, whole) };
+            Rate(kept.saturating_add(added))
+        }));
+    }
+
+    /// What the estimate fills without a queue.
+    fn pipe(&self, v: &View) -> Option<Bytes> {
+        Some(self.eligible?.over(v.min_rtt?).max(v.mss * 2))
+    }
+}
+
+impl Startup for Adaptive {
+    fn on_established(&mut self, v: &View, _: &Handshake) -> Step {
+        Step::HOLD.ssthresh(v.iw)
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        let grow = Step::grow(v.earned(ack));
+        self.bytes += ack.delivered;
+        self.round_bytes += ack.delivered;
+        if self.round.ended(ack.upto, v.next) {
+            self.rate = Rate::new(self.round_bytes, v.now.since(self.round_since));
+            (self.round_since, self.round_bytes) = (v.now, Bytes::ZERO);
+        } else if self.since.is_none() {
+            // The first ACK begins the first round and the first sample, and is part of neither.
+            (self.round_since, self.round_bytes) = (v.now, Bytes::ZERO);
+        }
+        let (Some(srtt), Some(min)) = (v.srtt, v.min_rtt) else { return grow };
+        match self.since {
+            None => {}
+            Some(since) if v.now > since && v.now.since(since) >= self.interval(v, srtt, min) => {
+                self.sample(v.now, srtt);
+            }
+            Some(_) => return grow,
+        }
+        (self.since, self.bytes) = (Some(v.now), Bytes::ZERO);
+        match self.pipe(v) {
+            Some(pipe) if v.ssthresh.is_none_or(|t| t < pipe) => grow.ssthresh(pipe),
+            _ => grow,
+        }
+    }
+
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
+        // Westwood: down to what the path was seen to hold, and not by half.
+        let step = Step::exit(c.signal.into());
+        self.pipe(v).map_or(step, |pipe| Step::set(pipe.min(v.cwnd)).ssthresh(pipe).and_exit(c.signal.into()))
+    }
+
+    fn phase(&self) -> &'static str {
+        "adaptive"
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("eligible_bps", self.eligible.map_or(f64::NAN, |r| r.0 as f64));
+    }
+}

@@ -1,0 +1,61 @@
+//! `CapStart`, Cavendish et al. 2009: where the narrowest link lies inside the path, limited slow start; where it is the
+//! sender's own interface, standard slow start, for no queue of the network's can then overflow.
+//!
+//! Reconstructed because the paper was not read:
+//! - capacity is the highest rate that a pair of ACKs has shown so far; until `pairs` have been seen growth is standard;
+//! - `max_ssthresh` has the value of RFC 3742;
+//! - a host that cannot tell the rate of its interface is taken to have `nic`.
+
+use super::{Startup, limited};
+use crate::param::params;
+use crate::round::Dispersion;
+use crate::step::Step;
+use crate::units::Rate;
+use crate::view::{Ack, View};
+
+params! {
+    /// Parameters of `CapStart`.
+    pub struct Params {
+        /// Where the limit begins, in segments (RFC 3742 §2 recommends 100).
+        max_ssthresh: u32 = 100, "a number of segments from 2", |v| v >= 2;
+        /// Pairs of ACKs before capacity is judged.
+        pairs: u32 = 3, "a whole number from 1", |v| v > 0;
+        /// The interface's rate where the host cannot tell, in Mbit/s.
+        nic: u32 = 1000, "a rate in Mbit/s from 1", |v| v > 0;
+    }
+}
+
+/// `CapStart`.
+#[derive(Clone, Debug)]
+pub struct CapStart {
+    pub(crate) params: Params,
+    pairs: Dispersion,
+    /// The narrowest link lies inside the path.
+    inside: bool,
+}
+
+impl CapStart {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, pairs: Dispersion::default(), inside: false }
+    }
+}
+
+impl Startup for CapStart {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        let p = self.params;
+        self.pairs.add(v.now, ack);
+        let nic = v.nic_rate.unwrap_or(Rate(u64::from(p.nic) * 1_000_000));
+        self.inside = self.pairs.pairs >= p.pairs && self.pairs.rate.is_some_and(|r| r < nic);
+        let max = v.mss * u64::from(p.max_ssthresh);
+        Step::grow(if self.inside { limited::growth(v, ack, max) } else { v.earned(ack) })
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.inside { "limited" } else { "slow-start" }
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("capacity_bps", self.pairs.rate.map_or(f64::NAN, |r| r.0 as f64));
+    }
+}

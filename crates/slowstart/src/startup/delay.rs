@@ -1,0 +1,58 @@
+//! Delay-based slow start, as Ha & Rhee 2011 tell of it (their reference 9): double until the round-trip time exceeds its
+//! least by a threshold, then grow as limited slow start does from there.
+//!
+//! Reconstructed because the description is one paragraph:
+//! - `max_ssthresh` of the limited part is the window at which the delay rose;
+//! - the threshold has no value in the text; 10 ms is ours.
+
+use super::{Startup, limited};
+use crate::param::params;
+use crate::step::{Resume, Step};
+use crate::units::{Bytes, Span};
+use crate::view::{Ack, Restart, View};
+
+params! {
+    /// Parameters of delay-based slow start.
+    pub struct Params {
+        /// The rise above the least round-trip time that ends doubling.
+        tau: Span = Span::millis(10), "a time such as 10ms", |_v| true;
+    }
+}
+
+/// Delay-based slow start.
+#[derive(Clone, Debug)]
+pub struct Delay {
+    pub(crate) params: Params,
+    /// The window at which the delay rose.
+    max: Option<Bytes>,
+}
+
+impl Delay {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, max: None }
+    }
+}
+
+impl Startup for Delay {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        if let (None, Some(rtt), Some(min)) = (self.max, ack.rtt, v.min_rtt)
+            && rtt > min + self.params.tau
+        {
+            self.max = Some(v.cwnd);
+        }
+        Step::grow(self.max.map_or_else(|| v.earned(ack), |max| limited::growth(v, ack, max)))
+    }
+
+    fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
+        Resume::AsBorn
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.max.is_some() { "limited" } else { "slow-start" }
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("max_ssthresh_bytes", self.max.map_or(f64::NAN, |m| m.0 as f64));
+    }
+}

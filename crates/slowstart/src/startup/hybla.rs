@@ -1,0 +1,73 @@
+//! TCP Hybla's slow start, Caini & Firrincieli 2004, in the arithmetic of Linux `tcp_hybla.c`: an ACK earns 2^rho - 1
+//! times what it else would, rho being the least round-trip time over a reference, so that the window grows in time as
+//! that of a connection with the reference's round trip.
+//!
+//! Departs from Linux:
+//! - what the host's growth rule earns is multiplied, where Linux counts one segment an ACK;
+//! - the initial window is multiplied by rho, as in the paper, where Linux replaces it by rho segments.
+//!
+//! Departs from both: congestion avoidance is not Hybla's (rho^2 segments a round trip) but the one it is joined with.
+
+use super::Startup;
+use crate::param::params;
+use crate::step::{Resume, Step};
+use crate::units::{Bytes, Span};
+use crate::view::{Ack, Handshake, Restart, View};
+
+params! {
+    /// Parameters of Hybla.
+    pub struct Params {
+        /// The reference round-trip time (25 ms in the paper and in Linux).
+        rtt0: Span = Span::millis(25), "a time above 0 such as 25ms", |v| v.0 > 0;
+    }
+}
+
+/// 2^(n/8) in 128ths (`hybla_fraction`).
+const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
+/// No growth beyond so many segments (`snd_cwnd_clamp`).
+const CLAMP: u64 = 65_535;
+
+/// Hybla.
+#[derive(Clone, Debug)]
+pub struct Hybla {
+    pub(crate) params: Params,
+    /// Rho in eighths: never below one.
+    rho: u64,
+}
+
+impl Hybla {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, rho: 8 }
+    }
+
+    fn measure(&mut self, rtt: Option<Span>) {
+        self.rho = rtt.map_or(8, |r| (r.0.saturating_mul(8) / self.params.rtt0.0).max(8));
+    }
+
+    /// 2^rho - 1 in 128ths; 2^16 at most, as in Linux.
+    fn gain(&self) -> u64 {
+        (FRACTIONS[(self.rho % 8) as usize] << (self.rho / 8).min(16)) - 128
+    }
+}
+
+impl Startup for Hybla {
+    fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
+        self.measure(hs.rtt);
+        Step::set(v.cwnd.scale(self.rho, 8).min(v.mss * CLAMP).max(v.cwnd))
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        self.measure(v.min_rtt);
+        let room: Bytes = v.mss * CLAMP - v.cwnd;
+        Step::grow(v.earned(ack).scale(self.gain(), 128).min(room))
+    }
+
+    fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
+        Resume::AsBorn
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("rho", self.rho as f64 / 8.0);
+    }
+}

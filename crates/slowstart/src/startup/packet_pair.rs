@@ -1,0 +1,63 @@
+//! Packet-pair slow start, Hoe 1996: the spacing of the first ACKs gives the bottleneck's rate, that rate and the least
+//! round-trip time give the threshold, and slow start ends at it.
+//!
+//! Reconstructed because the paper was not read:
+//! - the rate is the highest that a pair of the first ACKs shows, where the paper fits a line; nothing is filtered, so
+//!   ACKs that the way back has pushed together show too much.
+
+use super::Startup;
+use crate::param::params;
+use crate::round::Dispersion;
+use crate::step::{Exit, Step};
+use crate::units::Rate;
+use crate::view::{Ack, View};
+
+params! {
+    /// Parameters of packet-pair slow start.
+    pub struct Params {
+        /// Pairs of ACKs the estimate rests on (Hoe: the first three or four ACKs).
+        pairs: u32 = 3, "a whole number from 1", |v| v > 0;
+    }
+}
+
+/// Packet-pair slow start.
+#[derive(Clone, Debug)]
+pub struct PacketPair {
+    pub(crate) params: Params,
+    pairs: Dispersion,
+    /// The estimate, once it stands.
+    rate: Option<Rate>,
+}
+
+impl PacketPair {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, pairs: Dispersion::default(), rate: None }
+    }
+}
+
+impl Startup for PacketPair {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        let grow = Step::grow(v.earned(ack));
+        if self.rate.is_some() {
+            // The threshold is the estimate: nothing else sets one before an exit.
+            return if v.ssthresh.is_some_and(|t| v.cwnd >= t) { Step::exit(Exit::Estimate) } else { grow };
+        }
+        self.pairs.add(v.now, ack);
+        if self.pairs.pairs < self.params.pairs {
+            return grow;
+        }
+        self.rate = self.pairs.rate;
+        match (self.rate, v.min_rtt) {
+            (Some(rate), Some(rtt)) => {
+                let bdp = rate.over(rtt);
+                if v.cwnd >= bdp { Step::exit(Exit::Estimate).ssthresh(bdp) } else { grow.ssthresh(bdp) }
+            }
+            _ => grow,
+        }
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("capacity_bps", self.pairs.rate.map_or(f64::NAN, |r| r.0 as f64));
+    }
+}

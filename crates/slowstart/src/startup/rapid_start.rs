@@ -1,0 +1,165 @@
+//! Rapid start, draft-kazuho-ccwg-rapid-start-00: three times a round trip while there is no queue, twice while there is;
+//! on congestion the window comes down with what is acknowledged and what is lost, to `beta` of what the path held.
+//!
+//! Departs from the draft:
+//! - the first window leaves as the host sends it: the draft would have it paced over a round trip;
+//! - the least RTT of the last round trip is kept by quarters of one: over three quarters of it at least.
+//!
+//! The draft's K of 11/18 does not do what it says: at a loss ratio of 2/3 the silence lasts for 1/3 of the full BDP at
+//! beta = 0.7, not for 1 - beta. The editor's copy has since set K to 2/3, which does (`k=2/3`).
+
+use super::Startup;
+use crate::param::{choice, params};
+use crate::step::Step;
+use crate::units::{Bytes, Fixed, Instant, Span, mul_div};
+use crate::view::{Ack, Congestion, Recovery, Signal, View};
+
+choice! {
+    /// K, from which the reduction factors follow.
+    pub enum K {
+        /// 11/18: draft-00.
+        Draft00 = "11/18",
+        /// 2/3: the editor's copy after it.
+        TwoThirds = "2/3",
+    }
+}
+
+params! {
+    /// Parameters of rapid start.
+    pub struct Params {
+        /// The share of what the path held to go on with: the avoidance's decrease factor (RFC 9438: 0.7).
+        beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
+        /// K, from which the reduction factors follow.
+        k: K = K::Draft00, "one of 11/18, 2/3", |_v| true;
+    }
+}
+
+impl Params {
+    /// What an acknowledged byte costs in recovery, in millionths: K (1 - beta).
+    fn ack_factor(&self) -> u64 {
+        let (n, d) = if self.k == K::Draft00 { (11, 18) } else { (2, 3) };
+        mul_div((Fixed::ONE - self.beta.0) as u64, n, d)
+    }
+
+    /// What is kept on entering recovery, and what a lost byte costs: beta + K (1 - beta).
+    fn silence_factor(&self) -> u64 {
+        self.beta.0 as u64 + self.ack_factor()
+    }
+}
+
+/// Quarters of a least round-trip time over which the floor is kept.
+const QUARTERS: usize = 4;
+
+/// Rapid start.
+#[derive(Clone, Debug)]
+pub struct RapidStart {
+    pub(crate) params: Params,
+    /// The least RTT of each quarter of a round trip, in a ring, and when the newest began.
+    floors: [Span; QUARTERS],
+    newest: usize,
+    began: Option<Instant>,
+    /// A queue builds up.
+    queue: bool,
+    recovery: Option<Down>,
+}
+
+/// On the way down.
+#[derive(Clone, Debug)]
+struct Down {
+    /// The window before.
+    cwnd: Bytes,
+    /// Delivered and lost bytes when it began.
+    delivered: Bytes,
+    lost: Bytes,
+}
+
+impl RapidStart {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            floors: [Span::MAX; QUARTERS],
+            newest: 0,
+            began: None,
+            queue: false,
+            recovery: None,
+        }
+    }
+
+    /// The least RTT of the last round trip against the least of the connection.
+    fn observe(&mut self, v: &View, rtt: Span, min: Span) {
+        let quarter = (min / QUARTERS as u64).max(Span(1));
+        let began = *self.began.get_or_insert(v.now);
+        let passed = v.now.since(began).0 / quarter.0;
+        for _ in 0..passed.min(QUARTERS as u64) {
+            self.newest = (self.newest + 1) % QUARTERS;
+            self.floors[self.newest] = Span::MAX;
+        }
+        self.began = Some(began + quarter * passed);
+        self.floors[self.newest] = self.floors[self.newest].min(rtt);
+        let floor = self.floors.into_iter().min().unwrap_or(rtt);
+        self.queue = floor > (min + Span::millis(4)).min(min.scale(110, 100));
+    }
+
+    /// The window of the recovery as it stands.
+    fn down(&self, v: &View, d: &Down) -> Step {
+        let one = Fixed::ONE as u64;
+        let (ack, silence) = (self.params.ack_factor(), self.params.silence_factor());
+        let cwnd = d.cwnd.scale(silence, one)
+            - (v.delivered - d.delivered).scale(ack, one)
+            - (v.lost - d.lost).scale(silence, one);
+        // silence - ack / 3 - 2 loss / 3 = beta / 3
+        let floor = d.cwnd.scale(self.params.beta.0 as u64, 3 * one).max(v.mss * 2);
+        let cwnd = cwnd.max(floor).min(v.cwnd);
+        Step::set(cwnd).ssthresh(cwnd)
+    }
+}
+
+impl Startup for RapidStart {
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        if let Some(d) = &self.recovery {
+            return self.down(v, d);
+        }
+        if let (Some(rtt), Some(min)) = (ack.rtt, v.min_rtt) {
+            self.observe(v, rtt, min);
+        }
+        Step::grow(v.earned(ack) * if self.queue { 1 } else { 2 })
+    }
+
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
+        if let Some(d) = &self.recovery {
+            return self.down(v, d);
+        }
+        if matches!(c.signal, Signal::Timeout | Signal::LocalStall) {
+            return Step::exit(c.signal.into());
+        }
+        let d = Down { cwnd: v.cwnd, delivered: v.delivered, lost: v.lost - c.lost };
+        let step = self.down(v, &d).and_exit(c.signal.into());
+        self.recovery = Some(d);
+        step
+    }
+
+    fn on_recovered(&mut self, v: &View, r: &Recovery) -> Step {
+        match self.recovery.take() {
+            Some(d) if !r.undone => self.down(v, &d),
+            _ => Step::HOLD,
+        }
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn phase(&self) -> &'static str {
+        match (&self.recovery, self.queue) {
+            (Some(_), _) => "down",
+            (None, true) => "slow-start",
+            (None, false) => "rapid",
+        }
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        let floor = self.floors.into_iter().min().filter(|f| *f < Span::MAX);
+        put("rtt_floor_s", floor.map_or(f64::NAN, Span::as_secs_f64));
+    }
+}

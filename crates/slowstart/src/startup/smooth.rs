@@ -1,0 +1,69 @@
+//! Smooth start, Wang et al. 2000, as Ha & Rhee 2011 tell of it: on the last half of the way to the threshold growth is
+//! halved, halved again half of the rest later, and so on, so that slow start does not end in a burst.
+//!
+//! Reconstructed because the paper was not read:
+//! - each step begins half of what remained after the one before; after `steps` of them growth stays as it is;
+//! - the first threshold is 65,535 bytes, as stacks had it then (RFC 2001): without one there is nothing to be smooth
+//!   about.
+
+use super::Startup;
+use crate::param::params;
+use crate::step::{Exit, Resume, Step};
+use crate::units::Bytes;
+use crate::view::{Ack, Handshake, Restart, View};
+
+params! {
+    /// Parameters of smooth start.
+    pub struct Params {
+        /// The first threshold, in bytes (RFC 2001 §1: 65,535).
+        ssthresh: u32 = 65_535, "a number of bytes from 1", |v| v > 0;
+        /// How often growth is halved: one segment for 2, 4, 8 acknowledged.
+        steps: u32 = 3, "a whole number from 1 to 16", |v| (1..=16).contains(&v);
+    }
+}
+
+/// Smooth start.
+#[derive(Clone, Debug)]
+pub struct Smooth {
+    pub(crate) params: Params,
+    /// The steps taken.
+    step: u32,
+}
+
+impl Smooth {
+    /// With these parameters.
+    pub fn new(params: Params) -> Self {
+        Self { params, step: 0 }
+    }
+}
+
+impl Startup for Smooth {
+    fn on_established(&mut self, _: &View, _: &Handshake) -> Step {
+        Step::HOLD.ssthresh(Bytes(u64::from(self.params.ssthresh)))
+    }
+
+    fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        let Some(threshold) = v.ssthresh else { return Step::grow(v.earned(ack)) };
+        if v.cwnd >= threshold {
+            return Step::exit(Exit::Ssthresh);
+        }
+        let left = threshold - v.cwnd;
+        self.step = (1..=self.params.steps).take_while(|n| left <= threshold / (1 << n)).count() as u32;
+        // A byte at least, or the threshold is never reached with segments of a few bytes.
+        let earned = v.earned(ack);
+        Step::grow((earned / (1 << self.step)).max(earned.min(Bytes(1))))
+    }
+
+    fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
+        // Every slow start is smooth, the one after a timeout too.
+        Resume::AsBorn
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.step > 0 { "smooth" } else { "slow-start" }
+    }
+
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("step", f64::from(self.step));
+    }
+}
