@@ -1,0 +1,213 @@
+//! Every line of the registry on every built-in path: it finishes, it is not another line under a second name, and what
+//! is its own is seen at work.
+//!
+//! Transfers are short, so that all of it takes seconds: long enough to leave a startup on the paths named below.
+
+use rayon::prelude::*;
+use slowstart::startup::REGISTRY;
+use slowstart::units::Span;
+use slowstart_lab::engine::Sampling;
+use slowstart_lab::path::PathSpec;
+use slowstart_lab::record::{Cost, Row};
+use slowstart_lab::run::Outcome;
+use slowstart_lab::scenario::{Study, StudyText};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+/// Pairs that the built-in paths under today's Linux cannot tell apart, and the knobs of the stack that can.
+///
+/// `abc`: today's receivers acknowledge two segments at most, which is what it earns at most. Where ACKs are counted, as
+/// before Linux 3.18, it counts bytes.
+const TOLD_APART_BY: &[(&str, &str, &str, &str)] = &[("standard", "abc", "growth", "ack")];
+
+/// Startups that no rule of their own ends: what shows that they do what they are for.
+type Seen = fn(&Evidence) -> bool;
+const MECHANISMS: &[(&str, &str, Seen)] = &[
+    ("standard", "the window passes four BDP before it leaves by loss", |e| {
+        e.rows().any(|r| {
+            r.exit.as_ref().is_some_and(|x| x.reason == "loss" && x.detected_cwnd_bytes > 4 * r.bdp_bytes)
+        })
+    }),
+    ("abc", "as standard; what sets it apart is seen where ACKs are counted", |e| {
+        e.rows().any(|r| {
+            r.exit.as_ref().is_some_and(|x| x.reason == "loss" && x.detected_cwnd_bytes > 4 * r.bdp_bytes)
+        })
+    }),
+    ("limited", "nothing is lost where standard overflows the queue", |e| {
+        e.rows().any(|r| r.path == "transatlantic" && r.lost_packets == 0 && r.exit.is_none())
+    }),
+    ("adaptive", "the threshold rises from the initial window to the path's BDP and no further", |e| {
+        e.on("transatlantic").any(|(r, s)| {
+            let highest = s.ssthresh.unwrap_or(0) as f64 / r.bdp_bytes as f64;
+            (0.9..1.2).contains(&highest)
+        })
+    }),
+    ("capstart", "a gigabit path is at its interface's rate, a slower one is not", |e| {
+        e.on("geo").all(|(_, s)| s.phases.contains("limited"))
+            && e.on("datacenter").all(|(_, s)| !s.phases.contains("limited"))
+    }),
+    ("delay", "the waves of the satellite path limit its growth", |e| {
+        e.on("geo").all(|(_, s)| s.phases.contains("limited"))
+    }),
+    ("hybla", "rho is 24 at 600 ms and 1 below 25 ms", |e| {
+        e.on("geo").all(|(_, s)| s.gauges["rho"] >= 20.0)
+            && e.on("fiber").all(|(_, s)| s.gauges["rho"] <= 1.0)
+    }),
+    ("rapid-start", "it triples, and comes down by a recovery of its own", |e| {
+        e.on("fiber").all(|(_, s)| s.phases.contains("rapid") && s.phases.contains("down"))
+    }),
+];
+
+/// Startups with a rule of their own to leave by, and a part of them that must be seen too.
+const PARTS: &[(&str, &str, Seen)] = &[
+    ("hystart++", "conservative slow start", |e| e.any(|s| s.phases.contains("css"))),
+    ("search", "the drain", |e| e.any(|s| s.phases.contains("drain"))),
+    ("smooth", "the steps", |e| e.any(|s| s.phases.contains("smooth"))),
+    ("suss", "rounds that quadruple", |e| e.any(|s| s.phases.contains("red") && s.gauges["jumps"] >= 2.0)),
+    ("vegas", "round trips without growth", |e| e.any(|s| s.phases.contains("hold"))),
+];
+
+/// What was seen of a startup in a run.
+#[derive(Default)]
+struct Sight {
+    phases: BTreeSet<&'static str>,
+    /// The highest of each gauge, and of the threshold.
+    gauges: BTreeMap<&'static str, f64>,
+    ssthresh: Option<u64>,
+}
+
+impl Sight {
+    fn of(o: &Outcome) -> Self {
+        let mut sight = Self::default();
+        for s in &o.trace.samples {
+            sight.phases.insert(s.phase);
+            sight.ssthresh = sight.ssthresh.max(s.ssthresh_bytes);
+            for (k, v) in &s.gauges {
+                let most = sight.gauges.entry(k).or_insert(f64::MIN);
+                *most = most.max(*v);
+            }
+        }
+        sight
+    }
+}
+
+/// All runs of a startup, by path and run.
+struct Evidence(Vec<(Row, Sight)>);
+
+impl Evidence {
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.0.iter().map(|(r, _)| r)
+    }
+    fn on<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a Row, &'a Sight)> {
+        self.0.iter().filter(move |(r, _)| r.path == path).map(|(r, s)| (r, s))
+    }
+    fn any(&self, seen: impl Fn(&Sight) -> bool) -> bool {
+        self.0.iter().any(|(_, s)| seen(s))
+    }
+    /// The rows without what names the startup.
+    fn anonymous(&self) -> Vec<Row> {
+        self.rows()
+            .map(|r| Row {
+                startup: String::new(),
+                params: BTreeMap::new(),
+                cost: Cost::default(),
+                ..r.clone()
+            })
+            .collect()
+    }
+}
+
+/// Two runs of each startup on each path.
+fn evidence(startups: &[&str], set: &[(&str, &str)]) -> BTreeMap<String, Evidence> {
+    let studies: Vec<Study> = PathSpec::builtins()
+        .iter()
+        .map(|path| {
+            let size = match path.name {
+                "geo" | "transatlantic" => "50MB",
+                _ => "8MB",
+            };
+            let text = StudyText {
+                path: path.name.into(),
+                startups: startups.iter().map(|s| (*s).into()).collect(),
+                size: Some(size.into()),
+                runs: Some(2),
+                set: set.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+                ..StudyText::default()
+            };
+            Study::check(&text, None).unwrap_or_else(|e| panic!("{e}"))
+        })
+        .collect();
+    let jobs: Vec<_> = studies.iter().flat_map(|s| s.jobs().into_iter().map(move |j| (s, j))).collect();
+    let seen: Vec<(Row, Sight)> = jobs
+        .into_par_iter()
+        .map(|(study, job)| {
+            let outcome = study.run(job, Sampling::Every(Span::millis(1)), true);
+            let sight = Sight::of(&outcome);
+            (outcome.row, sight)
+        })
+        .collect();
+    let mut all: BTreeMap<String, Evidence> = BTreeMap::new();
+    for (row, sight) in seen {
+        all.entry(row.startup.clone()).or_insert(Evidence(Vec::new())).0.push((row, sight));
+    }
+    all
+}
+
+/// The whole registry under today's Linux, once for all tests.
+fn all() -> &'static BTreeMap<String, Evidence> {
+    static ALL: OnceLock<BTreeMap<String, Evidence>> = OnceLock::new();
+    ALL.get_or_init(|| evidence(&REGISTRY.iter().map(|e| e.name).collect::<Vec<_>>(), &[]))
+}
+
+#[test]
+fn every_line_finishes_on_every_path() {
+    let paths = PathSpec::builtins().len();
+    assert_eq!(all().len(), REGISTRY.len());
+    for (name, e) in all() {
+        assert_eq!(e.0.len(), 2 * paths, "{name}");
+        for r in e.rows() {
+            assert!(r.completion_s.is_some(), "{name} does not finish on {}, run {}", r.path, r.run);
+        }
+    }
+}
+
+#[test]
+fn no_two_lines_are_the_same() {
+    let rows: Vec<(&String, Vec<Row>)> = all().iter().map(|(name, e)| (name, e.anonymous())).collect();
+    for (i, (a, one)) in rows.iter().enumerate() {
+        for (b, two) in &rows[i + 1..] {
+            let known = TOLD_APART_BY.iter().any(|(x, y, ..)| (x == a && y == b) || (x == b && y == a));
+            assert!(known || one != two, "{a} and {b} do the same on every built-in path");
+        }
+    }
+    for (a, b, key, value) in TOLD_APART_BY {
+        let both = evidence(&[a, b], &[(key, value)]);
+        assert_ne!(both[*a].anonymous(), both[*b].anonymous(), "{a} and {b} with {key}={value}");
+    }
+}
+
+/// By a rule of its own on one path at least; or, if it has none, by what `MECHANISMS` says of it.
+#[test]
+fn what_is_its_own_is_seen_at_work() {
+    const CONGESTION: [&str; 4] = ["loss", "ecn", "timeout", "local-stall"];
+    for (name, e) in all() {
+        let find =
+            |list: &[(&str, &'static str, Seen)]| list.iter().find(|m| m.0 == name).map(|m| (m.1, m.2));
+        let ruled = |r: &Row| r.exit.as_ref().is_some_and(|x| !CONGESTION.contains(&x.reason.as_str()));
+        let by_rule: BTreeSet<&str> = e.rows().filter(|r| ruled(r)).map(|r| r.path.as_str()).collect();
+        println!("{name:12} leaves by its own rule on {by_rule:?}");
+        match find(MECHANISMS) {
+            Some((what, seen)) => {
+                assert!(by_rule.is_empty(), "{name} has no rule to leave by");
+                assert!(seen(e), "{name}: {what}: not seen");
+            }
+            None => assert!(
+                !by_rule.is_empty(),
+                "{name} leaves by a rule of its own nowhere, and MECHANISMS has no line for it"
+            ),
+        }
+        if let Some((what, seen)) = find(PARTS) {
+            assert!(seen(e), "{name}: {what}: not seen");
+        }
+    }
+}
