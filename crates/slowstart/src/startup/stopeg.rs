@@ -33,7 +33,7 @@ const ROUND: usize = 12;
 /// Bins from the receiver back.
 const HALF: usize = ROUND / 2;
 /// Ends of bins that are kept: a round trip, half of one, the beginning, and the silence until the next ACK.
-const N: usize = ROUND + HALF + 1 + ROUND;
+const N: usize = ROUND + HALF + 1 + 10;
 
 /// `StopEG`.
 #[derive(Clone, Debug)]
