@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use slowstart::avoidance;
 use slowstart::param::Shown;
-use slowstart::startup;
+use slowstart::registry;
 use slowstart_lab::path::PathSpec;
 use slowstart_lab::tcp::profile::Profile;
 
@@ -45,9 +45,9 @@ impl List {
         let wants = |w| self.what.is_none_or(|only| only == w);
         if wants(What::Startups) {
             print("startups")?;
-            for e in startup::REGISTRY {
+            for e in registry::all() {
                 print(&format!("  {:<14}{} ({})", e.name, e.about, e.source))?;
-                print(&format!("  {:<14}{}", "", params(|put| (e.make)().each_param(put))))?;
+                print(&format!("  {:<14}{}", "", params(|put| e.algorithm.each_param(put))))?;
             }
         }
         if wants(What::Startups) && self.all {

@@ -77,7 +77,7 @@ fn json_is_rows_and_nothing_else() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     let rows: Vec<slowstart_lab::record::Row> =
         text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("a row")).collect();
-    assert_eq!(rows.len(), 3 * slowstart::startup::REGISTRY.len());
+    assert_eq!(rows.len(), 3 * slowstart::registry::all().count());
     assert!(rows.iter().all(|r| r.schema == 1 && r.completion_s.is_some() && r.goodput_bps < 20_000_000));
     // Run n of every startup meets the same path.
     assert!(rows.iter().all(|r| r.seed == rows[r.run as usize].seed));
@@ -88,7 +88,7 @@ fn json_is_rows_and_nothing_else() {
 fn the_table_has_a_line_a_startup() {
     let out = slowstart(&QUICK);
     let table = text(&out.stdout);
-    for e in slowstart::startup::REGISTRY {
+    for e in slowstart::registry::all() {
         assert!(table.lines().any(|l| l.contains(e.name)), "no {} in {table}", e.name);
     }
     assert!(!table.contains('\u{1b}'), "escapes in a pipe");
@@ -100,7 +100,7 @@ fn a_folder_gets_rows_samples_events_and_a_page() {
     let out = slowstart(&[&QUICK[..], &["--out", &dir.display().to_string(), "--samples", "ack"]].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
-    assert_eq!(read("results.jsonl").lines().count(), 3 * slowstart::startup::REGISTRY.len());
+    assert_eq!(read("results.jsonl").lines().count(), 3 * slowstart::registry::all().count());
     assert!(read("samples.jsonl").lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
     assert!(read("events.jsonl").contains("\"what\":\"drop\""));
     let page = read("report.html");
@@ -131,7 +131,7 @@ fn shipped_studies_are_sound() {
 #[test]
 fn everything_is_listed_with_its_source() {
     let list = text(&slowstart(&["list"]).stdout);
-    for e in slowstart::startup::REGISTRY {
+    for e in slowstart::registry::all() {
         assert!(list.contains(e.name) && list.contains(e.source));
     }
     for name in ["cubic", "geo", "linux-6.18", "pacing"] {

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 use slowstart::avoidance;
-use slowstart::startup::Entry;
+use slowstart::registry;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::app::Kind;
 use slowstart_lab::engine::{Direction, Engine, FlowSpec, Sampling};
@@ -86,7 +86,7 @@ fn flow(case: &Case, i: u64) -> FlowSpec {
         start: Instant(i * 1_000_000),
         direction: Direction::Download,
         app: Kind::Bulk { size: None },
-        startup: Entry::named(case.startup).map(|e| (e.make)()).expect("a startup"),
+        startup: registry::named(case.startup).map(|e| e.algorithm).expect("a startup"),
         avoidance: (avoidance::REGISTRY[0].make)(),
         profile: Profile::LINUX_6_18,
         extra_delay: Span::ZERO,

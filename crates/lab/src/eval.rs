@@ -132,7 +132,7 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
         profile: study.profile_label.clone(),
         startup: contender.startup_name.clone(),
         params: contender.params.clone(),
-        avoidance: Some(contender.avoidance_name.clone()),
+        avoidance: contender.avoidance_name.clone(),
         flow: flow as u32,
         run,
         seed,

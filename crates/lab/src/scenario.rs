@@ -11,7 +11,7 @@ use crate::tcp::profile::Profile;
 use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::param::{BadParam, Shown};
-use slowstart::startup::{AnyStartup, Entry, REGISTRY};
+use slowstart::registry::{self, Algorithm};
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -52,7 +52,7 @@ pub struct StudyText {
     /// Startups, each `name` or `name:key=value,key=value`; all of the registry if none.
     #[serde(default)]
     pub startups: Vec<String>,
-    /// The avoidance, in the same form.
+    /// The avoidance, in the same form; controllers of their own have none.
     pub avoidance: Option<String>,
     /// Bytes to transfer, such as `20MB`.
     pub size: Option<String>,
@@ -86,10 +86,10 @@ pub struct Contender {
     pub startup_name: String,
     /// Its parameters.
     pub params: BTreeMap<String, Param>,
-    /// The startup.
-    pub startup: AnyStartup,
-    /// The avoidance's name.
-    pub avoidance_name: String,
+    /// The startup, or a controller of its own.
+    pub startup: Algorithm,
+    /// The avoidance's name, if one follows.
+    pub avoidance_name: Option<String>,
     /// The avoidance.
     pub avoidance: AnyAvoidance,
 }
@@ -168,14 +168,14 @@ fn refused(key: &str, name: &str, param: (&str, &str), why: BadParam) -> StudyEr
     }
 }
 
-/// A startup from `name:key=value,...`.
-pub fn startup(key: &str, text: &str) -> Result<(String, AnyStartup), StudyError> {
+/// A startup, or a controller of its own, from `name:key=value,...`.
+pub fn startup(key: &str, text: &str) -> Result<(String, Algorithm), StudyError> {
     let (name, params) = split(text);
-    let entry = Entry::named(name).ok_or_else(|| {
-        let names: Vec<&str> = REGISTRY.iter().map(|e| e.name).collect();
+    let entry = registry::named(name).ok_or_else(|| {
+        let names: Vec<&str> = registry::all().map(|e| e.name).collect();
         bad(key, name, format!("a startup: one of {}", names.join(", ")))
     })?;
-    let mut s = (entry.make)();
+    let mut s = entry.algorithm;
     for param in params {
         s.set(param.0, param.1).map_err(|why| refused(key, name, param, why))?;
     }
@@ -197,7 +197,7 @@ pub fn avoidance(key: &str, text: &str) -> Result<(String, AnyAvoidance), StudyE
 }
 
 /// A startup's parameters, as rows have them.
-pub fn params(s: &AnyStartup) -> BTreeMap<String, Param> {
+pub fn params(s: &Algorithm) -> BTreeMap<String, Param> {
     let mut all = BTreeMap::new();
     s.each_param(&mut |k, v| {
         let v = match v {
@@ -214,8 +214,14 @@ impl Contender {
     pub fn read(key: &str, text: &str, with: &str) -> Result<Self, StudyError> {
         let (startup_name, s) = startup(key, text)?;
         let (avoidance_name, a) = avoidance("avoidance", with)?;
-        let params = params(&s);
-        Ok(Self { label: text.to_string(), startup_name, params, startup: s, avoidance_name, avoidance: a })
+        Ok(Self {
+            label: text.to_string(),
+            startup_name,
+            params: params(&s),
+            avoidance_name: (!s.is_whole()).then_some(avoidance_name),
+            startup: s,
+            avoidance: a,
+        })
     }
 }
 
@@ -269,7 +275,7 @@ impl Study {
     pub fn check(text: &StudyText, root: Option<&FilePath>) -> Result<Self, StudyError> {
         let path = PathSpec::load(&text.path, root)?;
         let with = text.avoidance.as_deref().unwrap_or("cubic");
-        let all: Vec<String> = REGISTRY.iter().map(|e| e.name.to_string()).collect();
+        let all: Vec<String> = registry::all().map(|e| e.name.to_string()).collect();
         let wanted = if text.startups.is_empty() { &all } else { &text.startups };
         let contenders =
             wanted.iter().map(|s| Contender::read("startup", s, with)).collect::<Result<Vec<_>, _>>()?;

@@ -6,7 +6,6 @@
 mod script;
 
 use script::{BEGIN, ISN, PEER_ISN, Script, control};
-use slowstart::control::Composed;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::scenario;
 use slowstart_lab::tcp::endpoint::{Endpoint, State};
@@ -401,7 +400,7 @@ fn rate_reduction_of_a_half_sends_on_every_other_ack() {
     let mut s = Script::listening(&LINUX);
     let startup = scenario::startup("startup", "standard").expect("a startup").1;
     let reno = scenario::avoidance("avoidance", "reno").expect("an avoidance").1;
-    s.end = Endpoint::listening(&LINUX, Composed::new(startup, reno, Bytes(20 * MSS)), ISN);
+    s.end = Endpoint::listening(&LINUX, startup.controller(&reno, Bytes(20 * MSS), 0), ISN);
     s.receive(&Segment {
         seq: PEER_ISN,
         flags: SYN,

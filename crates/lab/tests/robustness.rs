@@ -5,7 +5,7 @@ mod common;
 
 use common::{engine, sized};
 use proptest::prelude::*;
-use slowstart::startup::REGISTRY;
+use slowstart::registry;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::engine::{Direction, FlowSpec};
 use slowstart_lab::path::PathSpec;
@@ -43,7 +43,7 @@ fn complete(path: &str, spec: FlowSpec) {
 #[test]
 fn every_startup_over_every_built_in_path() {
     for path in PathSpec::builtins() {
-        for entry in REGISTRY {
+        for entry in registry::all() {
             for profile in [Profile::LINUX_6_18, Profile::IDEAL] {
                 complete(path.name, sized(entry.name, profile, SIZE));
             }
@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn any_startup_over_any_path(
-        startup in prop::sample::select(REGISTRY.iter().map(|e| e.name).collect::<Vec<_>>()),
+        startup in prop::sample::select(registry::all().map(|e| e.name).collect::<Vec<_>>()),
         profile in prop::sample::select(&Profile::ALL[..]),
         rate in prop::sample::select(&["300kbit", "2Mbit", "30Mbit", "1Gbit"][..]),
         rtt in prop::sample::select(&["1ms", "40ms", "300ms", "900ms"][..]),

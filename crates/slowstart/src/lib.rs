@@ -10,6 +10,8 @@
 //! - [`startup`]: one algorithm a file, and the registry that lists them
 //! - [`avoidance`]: what follows a startup
 //! - [`control`]: the two joined; the only writer of a window
+//! - [`bbr`]: a controller of its own
+//! - [`registry`]: all of these by name
 //!
 //! No std, no heap, no dependencies, no floating point in a decision, no clock and no chance: time is an argument.
 
@@ -20,8 +22,10 @@
 extern crate std;
 
 pub mod avoidance;
+pub mod bbr;
 pub mod control;
 pub mod param;
+pub mod registry;
 pub mod round;
 pub mod startup;
 pub mod step;

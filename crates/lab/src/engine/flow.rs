@@ -6,13 +6,13 @@ use crate::random::Stream;
 use crate::tcp::endpoint::Endpoint;
 use crate::tcp::profile::Profile;
 use slowstart::avoidance::AnyAvoidance;
-use slowstart::control::{Composed, Exited};
-use slowstart::startup::AnyStartup;
+use slowstart::control::Exited;
+use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::PathMemory;
 
 /// What an endpoint of the laboratory drives.
-pub type Control = Composed<AnyStartup, AnyAvoidance>;
+pub type Control = AnyController;
 
 /// Which way a flow's data goes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub struct FlowSpec {
     pub direction: Direction,
     /// What its application does.
     pub app: AppKind,
-    /// Its startup.
-    pub startup: AnyStartup,
-    /// What follows that.
+    /// Its startup, or a controller of its own.
+    pub startup: Algorithm,
+    /// What follows a startup.
     pub avoidance: AnyAvoidance,
     /// Both ends' stack.
     pub profile: Profile,
@@ -163,11 +163,13 @@ impl Flow {
     pub(super) fn new(i: usize, spec: FlowSpec, lines: [u32; 2], seed: u64) -> Self {
         let p = &spec.profile;
         let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
-        let control = || Composed::new(spec.startup.clone(), spec.avoidance.clone(), iw);
-        let isn = |end: &str| Stream::named(seed, &format!("flow{i}.{end}.isn")).any() as u32;
+        let chance = |what: &str| Stream::named(seed, &format!("flow{i}.{what}")).any();
+        let control =
+            |end: &str| spec.startup.controller(&spec.avoidance, iw, chance(&format!("{end}.control")));
+        let isn = |end: &str| chance(&format!("{end}.isn")) as u32;
         let mut ends = [
-            Endpoint::listening(p, control(), isn("server")),
-            Endpoint::connecting(p, control(), isn("client")),
+            Endpoint::listening(p, control("server"), isn("server")),
+            Endpoint::connecting(p, control("client"), isn("client")),
         ];
         for end in &mut ends {
             end.remembered = spec.remembered;

@@ -3,7 +3,7 @@
 use crate::record::{Class, Param, Row};
 use crate::scenario::params;
 use crate::stats::{Median, median};
-use slowstart::startup::Entry;
+use slowstart::registry;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
@@ -119,7 +119,7 @@ pub struct Summary<'a> {
 
 /// What a startup is called: its name and the parameters that are not its registry line's own.
 pub fn label(row: &Row) -> String {
-    let own = Entry::named(&row.startup).map(|e| params(&(e.make)())).unwrap_or_default();
+    let own = registry::named(&row.startup).map(|e| params(&e.algorithm)).unwrap_or_default();
     let mut out = row.startup.clone();
     let mut sign = ':';
     for (key, value) in row.params.iter().filter(|(k, v)| own.get(*k) != Some(v)) {

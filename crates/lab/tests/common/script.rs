@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use slowstart::avoidance;
-use slowstart::control::{Composed, Controller};
+use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::Control;
 use slowstart_lab::scenario;
@@ -26,7 +26,7 @@ const SCALE: u8 = 14;
 pub(crate) fn control(profile: &Profile) -> Control {
     let startup = scenario::startup("startup", "standard").expect("it is there").1;
     let iw = Bytes(u64::from(profile.iw) * u64::from(profile.mss));
-    Composed::new(startup, (avoidance::REGISTRY[0].make)(), iw)
+    startup.controller(&(avoidance::REGISTRY[0].make)(), iw, 0)
 }
 
 /// What left: when, which segments of the stream, and as what.

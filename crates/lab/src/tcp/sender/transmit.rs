@@ -198,7 +198,8 @@ impl<C: Controller> Sender<C> {
             if (len == 0 && !fin) || len > room {
                 break;
             }
-            let app_limited = self.app_limited_until > self.board.delivered;
+            // Until more than that is delivered (tcp_rate_gen), so that the flight after an idle spell counts as well.
+            let app_limited = self.app_limited_until >= self.board.delivered;
             let span = if fin { 1 } else { len };
             let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
             out(Chunk { start: self.next, len: len as u32, fin, again: false });

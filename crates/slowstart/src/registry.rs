@@ -1,0 +1,152 @@
+//! The one list of what a person may name as a startup: those of [`startup::REGISTRY`], which an avoidance follows, and
+//! controllers that are a whole of their own. Command line, laws and messages iterate over it.
+
+use crate::avoidance::AnyAvoidance;
+use crate::bbr::v1::Bbr;
+use crate::control::{Change, Composed, Controller, State};
+use crate::param::{BadParam, Shown};
+use crate::startup::{self, AnyStartup};
+use crate::units::{Bytes, Span};
+use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
+
+/// What a name stands for.
+#[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
+#[derive(Clone, Debug)]
+pub enum Algorithm {
+    /// A startup, which an avoidance follows.
+    Startup(AnyStartup),
+    /// See [`crate::bbr::v1`].
+    Bbr,
+}
+
+/// One line of the list.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name, wherever a person writes one.
+    pub name: &'static str,
+    /// The paper, RFC or draft it follows.
+    pub source: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// With that source's parameters.
+    pub algorithm: Algorithm,
+}
+
+/// The controllers of their own.
+const WHOLE: &[Entry] = &[Entry {
+    name: "bbr",
+    source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
+    about: "paces at the bandwidth it measures; leaves when three rounds bring no 25 % more, then drains",
+    algorithm: Algorithm::Bbr,
+}];
+
+/// Every line.
+pub fn all() -> impl Iterator<Item = Entry> {
+    let startups = startup::REGISTRY.iter().map(|e| Entry {
+        name: e.name,
+        source: e.source,
+        about: e.about,
+        algorithm: Algorithm::Startup((e.make)()),
+    });
+    startups.chain(WHOLE.iter().cloned())
+}
+
+/// The line of this name.
+pub fn named(name: &str) -> Option<Entry> {
+    all().find(|e| e.name == name)
+}
+
+impl From<AnyStartup> for Algorithm {
+    fn from(s: AnyStartup) -> Self {
+        Self::Startup(s)
+    }
+}
+
+impl Algorithm {
+    /// Sets one parameter from what a person wrote.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
+        match self {
+            Self::Startup(s) => s.set(key, value),
+            Self::Bbr => Err(BadParam::Unknown(&[])),
+        }
+    }
+
+    /// Shows each parameter.
+    pub fn each_param(&self, put: &mut dyn FnMut(&'static str, Shown)) {
+        if let Self::Startup(s) = self {
+            s.each_param(put);
+        }
+    }
+
+    /// Whether it is a controller of its own: no avoidance follows it.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self, Self::Startup(_))
+    }
+
+    /// A connection's controller, with its initial window. What it leaves to chance follows from the seed.
+    pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
+        match self {
+            Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
+            Self::Bbr => AnyController::Bbr(Bbr::new(iw, seed)),
+        }
+    }
+}
+
+/// Any controller of the list, by value: one engine mixes them over one bottleneck.
+#[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
+#[derive(Clone, Debug)]
+pub enum AnyController {
+    /// A startup and what follows it.
+    Composed(Composed<AnyStartup, AnyAvoidance>),
+    /// See [`crate::bbr::v1`].
+    Bbr(Bbr),
+}
+
+/// The same call of whichever it is.
+macro_rules! each {
+    ($self:ident, $c:ident => $call:expr) => {
+        match $self {
+            Self::Composed($c) => $call,
+            Self::Bbr($c) => $call,
+        }
+    };
+}
+
+impl Controller for AnyController {
+    fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
+        each!(self, c => c.on_established(f, hs))
+    }
+    fn on_sent(&mut self, f: &Facts, s: &Sent) {
+        each!(self, c => c.on_sent(f, s));
+    }
+    fn watches_sending(&self) -> bool {
+        each!(self, c => c.watches_sending())
+    }
+    fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
+        each!(self, c => c.on_ack(f, a))
+    }
+    fn on_congestion(&mut self, f: &Facts, c: &Congestion) -> Change {
+        each!(self, x => x.on_congestion(f, c))
+    }
+    fn on_recovered(&mut self, f: &Facts, r: &Recovery) -> Change {
+        each!(self, c => c.on_recovered(f, r))
+    }
+    fn on_timer(&mut self, f: &Facts) -> Change {
+        each!(self, c => c.on_timer(f))
+    }
+    fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change {
+        each!(self, c => c.on_idle(f, idle, restart))
+    }
+    fn state(&self) -> &State {
+        each!(self, c => c.state())
+    }
+    fn owns_recovery(&self) -> bool {
+        each!(self, c => c.owns_recovery())
+    }
+    fn phase(&self) -> &'static str {
+        each!(self, c => c.phase())
+    }
+    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, c => c.gauges(put));
+    }
+}
