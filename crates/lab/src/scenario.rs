@@ -12,6 +12,7 @@ use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::param::{BadParam, Shown};
 use slowstart::registry::{self, Algorithm};
+use slowstart::startup::AnyStartup;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -169,7 +170,7 @@ fn refused(key: &str, name: &str, param: (&str, &str), why: BadParam) -> StudyEr
 }
 
 /// A startup, or a controller of its own, from `name:key=value,...`.
-pub fn startup(key: &str, text: &str) -> Result<(String, Algorithm), StudyError> {
+pub fn algorithm(key: &str, text: &str) -> Result<(String, Algorithm), StudyError> {
     let (name, params) = split(text);
     let entry = registry::named(name).ok_or_else(|| {
         let names: Vec<&str> = registry::all().map(|e| e.name).collect();
@@ -180,6 +181,14 @@ pub fn startup(key: &str, text: &str) -> Result<(String, Algorithm), StudyError>
         s.set(param.0, param.1).map_err(|why| refused(key, name, param, why))?;
     }
     Ok((name.to_string(), s))
+}
+
+/// A startup in the same form; a controller of its own is none.
+pub fn startup(key: &str, text: &str) -> Result<(String, AnyStartup), StudyError> {
+    match algorithm(key, text)? {
+        (name, Algorithm::Startup(s)) => Ok((name, s)),
+        (name, _) => Err(bad(key, &name, "a startup: this is a controller of its own")),
+    }
 }
 
 /// An avoidance from `name:key=value,...`.
@@ -212,7 +221,7 @@ pub fn params(s: &Algorithm) -> BTreeMap<String, Param> {
 impl Contender {
     /// A startup and an avoidance, as written.
     pub fn read(key: &str, text: &str, with: &str) -> Result<Self, StudyError> {
-        let (startup_name, s) = startup(key, text)?;
+        let (startup_name, s) = algorithm(key, text)?;
         let (avoidance_name, a) = avoidance("avoidance", with)?;
         Ok(Self {
             label: text.to_string(),

@@ -398,7 +398,7 @@ fn duplicates_widen_the_reordering_window() {
 #[test]
 fn rate_reduction_of_a_half_sends_on_every_other_ack() {
     let mut s = Script::listening(&LINUX);
-    let startup = scenario::startup("startup", "standard").expect("a startup").1;
+    let startup = scenario::algorithm("startup", "standard").expect("a startup").1;
     let reno = scenario::avoidance("avoidance", "reno").expect("an avoidance").1;
     s.end = Endpoint::listening(&LINUX, startup.controller(&reno, Bytes(20 * MSS), 0), ISN);
     s.receive(&Segment {

@@ -23,7 +23,7 @@ pub(crate) fn flow(startup: &str, profile: Profile) -> FlowSpec {
         start: Instant::ZERO,
         direction: Direction::Download,
         app: Kind::Bulk { size: None },
-        startup: scenario::startup("startup", startup).expect("a startup").1,
+        startup: scenario::algorithm("startup", startup).expect("a startup").1,
         avoidance: (avoidance::REGISTRY[0].make)(),
         profile,
         extra_delay: Span::ZERO,

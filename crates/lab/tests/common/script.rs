@@ -24,7 +24,7 @@ const SCALE: u8 = 14;
 
 /// A controller of standard slow start and CUBIC.
 pub(crate) fn control(profile: &Profile) -> Control {
-    let startup = scenario::startup("startup", "standard").expect("it is there").1;
+    let startup = scenario::algorithm("startup", "standard").expect("it is there").1;
     let iw = Bytes(u64::from(profile.iw) * u64::from(profile.mss));
     startup.controller(&(avoidance::REGISTRY[0].make)(), iw, 0)
 }
