@@ -3,6 +3,7 @@
 
 use crate::avoidance::AnyAvoidance;
 use crate::bbr::v1::Bbr;
+use crate::bbr::v3::Bbr3;
 use crate::control::{Change, Composed, Controller, State};
 use crate::param::{BadParam, Shown};
 use crate::startup::{self, AnyStartup};
@@ -17,6 +18,8 @@ pub enum Algorithm {
     Startup(AnyStartup),
     /// See [`crate::bbr::v1`].
     Bbr,
+    /// See [`crate::bbr::v3`].
+    Bbr3,
 }
 
 /// One line of the list.
@@ -33,12 +36,20 @@ pub struct Entry {
 }
 
 /// The controllers of their own.
-const WHOLE: &[Entry] = &[Entry {
-    name: "bbr",
-    source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
-    about: "paces at the bandwidth it measures; leaves when three rounds bring no 25 % more, then drains",
-    algorithm: Algorithm::Bbr,
-}];
+const WHOLE: &[Entry] = &[
+    Entry {
+        name: "bbr",
+        source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
+        about: "paces at the bandwidth it measures; leaves when three rounds bring no 25 % more, then drains",
+        algorithm: Algorithm::Bbr,
+    },
+    Entry {
+        name: "bbr3",
+        source: "draft-ietf-ccwg-bbr of August 2026",
+        about: "the same, and leaves when a round loses more than 2 % in six places; losses bound what it probes",
+        algorithm: Algorithm::Bbr3,
+    },
+];
 
 /// Every line.
 pub fn all() -> impl Iterator<Item = Entry> {
@@ -67,7 +78,7 @@ impl Algorithm {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
         match self {
             Self::Startup(s) => s.set(key, value),
-            Self::Bbr => Err(BadParam::Unknown(&[])),
+            Self::Bbr | Self::Bbr3 => Err(BadParam::Unknown(&[])),
         }
     }
 
@@ -88,6 +99,7 @@ impl Algorithm {
         match self {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
             Self::Bbr => AnyController::Bbr(Bbr::new(iw, seed)),
+            Self::Bbr3 => AnyController::Bbr3(Bbr3::new(iw, seed)),
         }
     }
 }
@@ -100,6 +112,8 @@ pub enum AnyController {
     Composed(Composed<AnyStartup, AnyAvoidance>),
     /// See [`crate::bbr::v1`].
     Bbr(Bbr),
+    /// See [`crate::bbr::v3`].
+    Bbr3(Bbr3),
 }
 
 /// The same call of whichever it is.
@@ -108,6 +122,7 @@ macro_rules! each {
         match $self {
             Self::Composed($c) => $call,
             Self::Bbr($c) => $call,
+            Self::Bbr3($c) => $call,
         }
     };
 }

@@ -168,7 +168,7 @@ impl Case {
             start: Instant(u64::from(i) * 1_000_000),
             direction: Direction::Upload,
             app: Kind::Bulk { size: None },
-            startup,
+            startup: startup.into(),
             avoidance,
             profile: Profile { mss: self.mss_bytes, growth, ..Profile::NS3 },
             extra_delay: Span::ZERO,

@@ -10,6 +10,7 @@ mod chance;
 mod filter;
 mod rate;
 pub mod v1;
+pub mod v3;
 
 use crate::control::Exited;
 use crate::step::{Detected, Exit};
@@ -30,17 +31,15 @@ fn paced(rate: Rate, gain: Gain) -> Rate {
     rate.scale(u64::from(gain.0) * 99, 1024 * 100)
 }
 
-/// The pacing rate before any bandwidth sample: the window in a round trip.
-fn first_rate(f: &Facts, window: Bytes, gain: Gain) -> Rate {
+/// The bandwidth before any sample of it: the window in a round trip.
+fn nominal_rate(f: &Facts, window: Bytes) -> Rate {
     let rtt = f.srtt.unwrap_or(NOMINAL_RTT).max(Span::micros(1));
-    Rate::new(window, rtt).map_or(Rate(0), |r| paced(r, gain))
+    Rate::new(window, rtt).unwrap_or_default()
 }
 
-/// What the host hands to its interface at once at this rate: a millisecond's worth, at least two segments above
-/// 1.2 Mbit/s (`bbr_tso_segs_goal`, `BBRSetSendQuantum`); a segment where it sends packet by packet.
-fn quantum(f: &Facts, rate: Rate) -> Bytes {
-    const LEAST_FOR_TWO: Rate = Rate(1_200_000);
-    let least = if rate < LEAST_FOR_TWO { f.mss } else { f.mss * 2 };
+/// What the host hands to its interface at once at this rate: a millisecond's worth, but not less than `least`
+/// (`bbr_tso_segs_goal`, `SetSendQuantum`); a segment where it sends packet by packet.
+fn quantum(f: &Facts, rate: Rate, least: Bytes) -> Bytes {
     // A shift for a division: 1024ths of a second of bits.
     if f.gso_max.0 == 0 { f.mss } else { Bytes(rate.0 >> 13).min(f.gso_max).max(least) }
 }

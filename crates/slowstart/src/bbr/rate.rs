@@ -6,8 +6,9 @@ use crate::view::{Ack, Facts};
 /// What an acknowledgement tells of the rate at which the path delivers.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Sample {
-    /// What was delivered between the sending of the newest packet acknowledged and now, over the time that sending or
-    /// acknowledging it took, whichever was longer.
+    /// Bytes delivered between the sending of the newest packet acknowledged and now.
+    pub(super) delivered: Bytes,
+    /// These over the time that sending or acknowledging them took, whichever was longer.
     pub(super) rate: Rate,
     /// The rate may be the application's, or the probe's for the round trip, not the path's.
     pub(super) app_limited: bool,
@@ -49,7 +50,7 @@ impl Rates {
             self.round_start = true;
         }
         let held = self.held.is_some_and(|(from, to)| (from..=to).contains(&sent.delivered));
-        Some(Sample { rate, app_limited: sent.app_limited || held })
+        Some(Sample { delivered, rate, app_limited: sent.app_limited || held })
     }
 
     /// A round begins here: it ends with the first packet sent from now on.

@@ -15,7 +15,7 @@
 use super::chance::Chance;
 use super::filter::{TwoPeriods, WindowedMax};
 use super::rate::{Rates, Sample};
-use super::{MIN_SEGMENTS, PROBE_RTT, exited, first_rate, paced, quantum};
+use super::{MIN_SEGMENTS, PROBE_RTT, exited, nominal_rate, paced, quantum};
 use crate::control::{Change, Controller, State};
 use crate::step::{Detected, Exit, Pace};
 use crate::units::{Bytes, Gain, Instant, Rate, Span};
@@ -40,6 +40,8 @@ const FULL_ROUNDS: u8 = 3;
 const AGGREGATION_ROUNDS: u8 = 5;
 /// Aggregation is allowed for up to this long (`bbr_extra_acked_max_us`).
 const AGGREGATION_MOST: Span = Span::millis(100);
+/// Below this rate packets leave one by one (`bbr_min_tso_rate`).
+const LOW_RATE: Rate = Rate(1_200_000);
 /// Segments after which its count begins anew (`bbr_ack_epoch_acked_reset_thresh`).
 const AGGREGATION_RESET: u64 = 1 << 20;
 
@@ -156,7 +158,8 @@ impl Bbr {
     /// Room for what the ends of the path hold on to: a burst in each of three places, an even number of segments, and
     /// two more where the queue is to be found (`bbr_quantization_budget`).
     fn budget(&self, f: &Facts, window: Bytes) -> Bytes {
-        let window = window + quantum(f, self.pacing_rate) * 3;
+        let least = if self.pacing_rate < LOW_RATE { f.mss } else { f.mss * 2 };
+        let window = window + quantum(f, self.pacing_rate, least) * 3;
         let even = f.mss * (window.0.div_ceil(f.mss.0.max(1)).next_multiple_of(2));
         if self.mode == Mode::ProbeBw && self.cycle == 0 { even + f.mss * 2 } else { even }
     }
@@ -268,8 +271,8 @@ impl Bbr {
         }
         let enters = expired && !self.restarts && self.mode != Mode::ProbeRtt;
         if enters {
-            self.save_window();
             self.mode = Mode::ProbeRtt;
+            self.save_window();
             self.done_at = None;
         }
         if self.mode == Mode::ProbeRtt {
@@ -317,7 +320,7 @@ impl Bbr {
     fn set_pace(&mut self, f: &Facts, gain: Gain) {
         if !self.seen_rtt && f.srtt.is_some() {
             self.seen_rtt = true;
-            self.pacing_rate = first_rate(f, self.state.cwnd, HIGH);
+            self.pacing_rate = paced(nominal_rate(f, self.state.cwnd), HIGH);
         }
         let rate = paced(self.bandwidth(), gain);
         // Not lowered by the first samples of a path that is not full yet.
@@ -393,7 +396,7 @@ impl Controller for Bbr {
         self.min_rtt_at = f.now;
         self.aggregation.since = f.now;
         self.seen_rtt = f.srtt.is_some();
-        self.pacing_rate = first_rate(f, self.state.cwnd, HIGH);
+        self.pacing_rate = paced(nominal_rate(f, self.state.cwnd), HIGH);
         self.state.pace = Some(Pace::Rate(self.pacing_rate));
         Change::default()
     }
