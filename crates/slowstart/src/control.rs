@@ -88,7 +88,7 @@ pub struct Change {
 }
 
 impl Change {
-    const NONE: Self = Self { exited: None, resumed: false, resend: None };
+    pub(crate) const NONE: Self = Self { exited: None, resumed: false, resend: None };
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -386,7 +386,7 @@ impl Bbr {
     fn leave(&mut self, f: &Facts) -> Change {
         let seen = self.filled.filter(|_| !self.left && self.mode == Mode::ProbeBw);
         self.left |= seen.is_some();
-        Change { exited: seen.map(|d| exited(f, Exit::RateFlat, d, self.state.cwnd)), resumed: false }
+        Change { exited: seen.map(|d| exited(f, Exit::RateFlat, d, self.state.cwnd)), ..Change::NONE }
     }
 }
 

@@ -381,7 +381,7 @@ impl Bbr3 {
     fn leave(&mut self, f: &Facts) -> Change {
         let over = self.filled.filter(|_| !self.left && self.mode.in_probe_bw());
         self.left |= over.is_some();
-        Change { exited: over.map(|(why, seen)| exited(f, why, seen, self.state.cwnd)), resumed: false }
+        Change { exited: over.map(|(why, seen)| exited(f, why, seen, self.state.cwnd)), ..Change::NONE }
     }
 }
 
