@@ -12,6 +12,7 @@ mod kernel;
 mod kernel;
 mod list;
 mod output;
+mod packetdrill;
 mod replay;
 mod spark;
 mod table;
@@ -44,6 +45,8 @@ enum Command {
     Kernel(kernel::Kernel),
     /// Run any program behind a path, on the real kernel
     Emulate(emulate::Emulate),
+    /// Run packetdrill scripts against the simulated endpoint
+    Packetdrill(packetdrill::Packetdrill),
     /// What there is, one line each with its source
     List(list::List),
 }
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Kernel(k) => k.main().map(|()| true),
         Command::Emulate(e) => e.main().map(|()| true),
         Command::List(l) => l.main().map(|()| true),
+        Command::Packetdrill(p) => p.main(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -13,10 +13,12 @@
 //! - [`scenario`]: studies, read and checked
 //! - [`run`]: a study's runs, in parallel and in order
 //! - [`report`]: one self-contained page
+//! - [`packetdrill`]: scripts of packets and calls against one endpoint
 
 pub mod app;
 pub mod engine;
 pub mod eval;
+pub mod packetdrill;
 pub mod path;
 pub mod random;
 pub mod record;

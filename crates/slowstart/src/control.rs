@@ -270,6 +270,8 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     }
 
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
+        // The handshake may have agreed on smaller segments.
+        self.state.cwnd = f.iw;
         let step = self.startup.on_established(&self.view(f), hs);
         self.apply(f, step, None)
     }

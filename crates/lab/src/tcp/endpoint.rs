@@ -36,6 +36,8 @@ struct Head {
     peer_isn: u32,
     peer_scale: u8,
     scale: u8,
+    /// Both ends scale (RFC 7323 §2.2); else neither does.
+    scaled: bool,
     sack: bool,
     timestamps: bool,
 }
@@ -95,6 +97,7 @@ pub struct Endpoint<C> {
     rate_response: u8,
     /// What an earlier connection to this peer found.
     pub remembered: Option<PathMemory>,
+    peer_first: bool,
 }
 
 impl<C: Controller> Endpoint<C> {
@@ -109,6 +112,7 @@ impl<C: Controller> Endpoint<C> {
                 peer_scale: 0,
                 // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
                 scale: (0..14).find(|s| profile.max_window() >> s <= 0xffff).unwrap_or(14),
+                scaled: true,
                 sack: profile.sack,
                 timestamps: profile.timestamps,
             },
@@ -119,12 +123,34 @@ impl<C: Controller> Endpoint<C> {
             syn_losses: 0,
             rate_response: 0,
             remembered: None,
+            peer_first: false,
         }
     }
 
     /// An end that will [connect](Endpoint::connect).
     pub fn connecting(profile: &Profile, control: C, isn: u32) -> Self {
         Self { state: State::Closed, ..Self::listening(profile, control, isn) }
+    }
+
+    /// The same end, listening.
+    #[must_use]
+    pub fn into_listening(self) -> Self {
+        Self { state: State::Listen, ..self }
+    }
+
+    /// The peer's FIN arrived before ours was sent: there is nothing to wait for after ours is acknowledged.
+    pub fn peer_closed_first(&self) -> bool {
+        self.peer_first
+    }
+
+    /// What tells the peer that the connection is over at once.
+    pub fn reset(&self) -> Segment {
+        Segment {
+            seq: segment::wrap(self.tx.next(), self.head.isn),
+            ack: segment::wrap(self.rx.next(), self.head.peer_isn),
+            flags: RST | ACK,
+            ..Segment::default()
+        }
     }
 
     /// The state of the connection.
@@ -154,10 +180,10 @@ impl<C: Controller> Endpoint<C> {
             // The window of a SYN is not scaled.
             window: u16::try_from(self.rx.offer()).unwrap_or(u16::MAX),
             flags: if answering { SYN | ACK } else { SYN },
-            timestamp: self.profile.timestamps.then(|| (milliseconds(now), self.rx.echo())),
+            timestamp: self.head.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
-            scale: Some(self.head.scale),
-            sack_ok: self.profile.sack,
+            scale: self.head.scaled.then_some(self.head.scale),
+            sack_ok: self.head.sack,
             rate_request: self.tx.control().request().map_or(0, segment::rate_code),
             rate_response: self.rate_response,
             ..Segment::default()
@@ -211,7 +237,20 @@ impl<C: Controller> Endpoint<C> {
     /// Takes what the peer's SYN says.
     fn meet(&mut self, s: &Segment) {
         self.head.peer_isn = s.seq;
-        self.head.peer_scale = s.scale.unwrap_or(0);
+        self.head.scaled = s.scale.is_some();
+        // A larger shift is taken for 14 (RFC 7323 §2.3).
+        self.head.peer_scale = s.scale.unwrap_or(0).min(14);
+        if !self.head.scaled {
+            self.head.scale = 0;
+        }
+        self.head.sack &= s.sack_ok;
+        self.head.timestamps &= s.timestamp.is_some();
+        let options = if self.head.timestamps { segment::TIMESTAMP_OPTION } else { 0 };
+        // Without the option 536 (RFC 9293 §3.7.1). Options count against it, those of a SYN do not (RFC 6691).
+        let peer = if s.mss == 0 { 536 } else { u32::from(s.mss).max(64) };
+        let mss = peer.min(self.profile.packet() - segment::HEADERS) - options;
+        self.tx.agreed(mss, self.head.sack);
+        self.rx.agreed(mss);
         self.rx.heard(0, s.timestamp.map(|t| t.0));
         self.rate_response = s.rate_request;
     }
@@ -251,6 +290,7 @@ impl<C: Controller> Endpoint<C> {
                 answer = Answer::Now;
             }
         }
+        self.peer_first |= s.has(FIN) && self.rx.finished() && !self.tx.closing();
         if answer == Answer::Now {
             self.acknowledge(now, out);
         }

@@ -87,6 +87,11 @@ impl Receiver {
         }
     }
 
+    /// The handshake agreed on segments of this many bytes.
+    pub(super) fn agreed(&mut self, mss: u32) {
+        self.mss = u64::from(mss);
+    }
+
     /// The next offset expected: what is acknowledged.
     pub fn next(&self) -> u64 {
         self.next

@@ -13,6 +13,11 @@ pub const PSH: u8 = 1 << 3;
 /// The acknowledgement field counts.
 pub const ACK: u8 = 1 << 4;
 
+/// Congestion was experienced (RFC 3168).
+pub const ECE: u8 = 1 << 6;
+/// The window was reduced for it (RFC 3168).
+pub const CWR: u8 = 1 << 7;
+
 /// The bytes of an IPv4 and a TCP header without options.
 pub const HEADERS: u32 = 40;
 /// The bytes the timestamp option takes, padded.
@@ -31,7 +36,7 @@ pub struct Segment {
     pub len: u32,
     /// Window as it stands in the header, before scaling.
     pub window: u16,
-    /// Of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`].
+    /// Of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`], [`ECE`], [`CWR`].
     pub flags: u8,
     /// How many of `sack` are set.
     pub sacks: u8,

@@ -127,6 +127,13 @@ struct Probe {
     again: bool,
 }
 
+/// What holds back a segment that is not full.
+#[derive(Copy, Clone, Debug, Default)]
+struct Hold {
+    cork: bool,
+    nagle: bool,
+}
+
 /// Segments that leave before pacing begins.
 const UNPACED: u64 = 10;
 
@@ -179,6 +186,9 @@ pub struct Sender<C> {
     /// Duplicates counted in place of blocks, without selective acknowledgement.
     duplicates: u32,
     last_sent: Instant,
+    hold: Hold,
+    /// The end of the last segment sent that was not full (`snd_sml`).
+    small: u64,
     /// When the pacer lets the next burst go, if that is what sending waits for.
     paced: Instant,
     last_rtt: Option<Span>,
@@ -227,6 +237,8 @@ impl<C: Controller> Sender<C> {
             fires: Instant::NEVER,
             duplicates: 0,
             last_sent: Instant::ZERO,
+            hold: Hold::default(),
+            small: 0,
             paced: Instant::NEVER,
             last_rtt: None,
             cwnd_limited: false,
@@ -267,7 +279,7 @@ impl<C: Controller> Sender<C> {
     }
     /// The window in force, in segments: that of rate reduction while it lasts.
     pub fn window(&self) -> u64 {
-        self.prr.as_ref().map_or_else(|| self.control.state().cwnd.units(self.mss()), |p| p.cwnd).max(1)
+        self.prr.as_ref().map_or_else(|| self.control.state().cwnd.units(self.segment()), |p| p.cwnd).max(1)
     }
     /// The next offset to send.
     pub fn next(&self) -> u64 {
@@ -290,14 +302,27 @@ impl<C: Controller> Sender<C> {
         self.last_rtt
     }
 
-    fn mss(&self) -> Bytes {
+    /// Payload of a full segment, bytes.
+    pub fn mss(&self) -> u32 {
+        self.profile.mss
+    }
+    /// Bytes written that have not been sent.
+    pub fn unsent(&self) -> u64 {
+        self.end - self.next.min(self.end)
+    }
+    /// The application has written all it will.
+    pub fn closing(&self) -> bool {
+        self.fin.is_some()
+    }
+
+    fn segment(&self) -> Bytes {
         Bytes(u64::from(self.profile.mss))
     }
 
     fn facts(&self, now: Instant) -> Facts {
         Facts {
             now,
-            mss: self.mss(),
+            mss: self.segment(),
             iw: self.iw,
             inflight: self.board.inflight(),
             delivered: Bytes(self.board.delivered),
@@ -346,7 +371,24 @@ impl<C: Controller> Sender<C> {
         }
     }
 
+    /// Holds back a segment that is not full: always (`TCP_CORK`, `MSG_MORE`), or while one is not acknowledged (Nagle,
+    /// RFC 9293 §3.7.4, with Minshall's: `tcp_nagle_check`). Neither to begin with.
+    pub fn hold(&mut self, cork: bool, nagle: bool) {
+        self.hold = Hold { cork, nagle };
+    }
+
     // What the handshake says.
+
+    /// What the peer's SYN leaves of the profile; nothing has been sent.
+    pub(super) fn agreed(&mut self, mss: u32, sack: bool) {
+        self.profile.sack = sack;
+        if mss != self.profile.mss {
+            self.profile.mss = mss;
+            self.board = Scoreboard::new(1, mss);
+            self.pacer = Pacer::new(&self.profile);
+            self.iw = Bytes(u64::from(self.profile.iw) * u64::from(mss));
+        }
+    }
 
     /// The connection is established.
     pub fn established(&mut self, now: Instant, hs: &Handshake, window_end: u64) {

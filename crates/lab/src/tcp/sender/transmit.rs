@@ -27,7 +27,7 @@ impl<C: Controller> Sender<C> {
         let s = self.control.state();
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
         // In slow start a window half used is used: it will be needed in a round trip.
-        if slow_start && s.cwnd < self.mss() * (2 * u64::from(self.max_out)) {
+        if slow_start && s.cwnd < self.segment() * (2 * u64::from(self.max_out)) {
             return Limit::Window;
         }
         self.held_by
@@ -197,6 +197,14 @@ impl<C: Controller> Sender<C> {
             // A segment that the window would cut waits for the window (the sender's side of RFC 1122 §4.2.3.4).
             if (len == 0 && !fin) || len > room {
                 break;
+            }
+            // The FIN ends what waits.
+            if len < mss && !fin && self.fin.is_none() {
+                let small = self.hold.nagle && self.small > self.board.una();
+                if self.hold.cork || small {
+                    break;
+                }
+                self.small = self.next + len;
             }
             // Until more than that is delivered (tcp_rate_gen), so that the flight after an idle spell counts as well.
             let app_limited = self.app_limited_until >= self.board.delivered;

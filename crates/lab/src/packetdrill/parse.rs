@@ -1,0 +1,368 @@
+//! A script, read: options, shell commands, and events with their times.
+
+use super::Fault;
+use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
+use slowstart::units::Span;
+
+/// When an event is due.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct When {
+    /// The earliest; `None` for any time (`*`).
+    pub from: Option<Span>,
+    /// The latest, of a range `a~b`.
+    pub to: Option<Span>,
+    /// When a call that blocks returns (`a...b`).
+    pub returns: Option<Span>,
+    /// Counted from the event before.
+    pub relative: bool,
+}
+
+/// A packet as a script has it: what it does not say is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Sequence numbers are those of the script, which count from 0.
+    pub segment: Segment,
+    /// The window was given.
+    pub window: bool,
+    /// `<...>`: whatever options.
+    pub any_options: bool,
+    /// As it was written.
+    pub text: String,
+}
+
+/// What an event is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A packet arrives.
+    In(Packet),
+    /// A packet is to leave.
+    Out(Packet),
+    /// A call is made.
+    Call {
+        /// Its name.
+        name: String,
+        /// What it is given.
+        args: Vec<String>,
+        /// What it is to answer, with the name of an error.
+        result: String,
+    },
+    /// Assertions.
+    Code(String),
+    /// Shell commands.
+    Shell(String),
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its line, from 1.
+    pub line: usize,
+    /// When.
+    pub when: When,
+    /// What.
+    pub what: What,
+}
+
+/// A script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// How far from its time an event may be, if the script says.
+    pub tolerance: Option<Span>,
+    /// Its events.
+    pub events: Vec<Event>,
+}
+
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn line(&self) -> usize {
+        1 + self.text[..self.at].matches('\n').count()
+    }
+
+    fn fault(&self, what: impl Into<String>) -> Fault {
+        Fault::new(self.line(), what)
+    }
+
+    /// Space and comments.
+    fn skip(&mut self) {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            if trimmed.starts_with("//") || trimmed.starts_with('#') {
+                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+            } else if trimmed.starts_with("/*") {
+                self.at += trimmed.find("*/").map_or(trimmed.len(), |n| n + 2);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// What stands before `end`, which is passed over.
+    fn until(&mut self, end: &str) -> Result<&'a str, Fault> {
+        let rest = self.rest();
+        let n = rest.find(end).ok_or_else(|| self.fault(format!("expected `{end}`, found the end")))?;
+        self.at += n + end.len();
+        Ok(&rest[..n])
+    }
+
+    fn word(&mut self, of: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let n = rest.find(|c| !of(c)).unwrap_or(rest.len());
+        self.at += n;
+        &rest[..n]
+    }
+
+    /// The rest of the line, without its comment.
+    fn to_end(&mut self) -> &'a str {
+        let line = self.word(|c| c != '\n');
+        line.split("//").next().unwrap_or(line).trim()
+    }
+
+    fn time(&mut self) -> Result<Span, Fault> {
+        let mut digits = self.word(|c| c.is_ascii_digit()).to_owned();
+        // One point belongs to the number, three are a range.
+        if self.rest().starts_with('.') && !self.rest().starts_with("...") {
+            self.at += 1;
+            digits.push('.');
+            digits.push_str(self.word(|c| c.is_ascii_digit()));
+        }
+        let (whole, part) = digits.split_once('.').unwrap_or((&digits, ""));
+        let nanos = format!("{part:0<9}");
+        let whole = if whole.is_empty() && !part.is_empty() { Some(0) } else { whole.parse::<u64>().ok() };
+        whole
+            .and_then(|s| s.checked_mul(1_000_000_000))
+            .zip(nanos.get(..9).and_then(|n| n.parse::<u64>().ok()))
+            .map(|(s, n)| Span(s.saturating_add(n)))
+            .filter(|t| t.0 < 1 << 60)
+            .ok_or_else(|| {
+                self.fault(format!("expected a time in seconds, found `{}`", first_word(self.rest())))
+            })
+    }
+
+    fn when(&mut self) -> Result<When, Fault> {
+        let mut when = When { from: None, to: None, returns: None, relative: true };
+        if self.take("*") {
+            return Ok(when);
+        }
+        when.relative = self.take("+");
+        when.from = Some(self.time()?);
+        if self.take("...") {
+            self.take("+");
+            when.returns = Some(self.time()?);
+        } else if self.take("~") {
+            self.take("+");
+            when.to = Some(self.time()?);
+        }
+        Ok(when)
+    }
+
+    fn what(&mut self) -> Result<What, Fault> {
+        if self.take("%{") {
+            return Ok(What::Code(self.until("}%")?.to_owned()));
+        }
+        if self.take("`") {
+            return Ok(What::Shell(self.until("`")?.to_owned()));
+        }
+        if self.rest().starts_with(['<', '>']) {
+            let line = self.line();
+            let inward = self.take("<");
+            if !inward {
+                self.at += 1;
+            }
+            let text = self.to_end();
+            let p = packet(text).map_err(|e| Fault::new(line, format!("{e} in packet `{text}`")))?;
+            return Ok(if inward { What::In(p) } else { What::Out(p) });
+        }
+        self.call()
+    }
+
+    fn call(&mut self) -> Result<What, Fault> {
+        let name = self.word(|c| c.is_ascii_alphanumeric() || c == '_').to_owned();
+        if name.is_empty() || !self.take("(") {
+            return Err(
+                self.fault(format!("expected a packet or a call, found `{}`", first_word(self.rest())))
+            );
+        }
+        let mut depth = 1;
+        let mut args = vec![String::new()];
+        for c in self.rest().chars() {
+            self.at += c.len_utf8();
+            match c {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            match args.last_mut() {
+                Some(last) if c != ',' || depth > 1 => last.push(c),
+                _ => args.push(String::new()),
+            }
+        }
+        let args = args.iter().map(|a| a.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        self.skip();
+        if depth > 0 || !self.take("=") {
+            return Err(self.fault(format!("expected `= result` after {name}(...)")));
+        }
+        Ok(What::Call { name, args, result: self.to_end().to_owned() })
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or("the end")
+}
+
+/// Reads a script.
+///
+/// # Errors
+/// At the first thing that is not packetdrill, with its line.
+pub fn script(text: &str) -> Result<Script, Fault> {
+    let mut c = Cursor { text, at: 0 };
+    let mut s = Script::default();
+    loop {
+        c.skip();
+        if c.rest().is_empty() {
+            return Ok(s);
+        }
+        let line = c.line();
+        if c.take("--") {
+            let option = c.to_end();
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            let micros = value.parse::<u64>().ok().filter(|&n| key == "tolerance_usecs" && n < 1 << 40);
+            let micros = micros.ok_or_else(|| {
+                Fault::new(line, format!("expected --tolerance_usecs=N, found `--{option}`"))
+            })?;
+            s.tolerance = Some(Span(micros * 1000));
+            continue;
+        }
+        let when = if c.rest().starts_with(['`', '%']) {
+            When { from: Some(Span::ZERO), to: None, returns: None, relative: true }
+        } else {
+            c.when()?
+        };
+        c.skip();
+        let what = c.what()?;
+        s.events.push(Event { line, when, what });
+    }
+}
+
+fn number<T: std::str::FromStr>(text: Option<&str>, of: &str) -> Result<T, String> {
+    let text = text.unwrap_or("the end").trim_end_matches(',');
+    text.parse().map_err(|_| format!("expected {of}, found `{text}`"))
+}
+
+fn range(text: &str) -> Result<(u32, u32), String> {
+    let (from, to) = text.split_once(':').ok_or_else(|| format!("expected from:to, found `{text}`"))?;
+    Ok((number(Some(from), "a sequence number")?, number(Some(to), "a sequence number")?))
+}
+
+/// Reads a packet, without its direction.
+fn packet(text: &str) -> Result<Packet, String> {
+    let mut p =
+        Packet { segment: Segment::default(), window: false, any_options: false, text: text.to_owned() };
+    let (head, options) = match text.split_once('<') {
+        Some((head, rest)) => {
+            let (options, _) = rest.rsplit_once('>').ok_or("expected `>`")?;
+            (head, Some(options))
+        }
+        None => (text, None),
+    };
+    let mut words = head.split_whitespace().peekable();
+    // The IP header's mark is not modelled, and an error only if it says something.
+    if let Some(mark) = words.next_if(|w| w.starts_with('['))
+        && !["[noecn]", "[ect0]", "[ect1]", "[ectN]"].contains(&mark)
+    {
+        return Err(format!("expected an ECN mark that is modelled, found `{mark}`"));
+    }
+    for c in words.next().ok_or("expected flags")?.chars() {
+        p.segment.flags |= match c {
+            'S' => SYN,
+            'F' => FIN,
+            'R' => RST,
+            'P' => PSH,
+            '.' => ACK,
+            'E' => ECE,
+            'W' => CWR,
+            _ => return Err(format!("expected flags of SFRP.EW, found `{c}`")),
+        };
+    }
+    let seq = words.next().ok_or("expected seq:end(length)")?;
+    let (numbers, len) = seq
+        .trim_end_matches(')')
+        .split_once('(')
+        .ok_or_else(|| format!("expected seq:end(length), found `{seq}`"))?;
+    let (from, to) = range(numbers)?;
+    p.segment.seq = from;
+    p.segment.len = number(Some(len), "a length")?;
+    if to.wrapping_sub(from) != p.segment.len {
+        return Err(format!("expected {} bytes, found ({len})", to.wrapping_sub(from)));
+    }
+    while let Some(word) = words.next() {
+        match word {
+            "ack" => p.segment.ack = number(words.next(), "a number")?,
+            "win" => {
+                p.segment.window = number(words.next(), "a window below 65536")?;
+                p.window = true;
+            }
+            _ => return Err(format!("expected ack or win, found `{word}`")),
+        }
+    }
+    match options {
+        Some("...") => p.any_options = true,
+        Some(options) => self::options(options, &mut p.segment)?,
+        None => {}
+    }
+    Ok(p)
+}
+
+fn options(text: &str, s: &mut Segment) -> Result<(), String> {
+    for option in text.split(',').map(str::trim).filter(|o| !o.is_empty()) {
+        let mut words = option.split_whitespace();
+        match words.next() {
+            Some("nop" | "eol") => {}
+            Some("mss") => s.mss = number(words.next(), "a size")?,
+            Some("wscale") => s.scale = Some(number(words.next(), "a shift")?),
+            Some("sackOK") => s.sack_ok = true,
+            Some("TS") => {
+                let word = words.next();
+                if word != Some("val") {
+                    return Err(format!("expected val, found `{}`", word.unwrap_or("the end")));
+                }
+                let value = number(words.next(), "a timestamp")?;
+                if words.next() != Some("ecr") {
+                    return Err("expected ecr".to_owned());
+                }
+                s.timestamp = Some((value, number(words.next(), "a timestamp")?));
+            }
+            Some("sack") => {
+                for block in words {
+                    // A fourth block has no room where timestamps are on, and is not modelled.
+                    let at = usize::from(s.sacks);
+                    *s.sack.get_mut(at).ok_or_else(|| format!("expected at most {SACK_BLOCKS} blocks"))? =
+                        range(block)?;
+                    s.sacks += 1;
+                }
+            }
+            _ => return Err(format!("expected an option that is modelled, found `{option}`")),
+        }
+    }
+    Ok(())
+}

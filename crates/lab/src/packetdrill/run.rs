@@ -1,0 +1,346 @@
+//! A script's run: its clock, and what it expects against what is seen.
+
+use super::Fault;
+use super::expr::{self, Names};
+use super::parse::{Event, Packet, Script, What, When};
+use super::socket::{Host, Sockets};
+use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SYN, Segment};
+use slowstart::units::{Instant, Span};
+use std::collections::VecDeque;
+
+/// When a script begins: not at zero, so that timestamps are not.
+const BEGIN: Instant = Instant(1_000_000_000);
+/// How far from its time an event may be, unless something else is said (packetdrill's own).
+const TOLERANCE: Span = Span::micros(4000);
+/// How long is waited for a packet that may leave at any time.
+const PATIENCE: Span = Span::secs(60);
+
+/// A call that has not returned.
+struct Pending {
+    line: usize,
+    name: String,
+    args: Vec<String>,
+    result: String,
+    due: Instant,
+    /// When it answered.
+    done: Option<Instant>,
+}
+
+struct Run {
+    sockets: Sockets,
+    names: Names,
+    now: Instant,
+    /// What relative times count from.
+    base: Instant,
+    tolerance: Span,
+    ranges: bool,
+    seen: VecDeque<(Instant, Segment)>,
+    pending: Option<Pending>,
+    /// Timestamps as the script has them, and as they are.
+    stamps: Vec<(u32, u32)>,
+}
+
+/// Runs a script; `ranges` compares adjacent packets as ranges of bytes, and ignores PSH.
+///
+/// # Errors
+/// Where it does not hold, or asks for what is not modelled.
+pub fn run(script: &Script, ranges: bool, tolerance: Option<Span>) -> Result<(), Fault> {
+    let mut r = Run {
+        sockets: Sockets::new(&Host::default()),
+        names: Names::new(),
+        now: BEGIN,
+        base: BEGIN,
+        tolerance: tolerance.or(script.tolerance).unwrap_or(TOLERANCE),
+        ranges,
+        seen: VecDeque::new(),
+        pending: None,
+        stamps: Vec::new(),
+    };
+    let mut rest = script.events.as_slice();
+    while let Some(first) = rest.first() {
+        let n = r.step(first, rest)?;
+        rest = &rest[n..];
+    }
+    r.settle(None)
+}
+
+impl Run {
+    /// One event, or as many packets as make one range; answers how many.
+    fn step(&mut self, e: &Event, rest: &[Event]) -> Result<usize, Fault> {
+        let from = self.due(&e.when, e.when.from);
+        if let What::Out(p) = &e.what {
+            return self.expect(e, p, rest);
+        }
+        let fault = |what| Fault::new(e.line, what);
+        self.advance(from)?;
+        self.base = from;
+        match &e.what {
+            What::Out(_) => {}
+            What::In(p) => {
+                let mut s = p.segment;
+                if let Some((_, echo)) = &mut s.timestamp {
+                    *echo = self.live(*echo);
+                }
+                let mut out = Vec::new();
+                self.sockets.receive(self.now, &s, &mut out);
+                self.collect(out);
+                self.retry().map_err(fault)?;
+            }
+            What::Call { name, args, result } => {
+                // A thread makes one call at a time.
+                self.settle(Some(e.line))?;
+                let mut out = Vec::new();
+                let answer = self.sockets.call(self.now, name, args, false, &mut out).map_err(fault)?;
+                self.collect(out);
+                match (answer, e.when.returns) {
+                    (None, None) => {
+                        return Err(fault(format!("expected {name}() = {result}, but it blocks")));
+                    }
+                    (Some(a), None) => verify(name, result, a).map_err(fault)?,
+                    (a, Some(_)) => {
+                        let due = self.due(&e.when, e.when.returns);
+                        // What it answers is looked at when it answers.
+                        if let Some(a) = a {
+                            verify(name, result, a).map_err(fault)?;
+                        }
+                        self.pending = Some(Pending {
+                            line: e.line,
+                            name: name.clone(),
+                            args: args.clone(),
+                            result: result.clone(),
+                            due,
+                            done: a.map(|_| self.now),
+                        });
+                    }
+                }
+            }
+            What::Code(code) => {
+                self.sockets.info(self.now, &mut self.names);
+                expr::run(code, &mut self.names).map_err(fault)?;
+            }
+            What::Shell(text) => self.sockets.host().shell(text).map_err(fault)?,
+        }
+        Ok(1)
+    }
+
+    fn due(&self, when: &When, time: Option<Span>) -> Instant {
+        match time {
+            None => self.now,
+            Some(t) if when.relative => self.base + t,
+            Some(t) => BEGIN + t,
+        }
+    }
+
+    /// The timestamp that the endpoint sent where the script says this.
+    fn live(&self, script: u32) -> u32 {
+        let exact = self.stamps.iter().rev().find(|s| s.0 == script);
+        let near = exact.or(self.stamps.first()).map_or(0, |s| s.1.wrapping_sub(s.0));
+        script.wrapping_add(near)
+    }
+
+    fn collect(&mut self, out: Vec<Segment>) {
+        self.seen.extend(out.into_iter().map(|s| (self.now, s)));
+    }
+
+    /// Lets time pass, with the endpoint's timers on the way.
+    fn advance(&mut self, to: Instant) -> Result<(), Fault> {
+        while let Some(at) = self.next_timer().filter(|&t| t <= to) {
+            self.fire(at)?;
+        }
+        self.now = self.now.max(to);
+        Ok(())
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let next = self.sockets.end.as_ref()?.deadlines().into_iter().min()?;
+        (next < Instant::NEVER).then_some(next)
+    }
+
+    fn fire(&mut self, at: Instant) -> Result<(), Fault> {
+        self.now = self.now.max(at);
+        let mut out = Vec::new();
+        if let Some(end) = &mut self.sockets.end {
+            end.on_timer(self.now, &mut out);
+        }
+        self.collect(out);
+        let line = self.pending.as_ref().map_or(0, |p| p.line);
+        self.retry().map_err(|e| Fault::new(line, e))
+    }
+
+    /// Asks a call that blocks whether it is done.
+    fn retry(&mut self) -> Result<(), String> {
+        let Some(p) = self.pending.as_mut().filter(|p| p.done.is_none()) else { return Ok(()) };
+        let mut out = Vec::new();
+        if let Some(answer) = self.sockets.call(self.now, &p.name, &p.args, true, &mut out)? {
+            p.done = Some(self.now);
+            verify(&p.name, &p.result, answer)?;
+        }
+        self.collect(out);
+        Ok(())
+    }
+
+    /// The call that blocks must return at its time, before another is made.
+    fn settle(&mut self, _before: Option<usize>) -> Result<(), Fault> {
+        let Some((due, line)) = self.pending.as_ref().map(|p| (p.due, p.line)) else { return Ok(()) };
+        if self.pending.as_ref().is_some_and(|p| p.done.is_none()) {
+            self.advance(due + self.tolerance)?;
+        }
+        let Some(p) = self.pending.take() else { return Ok(()) };
+        match p.done {
+            Some(at) if at <= due + self.tolerance && at + self.tolerance >= due => Ok(()),
+            Some(at) => Err(Fault::new(
+                line,
+                format!("expected {}() to return at {}, seen at {}", p.name, clock(due), clock(at)),
+            )),
+            None => Err(Fault::new(
+                line,
+                format!("expected {}() to return at {}, but it blocks", p.name, clock(due)),
+            )),
+        }
+    }
+
+    /// The next packet that leaves, if one does by then.
+    fn next_seen(&mut self, latest: Instant) -> Result<Option<(Instant, Segment)>, Fault> {
+        loop {
+            if let Some(s) = self.seen.pop_front() {
+                return Ok(Some(s));
+            }
+            match self.next_timer().filter(|&t| t <= latest) {
+                Some(at) => self.fire(at)?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// A packet, or adjacent ones as a range.
+    fn expect(&mut self, e: &Event, p: &Packet, rest: &[Event]) -> Result<usize, Fault> {
+        let mut want = p.segment;
+        let earliest = e.when.from.map(|_| self.due(&e.when, e.when.from));
+        let mut latest = self.due(&e.when, e.when.to.or(e.when.from))
+            + if earliest.is_some() { Span::ZERO } else { PATIENCE };
+        let mut taken = 1;
+        let mut text = p.text.clone();
+        if earliest.is_some() && e.when.to.is_none() {
+            self.base = latest;
+        }
+        while self.ranges && want.len > 0 && !want.has(FIN) {
+            let Some(Event { when, what: What::Out(p), .. }) = rest.get(taken) else { break };
+            let s = &p.segment;
+            let adjacent = s.len > 0 && s.seq == want.seq.wrapping_add(want.len) && s.ack == want.ack;
+            if !adjacent || when.to.is_some() || when.from.is_none() || s.timestamp != want.timestamp {
+                break;
+            }
+            latest = self.due(when, when.from);
+            self.base = latest;
+            want.len += s.len;
+            want.flags |= s.flags;
+            text = format!("{text}, {}", p.text);
+            taken += 1;
+        }
+        let mut got: Option<(Instant, Segment)> = None;
+        let say = |got: &str| Fault::new(e.line, format!("expected  {text}\n    seen  {got}"));
+        loop {
+            let Some((at, s)) = self.next_seen(latest + self.tolerance)? else {
+                let so_far = got
+                    .map_or_else(|| "nothing".to_owned(), |(_, s)| format!("{}, then nothing", describe(&s)));
+                return Err(say(&format!("{so_far} by {}", clock(latest + self.tolerance))));
+            };
+            let early = earliest.is_some_and(|t| at + self.tolerance < t);
+            if early || at > latest + self.tolerance {
+                let due = earliest.unwrap_or(latest);
+                return Err(say(&format!("{} at {}, not {}", describe(&s), clock(at), clock(due))));
+            }
+            let whole = match got {
+                None => s,
+                Some((_, g)) if s.seq == g.seq.wrapping_add(g.len) && s.ack == g.ack => {
+                    Segment { len: g.len + s.len, flags: g.flags | s.flags, ..g }
+                }
+                Some((_, g)) => return Err(say(&format!("{}, then {}", describe(&g), describe(&s)))),
+            };
+            got = Some((at, whole));
+            // A FIN may travel by itself.
+            let more = whole.len < want.len || (want.has(FIN) && !whole.has(FIN));
+            if !(self.ranges && want.len > 0 && more && s.len > 0) {
+                break;
+            }
+        }
+        let Some((at, s)) = got else { return Ok(taken) };
+        if e.when.from.is_none() || e.when.to.is_some() {
+            self.base = at;
+        }
+        self.now = self.now.max(at);
+        if let (Some(t), Some(l)) = (p.segment.timestamp, s.timestamp) {
+            self.stamps.push((t.0, l.0));
+        }
+        if self.matches(p, &want, &s) { Ok(taken) } else { Err(say(&describe(&s))) }
+    }
+
+    fn matches(&self, p: &Packet, want: &Segment, s: &Segment) -> bool {
+        let mask = if self.ranges { !PSH } else { !0 };
+        let options = p.any_options
+            || (want.blocks() == s.blocks()
+                && want.mss == s.mss
+                && want.scale == s.scale
+                && want.sack_ok == s.sack_ok
+                && want.timestamp.map(|t| t.1) == s.timestamp.map(|t| t.1));
+        want.flags & mask == s.flags & mask
+            && (want.seq, want.len) == (s.seq, s.len)
+            && (!want.has(ACK) || want.ack == s.ack)
+            && (!p.window || want.window == s.window)
+            && options
+    }
+}
+
+fn verify(name: &str, expected: &str, answer: Result<i64, &'static str>) -> Result<(), String> {
+    let mut words = expected.split_whitespace();
+    let number = words.next().unwrap_or("");
+    let number = match number.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16).ok(),
+        None => number.parse().ok(),
+    };
+    let holds = match answer {
+        Ok(n) => number == Some(n),
+        Err(e) => number == Some(-1) && words.next() == Some(e),
+    };
+    let seen = answer.map_or_else(|e| format!("-1 {e}"), |n| n.to_string());
+    if holds { Ok(()) } else { Err(format!("expected {name}() = {expected}\n    seen  {seen}")) }
+}
+
+fn clock(t: Instant) -> String {
+    format!("{:.6}", t.since(BEGIN).as_secs_f64())
+}
+
+/// A segment as a script would have it.
+fn describe(s: &Segment) -> String {
+    let flags: String = [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (PSH, 'P'), (ACK, '.'), (ECE, 'E'), (CWR, 'W')]
+        .iter()
+        .filter(|f| s.has(f.0))
+        .map(|f| f.1)
+        .collect();
+    let mut text = format!("{flags} {}:{}({})", s.seq, s.seq.wrapping_add(s.len), s.len);
+    if s.has(ACK) {
+        text += &format!(" ack {}", s.ack);
+    }
+    text += &format!(" win {}", s.window);
+    let mut options: Vec<String> = Vec::new();
+    if s.mss > 0 {
+        options.push(format!("mss {}", s.mss));
+    }
+    if s.sack_ok {
+        options.push("sackOK".to_owned());
+    }
+    if let Some((value, echo)) = s.timestamp {
+        options.push(format!("TS val {value} ecr {echo}"));
+    }
+    if let Some(scale) = s.scale {
+        options.push(format!("wscale {scale}"));
+    }
+    if s.sacks > 0 {
+        let blocks: Vec<_> = s.blocks().iter().map(|b| format!("{}:{}", b.0, b.1)).collect();
+        options.push(format!("sack {}", blocks.join(" ")));
+    }
+    if !options.is_empty() {
+        text += &format!(" <{}>", options.join(","));
+    }
+    text
+}
