@@ -61,7 +61,7 @@ pub fn run(script: &Script, ranges: bool, tolerance: Option<Span>) -> Result<(),
         let n = r.step(first, rest)?;
         rest = &rest[n..];
     }
-    r.settle(None)
+    r.settle()
 }
 
 impl Run {
@@ -71,6 +71,7 @@ impl Run {
         if let What::Out(p) = &e.what {
             return self.expect(e, p, rest);
         }
+        let returns = self.due(&e.when, e.when.returns);
         let fault = |what| Fault::new(e.line, what);
         self.advance(from)?;
         self.base = from;
@@ -88,7 +89,7 @@ impl Run {
             }
             What::Call { name, args, result } => {
                 // A thread makes one call at a time.
-                self.settle(Some(e.line))?;
+                self.settle()?;
                 let mut out = Vec::new();
                 let answer = self.sockets.call(self.now, name, args, false, &mut out).map_err(fault)?;
                 self.collect(out);
@@ -98,7 +99,6 @@ impl Run {
                     }
                     (Some(a), None) => verify(name, result, a).map_err(fault)?,
                     (a, Some(_)) => {
-                        let due = self.due(&e.when, e.when.returns);
                         // What it answers is looked at when it answers.
                         if let Some(a) = a {
                             verify(name, result, a).map_err(fault)?;
@@ -108,7 +108,7 @@ impl Run {
                             name: name.clone(),
                             args: args.clone(),
                             result: result.clone(),
-                            due,
+                            due: returns,
                             done: a.map(|_| self.now),
                         });
                     }
@@ -180,7 +180,7 @@ impl Run {
     }
 
     /// The call that blocks must return at its time, before another is made.
-    fn settle(&mut self, _before: Option<usize>) -> Result<(), Fault> {
+    fn settle(&mut self) -> Result<(), Fault> {
         let Some((due, line)) = self.pending.as_ref().map(|p| (p.due, p.line)) else { return Ok(()) };
         if self.pending.as_ref().is_some_and(|p| p.done.is_none()) {
             self.advance(due + self.tolerance)?;

@@ -63,6 +63,8 @@ impl Host {
                 Some(c) if c.starts_with("/tmp/sysctl_restore_") => {}
                 Some("sysctl") => self.settings(line.trim_start_matches("sysctl"))?,
                 Some(c) if c.ends_with("set_sysctls.py") => self.settings(line.trim_start_matches(c))?,
+                Some("tc") if line.ends_with("root fq") => self.profile.pacing = true,
+                Some("tc") if line.ends_with("root pfifo") => self.profile.pacing = false,
                 Some("echo") if line.ends_with("/sys/module/tcp_cubic/parameters/hystart_detect") => {
                     self.startup = match words.next() {
                         Some("0") => "standard",
@@ -211,7 +213,8 @@ impl Sockets {
 
     /// A segment arrives: at the connection, or at nobody (RFC 9293 §3.10.7.1).
     pub fn receive(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
-        if s.len > 0 {
+        // The handshake counts (tcp_finish_connect, tcp_create_openreq_child).
+        if s.len > 0 || self.end.as_ref().is_some_and(|e| e.state() != State::Established) {
             self.heard = now;
         }
         let gone = self.end.as_ref().is_none_or(|e| {
@@ -317,7 +320,10 @@ impl Sockets {
                 };
             }
             "setsockopt" => {
-                return self.set_option(now, arg(1), arg(2), arg(3), out).map(|()| ok).ok_or_else(unsupported);
+                return self
+                    .set_option(now, arg(1), arg(2), arg(3), out)
+                    .map(|()| ok)
+                    .ok_or_else(unsupported);
             }
             "getsockopt" => {
                 let want = arg(3).trim_matches(['[', ']']);
