@@ -111,7 +111,9 @@ fn a_caller_sends_its_options_and_then_data() {
         ack: ISN,
         flags: SYN | ACK,
         window: 65_000,
+        mss: 1460,
         scale: Some(2),
+        sack_ok: true,
         timestamp: Some((50, 1000)),
         ..Segment::default()
     };
@@ -213,7 +215,9 @@ fn acks_of_what_was_never_sent_or_long_ago_change_nothing() {
 #[test]
 fn the_peers_window_is_never_exceeded() {
     let mut s = Script::listening(&LINUX);
-    s.receive(&Segment { seq: PEER_ISN, flags: SYN, scale: Some(0), sack_ok: true, ..Segment::default() });
+    let syn =
+        Segment { seq: PEER_ISN, flags: SYN, mss: 1448, scale: Some(0), sack_ok: true, ..Segment::default() };
+    s.receive(&syn);
     // Five segments and a half.
     s.window = 5 * 1448 + 724;
     s.wait(RTT);
@@ -404,6 +408,7 @@ fn rate_reduction_of_a_half_sends_on_every_other_ack() {
     s.receive(&Segment {
         seq: PEER_ISN,
         flags: SYN,
+        mss: 1460,
         scale: Some(14),
         sack_ok: true,
         timestamp: Some((5, 0)),

@@ -383,10 +383,10 @@ impl<C: Controller> Sender<C> {
     pub(super) fn agreed(&mut self, mss: u32, sack: bool) {
         self.profile.sack = sack;
         if mss != self.profile.mss {
+            self.iw = Bytes(self.iw.units(self.segment()) * u64::from(mss));
             self.profile.mss = mss;
             self.board = Scoreboard::new(1, mss);
             self.pacer = Pacer::new(&self.profile);
-            self.iw = Bytes(u64::from(self.profile.iw) * u64::from(mss));
         }
     }
 

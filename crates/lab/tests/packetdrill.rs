@@ -1,0 +1,54 @@
+//! Scripts of our own in packetdrill's language, and what is no script.
+
+use slowstart_lab::packetdrill::expr::{self, Names};
+use slowstart_lab::packetdrill::{parse, run};
+
+const SCRIPTS: [(&str, &str); 3] = [
+    ("grows", include_str!("packetdrill/grows.pkt")),
+    ("holds", include_str!("packetdrill/holds.pkt")),
+    ("closes", include_str!("packetdrill/closes.pkt")),
+];
+
+#[test]
+fn scripts_hold() {
+    for (name, text) in SCRIPTS {
+        let script = parse::script(text).unwrap_or_else(|e| panic!("{name}.pkt:{e}"));
+        run::run(&script, true, None).unwrap_or_else(|e| panic!("{name}.pkt:{e}"));
+    }
+}
+
+#[test]
+fn what_does_not_hold_is_shown_with_its_line() {
+    let wrong = SCRIPTS[0].1.replace("1:12001(12000)", "1:11001(11000)");
+    let fault = run::run(&parse::script(&wrong).expect("a script"), true, None).expect_err("ten segments");
+    assert_eq!(fault.line, 10);
+    assert!(fault.what.contains("expected  P. 1:11001(11000) ack 1\n    seen  "), "{fault}");
+    let unsupported = parse::script("`sysctl -q net.ipv4.tcp_ecn=1`").expect("a script");
+    let fault = run::run(&unsupported, true, None).expect_err("not modelled");
+    assert_eq!(fault.what, "unsupported: sysctl tcp_ecn=1");
+}
+
+#[test]
+fn what_is_no_script_is_refused_at_its_line() {
+    for (text, line) in [
+        ("\n\n+0 < Q 0:0(0)", 3),
+        ("+0 > . 1:3(3) ack 1", 1),
+        ("// a\n+0 listen(3, 1", 2),
+        ("+0 %{ assert", 1),
+        ("--speed=1", 1),
+        ("\n+ > . 1:1(0)", 2),
+    ] {
+        assert_eq!(parse::script(text).expect_err(text).line, line, "{text}");
+    }
+}
+
+#[test]
+fn expressions_are_those_of_python() {
+    let mut names = Names::new();
+    let code = "a = 7 // 2 * 3\nassert 9 <= a <= 0x9 and not a == 8, a; a += 1 # ten\nassert (a % 4) == 2, 'a=%d' % a";
+    assert_eq!(expr::run(code, &mut names), Ok(()));
+    assert_eq!(names["a"], 10);
+    assert_eq!(expr::run("assert a == 9, a", &mut names), Err("expected a == 9, a, seen a = 10".to_owned()));
+    assert!(expr::run("assert b == 9", &mut names).is_err());
+    assert!(expr::run(&"(".repeat(100_000), &mut names).is_err());
+}
