@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The rest of the line, without its comment.
-    fn to_end(&mut self) -> &'a str {
+    fn line_end(&mut self) -> &'a str {
         let line = self.word(|c| c != '\n');
         line.split("//").next().unwrap_or(line).trim()
     }
@@ -186,7 +186,7 @@ impl<'a> Cursor<'a> {
             if !inward {
                 self.at += 1;
             }
-            let text = self.to_end();
+            let text = self.line_end();
             let p = packet(text).map_err(|e| Fault::new(line, format!("{e} in packet `{text}`")))?;
             return Ok(if inward { What::In(p) } else { What::Out(p) });
         }
@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
         if depth > 0 || !self.take("=") {
             return Err(self.fault(format!("expected `= result` after {name}(...)")));
         }
-        Ok(What::Call { name, args, result: self.to_end().to_owned() })
+        Ok(What::Call { name, args, result: self.line_end().to_owned() })
     }
 }
 
@@ -244,7 +244,7 @@ pub fn script(text: &str) -> Result<Script, Fault> {
         }
         let line = c.line();
         if c.take("--") {
-            let option = c.to_end();
+            let option = c.line_end();
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
             let micros = value.parse::<u64>().ok().filter(|&n| key == "tolerance_usecs" && n < 1 << 40);
             let micros = micros.ok_or_else(|| {

@@ -7,6 +7,7 @@ use super::socket::{Host, Sockets};
 use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SYN, Segment};
 use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 
 /// When a script begins: not at zero, so that timestamps are not.
 const BEGIN: Instant = Instant(1_000_000_000);
@@ -319,9 +320,9 @@ fn describe(s: &Segment) -> String {
         .collect();
     let mut text = format!("{flags} {}:{}({})", s.seq, s.seq.wrapping_add(s.len), s.len);
     if s.has(ACK) {
-        text += &format!(" ack {}", s.ack);
+        let _ = write!(text, " ack {}", s.ack);
     }
-    text += &format!(" win {}", s.window);
+    let _ = write!(text, " win {}", s.window);
     let mut options: Vec<String> = Vec::new();
     if s.mss > 0 {
         options.push(format!("mss {}", s.mss));
@@ -340,7 +341,7 @@ fn describe(s: &Segment) -> String {
         options.push(format!("sack {}", blocks.join(" ")));
     }
     if !options.is_empty() {
-        text += &format!(" <{}>", options.join(","));
+        let _ = write!(text, " <{}>", options.join(","));
     }
     text
 }

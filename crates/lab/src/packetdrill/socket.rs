@@ -113,7 +113,7 @@ impl Host {
             }
             "tcp_sack" => p.sack = flag()?,
             "tcp_recovery" => p.rack = flag()?,
-            "tcp_early_retrans" => p.tlp = !flag().is_some_and(|on| !on),
+            "tcp_early_retrans" => p.tlp = value != "0",
             "tcp_rmem" => p.rmem = Bytes(last().filter(|&n| (4096..1 << 30).contains(&n))?),
             "tcp_wmem" => self.wmem = value.split_whitespace().nth(1)?.parse().ok()?,
             "tcp_syn_retries" => p.syn_retries = value.parse().ok()?,
@@ -244,7 +244,7 @@ impl Sockets {
 
     /// The peer closed first: nothing is left to wait for once our FIN is acknowledged.
     fn passive_close(&self) -> bool {
-        self.end.as_ref().is_some_and(|e| e.peer_closed_first())
+        self.end.as_ref().is_some_and(Endpoint::peer_closed_first)
     }
 
     /// Makes a call, or asks again whether one that blocks is done.
@@ -438,13 +438,12 @@ impl Sockets {
     ) -> Option<()> {
         let n: u64 = value.trim_matches(['[', ']']).parse().ok()?;
         match (level, name) {
-            ("SOL_SOCKET", "SO_REUSEADDR") => {}
             ("SOL_SOCKET", "SO_SNDBUF") => self.sndbuf = Some(n),
             ("SOL_TCP", "TCP_NOTSENT_LOWAT") => self.lowat = Some(n),
             ("SOL_TCP", "TCP_NODELAY") => self.hold.1 = n != 0,
             ("SOL_TCP", "TCP_CORK") => self.hold.0 = n != 0,
-            // It marks packets with a type of service, which a segment does not carry.
-            ("SOL_IP", "IP_TOS") => {}
+            // There is one host; and a segment does not carry a type of service.
+            ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_TOS") => {}
             _ => return None,
         }
         if let Some(e) = &mut self.end {
