@@ -2,6 +2,7 @@
 //!
 //! Argument parsing and printing only: what is computed, the laboratory computes.
 
+mod analyse;
 mod compare;
 #[cfg(feature = "kernel")]
 mod emulate;
@@ -14,6 +15,7 @@ mod list;
 mod output;
 mod packetdrill;
 mod replay;
+mod reproduce;
 mod spark;
 mod table;
 mod validate;
@@ -47,6 +49,10 @@ enum Command {
     Emulate(emulate::Emulate),
     /// Run packetdrill scripts against the simulated endpoint
     Packetdrill(packetdrill::Packetdrill),
+    /// Run the experiments of the papers, and say which of their claims hold
+    Reproduce(reproduce::Reproduce),
+    /// Analyse what was recorded
+    Analyse(analyse::Analyse),
     /// What there is, one line each with its source
     List(list::List),
 }
@@ -57,6 +63,8 @@ fn main() -> ExitCode {
         Command::Run(r) => r.main().map(|()| true),
         Command::Replay(r) => r.main().map(|()| true),
         Command::Validate(v) => v.main(),
+        Command::Reproduce(r) => r.main(),
+        Command::Analyse(a) => a.main().map(|()| true),
         Command::Kernel(k) => k.main().map(|()| true),
         Command::Emulate(e) => e.main().map(|()| true),
         Command::List(l) => l.main().map(|()| true),

@@ -96,6 +96,15 @@ impl Study {
         Some(PathMemory { cwnd, rtt: tx.rtt().min()?, rate })
     }
 
+    /// A job made ready: its engine, at which nothing has happened, and when its time is over.
+    pub fn prepare(&self, job: Job, sampling: Sampling, gauges: bool) -> (Engine, Instant) {
+        let seed = self.run_seed(job.run);
+        let mut flows = self.flows(&self.contenders[job.contender]);
+        let end = flows[0].start + self.duration;
+        flows[0].remembered = self.memory(&flows[0], seed);
+        (Engine::new(self.path.build(seed), flows, seed, sampling, gauges), end)
+    }
+
     /// Runs one job. `gauges` records what the startup thinks with each sample.
     pub fn run(&self, job: Job, sampling: Sampling, gauges: bool) -> Outcome {
         self.execute(job, sampling, gauges, false)
@@ -109,10 +118,7 @@ impl Study {
     fn execute(&self, job: Job, sampling: Sampling, gauges: bool, capture: bool) -> Outcome {
         let contender = &self.contenders[job.contender];
         let seed = self.run_seed(job.run);
-        let mut flows = self.flows(contender);
-        let end = flows[0].start + self.duration;
-        flows[0].remembered = self.memory(&flows[0], seed);
-        let mut engine = Engine::new(self.path.build(seed), flows, seed, sampling, gauges);
+        let (mut engine, end) = self.prepare(job, sampling, gauges);
         if capture {
             engine.capture();
         }

@@ -12,12 +12,12 @@ const BOTTOM: f64 = 256.0;
 /// Height of a line of the legend.
 const LEGEND: f64 = 18.0;
 /// Points a line may have: more than a screen can show.
-pub(super) const POINTS: usize = 1500;
+pub const POINTS: usize = 1500;
 /// Strips across a chart that tell, when pointed at, what was there.
 const STRIPS: usize = 48;
 
 /// A point: time and value.
-pub(super) type Point = (f64, f64);
+pub type Point = (f64, f64);
 
 /// A coordinate, to a tenth of a pixel.
 fn px(x: f64) -> String {
@@ -25,7 +25,7 @@ fn px(x: f64) -> String {
 }
 
 /// A scale from zero.
-pub(super) struct Axis {
+pub struct Axis {
     /// What it shows, with its unit.
     name: &'static str,
     max: f64,
@@ -34,7 +34,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// From 0 to `max`.
-    pub(super) fn cut(name: &'static str, max: f64) -> Self {
+    pub fn cut(name: &'static str, max: f64) -> Self {
         let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
         // The smallest of 1, 2 and 5 times a power of ten that makes few enough lines.
         let mut step = 1e-9;
@@ -46,13 +46,13 @@ impl Axis {
     }
 
     /// From 0 to the first line at or above `max`.
-    pub(super) fn round(name: &'static str, max: f64) -> Self {
+    pub fn round(name: &'static str, max: f64) -> Self {
         let axis = Self::cut(name, max);
         Self { max: (axis.max / axis.step - 1e-6).ceil() * axis.step, ..axis }
     }
 
     /// Where it ends.
-    pub(super) fn max(&self) -> f64 {
+    pub fn max(&self) -> f64 {
         self.max
     }
 
@@ -67,7 +67,7 @@ impl Axis {
 
 /// The first, least, greatest and last of `points` in each of so many equal spans of time that at most [`POINTS`]
 /// are left: what a line through all of them would show.
-pub(super) fn decimate(points: &[Point]) -> Vec<Point> {
+pub fn decimate(points: &[Point]) -> Vec<Point> {
     let (Some(&(from, _)), Some(&(to, _)), true) = (points.first(), points.last(), points.len() > POINTS)
     else {
         return points.to_vec();
@@ -91,7 +91,7 @@ pub(super) fn decimate(points: &[Point]) -> Vec<Point> {
 }
 
 /// How a line of the legend is drawn and named.
-pub(super) struct Key<'a> {
+pub struct Key<'a> {
     /// Its place among all: colour and dashes follow from it.
     pub at: usize,
     /// Its name.
@@ -112,7 +112,7 @@ impl Key<'_> {
 }
 
 /// A moment worth a line across the chart.
-pub(super) struct Mark {
+pub struct Mark {
     /// What stands above it.
     pub letter: &'static str,
     /// Its style.
@@ -124,7 +124,7 @@ pub(super) struct Mark {
 }
 
 /// A plot with its axes.
-pub(super) struct Chart<'a> {
+pub struct Chart<'a> {
     /// Unique on the page.
     pub id: usize,
     /// What it shows, for those who do not see it.
@@ -165,7 +165,7 @@ impl Chart<'_> {
     }
 
     /// A line.
-    pub(super) fn line(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
+    pub fn line(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, ..)) = self.path(points) {
                 path class=(class) d=(d) { title { (name) } }
@@ -174,7 +174,7 @@ impl Chart<'_> {
     }
 
     /// A line of the legend.
-    pub(super) fn keyed(&self, key: &Key, points: impl Iterator<Item = Point>) -> Markup {
+    pub fn keyed(&self, key: &Key, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, ..)) = self.path(points) {
                 path class=(key.colour()) stroke-dasharray=(key.dashes()) d=(d) { title { (key.label) } }
@@ -183,7 +183,7 @@ impl Chart<'_> {
     }
 
     /// A line and what is below it.
-    pub(super) fn area(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
+    pub fn area(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, first, last)) = self.path(points) {
                 path class=(class) d={ (d) "V" (px(BOTTOM)) "H" (px(self.px(first.0))) "Z" } {
@@ -194,7 +194,7 @@ impl Chart<'_> {
     }
 
     /// A line at a height with its name on it, if it lies in the plot.
-    pub(super) fn level(&self, class: &str, y: f64, name: &str) -> Markup {
+    pub fn level(&self, class: &str, y: f64, name: &str) -> Markup {
         let at = self.py(y);
         html! {
             @if y.is_finite() && y <= self.y.max {
@@ -205,7 +205,7 @@ impl Chart<'_> {
     }
 
     /// Vertical lines, a letter above each. Letters that would touch are moved apart and led to their lines.
-    pub(super) fn marks(&self, marks: &[Mark]) -> Markup {
+    pub fn marks(&self, marks: &[Mark]) -> Markup {
         const APART: f64 = 15.0;
         let mut shown: Vec<(&Mark, f64)> =
             marks.iter().filter(|m| m.time <= self.x.max).map(|m| (m, self.px(m.time))).collect();
@@ -232,7 +232,7 @@ impl Chart<'_> {
     }
 
     /// Strips that tell what `tell` says of their middle.
-    pub(super) fn strips(&self, tell: impl Fn(f64) -> Option<String>) -> Markup {
+    pub fn strips(&self, tell: impl Fn(f64) -> Option<String>) -> Markup {
         let width = (RIGHT - LEFT) / STRIPS as f64;
         html! {
             @for i in 0..STRIPS {
@@ -246,7 +246,7 @@ impl Chart<'_> {
     }
 
     /// The whole: `inside` is cut at the edges of the plot, `over` is not.
-    pub(super) fn draw(&self, inside: &Markup, over: &Markup) -> Markup {
+    pub fn draw(&self, inside: &Markup, over: &Markup) -> Markup {
         let clip = format!("plot-{}", self.id);
         let height = HEIGHT + LEGEND * self.legend.len().div_ceil(2) as f64;
         html! {

@@ -4,8 +4,9 @@
 //! - [`verdict()`]: one sentence with the reason
 //! - [`words`]: numbers as people read them
 //! - [`html()`]: the page; it needs no script and loads nothing
+//! - [`chart`]: what any page draws with, and [`STYLE`] how that looks
 
-mod chart;
+pub mod chart;
 #[cfg(test)]
 mod sample;
 mod startup;
@@ -18,6 +19,9 @@ pub use verdict::verdict;
 
 use crate::record::{Row, Sample};
 use maud::{DOCTYPE, PreEscaped, html};
+
+/// How every page looks.
+pub const STYLE: &str = include_str!("style.css");
 
 /// What a page shows.
 #[derive(Copy, Clone, Debug)]
@@ -62,7 +66,7 @@ pub fn html(page: &Page) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (page.title) }
-                style { (PreEscaped(include_str!("style.css"))) }
+                style { (PreEscaped(STYLE)) }
             }
             body {
                 main {

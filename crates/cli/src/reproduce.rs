@@ -1,0 +1,114 @@
+//! `slowstart reproduce`: the experiments of the papers, claimed beside measured.
+
+use crate::output::print;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use slowstart_papers::claim::{self, Judged};
+use slowstart_papers::experiment::Experiment;
+use slowstart_papers::{closing, page, run};
+use std::fs;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Runs the experiments of the papers, and says which of their claims hold.
+///
+/// ID is an experiment of `--list`, or a paper: all of its experiments.
+///
+/// The exit status is 1 if a verdict is not the one recorded.
+///
+/// Examples:
+///   slowstart reproduce --list
+///   slowstart reproduce hystart/fig1
+///   slowstart reproduce --all --out results
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Reproduce {
+    /// Experiments, or papers
+    #[arg(required_unless_present_any = ["all", "list"])]
+    ids: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    /// What there is
+    #[arg(long, conflicts_with_all = ["ids", "all"])]
+    list: bool,
+    /// As many runs as the papers made, where the default is fewer
+    #[arg(long)]
+    full: bool,
+    /// Seed of all studies; verdicts are recorded for 1
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A folder for a page an experiment and the closing table
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+impl Reproduce {
+    pub(crate) fn main(self) -> Result<bool> {
+        if self.list {
+            for e in Experiment::all() {
+                print(&format!("{:<22} {:<14} {}", e.id, e.covers.join(","), e.title))?;
+            }
+            return Ok(true);
+        }
+        let chosen: Vec<&Experiment> =
+            if self.all { Experiment::all().iter().collect() } else { Experiment::named(&self.ids)? };
+        let quiet = !std::io::stderr().is_terminal();
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let total = chosen.iter().map(|e| run::count(e, self.full)).sum();
+        let bar = ProgressBar::with_draw_target(Some(total), target)
+            .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left: {msg}")?);
+        if let Some(dir) = &self.out {
+            fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+        }
+        let mut results: Vec<(&Experiment, Vec<Judged>)> = Vec::new();
+        for e in chosen {
+            bar.set_message(e.id.clone());
+            let seen = run::all(e, self.seed, self.full, || bar.inc(1))?;
+            let judged = claim::judge(e, &seen);
+            if let Some(dir) = &self.out {
+                let file = dir.join(format!("{}.html", e.id.replace('/', "-")));
+                fs::write(&file, page::html(e, &judged, &seen))
+                    .with_context(|| file.display().to_string())?;
+            }
+            bar.suspend(|| show(e, &judged))?;
+            results.push((e, judged));
+        }
+        bar.finish_and_clear();
+        if let Some(dir) = &self.out {
+            let file = dir.join("README.md");
+            fs::write(&file, closing::markdown(&results)).with_context(|| file.display().to_string())?;
+        }
+        let all: Vec<&Judged> = results.iter().flat_map(|(_, j)| j).collect();
+        if all.is_empty() {
+            bail!("no claims");
+        }
+        let changed = all.iter().filter(|j| !j.as_recorded()).count();
+        let mut counts = Vec::new();
+        for verdict in ["holds", "differs", "undecided", "not checkable here"] {
+            let n = all.iter().filter(|j| j.verdict.name() == verdict).count();
+            counts.push(format!("{n} {verdict}"));
+        }
+        print(&format!("{} claims: {}; {changed} not as recorded", all.len(), counts.join(", ")))?;
+        Ok(changed == 0)
+    }
+}
+
+fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
+    print(&format!("{}: {} ({})", e.id, e.title, e.figure))?;
+    for j in judged {
+        let changed = if j.as_recorded() {
+            String::new()
+        } else {
+            format!(" (recorded: {})", j.claim.verdict.name())
+        };
+        print(&format!("  {}{changed}: {}", j.verdict.name(), j.claim.says))?;
+        if j.claim.measure.is_some() {
+            let claimed = if j.claim.claimed.is_empty() { "-" } else { j.claim.claimed.as_str() };
+            print(&format!("      claimed {claimed}; measured {}; bound: {}", j.in_words(), j.bound()))?;
+        }
+        print(&format!("      {}", j.claim.why))?;
+    }
+    Ok(())
+}

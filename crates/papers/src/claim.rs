@@ -1,0 +1,190 @@
+//! A claim against what was measured.
+
+use crate::experiment::{Claim, Experiment, Take, Verdict};
+use crate::run::Seen;
+use slowstart_lab::report::words;
+use slowstart_lab::stats;
+
+/// A value with its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// In which study, of which startup; empty for arithmetic.
+    pub of: String,
+    /// The value.
+    pub value: f64,
+    /// The interval's ends.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+    /// Runs that have it.
+    pub runs: usize,
+}
+
+/// A claim, judged.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// The claim.
+    pub claim: &'a Claim,
+    /// What was measured, a value for each study and startup of the claim.
+    pub measured: Vec<Measured>,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+impl Judged<'_> {
+    /// Whether it is what was recorded.
+    pub fn as_recorded(&self) -> bool {
+        self.verdict == self.claim.verdict
+    }
+
+    /// What was measured, in words.
+    pub fn in_words(&self) -> String {
+        let unit = if matches!(self.claim.take, Take::Share | Take::Within) { " %" } else { "" };
+        let each = |m: &Measured| {
+            let mut text = format!("{}{unit}", words::number(m.value));
+            let (low, high) = (words::number(m.low), words::number(m.high));
+            if low != high {
+                text = format!("{text} ({low} to {high})");
+            }
+            if self.measured.len() > 1 { format!("{}: {text}", m.of) } else { text }
+        };
+        if self.measured.is_empty() {
+            return "-".into();
+        }
+        self.measured.iter().map(each).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The bound, in words.
+    pub fn bound(&self) -> String {
+        let number = words::number;
+        match (self.claim.at_least, self.claim.at_most) {
+            (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
+            (Some(a), None) => format!("at least {}", number(a)),
+            (None, Some(b)) => format!("at most {}", number(b)),
+            (None, None) => "-".into(),
+        }
+    }
+}
+
+/// The value of a set, and its interval.
+fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    // Wilson's interval (JASA 22, 1927), in per cent.
+    let share = |p: f64| {
+        let z = 1.96_f64;
+        let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+        let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+        (100.0 * p, 100.0 * (middle - half).max(0.0), 100.0 * (middle + half).min(1.0))
+    };
+    let first = *values.first()?;
+    match how {
+        Take::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
+        Take::Mean => {
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+            let half = 1.96 * (variance / n).sqrt();
+            Some((mean, mean - half, mean + half))
+        }
+        Take::Share => Some(share(mean)),
+        Take::Most => {
+            let most = values.iter().copied().fold(first, f64::max);
+            Some((most, most, most))
+        }
+        Take::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
+    }
+}
+
+fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
+    let low = claim.at_least.unwrap_or(f64::NEG_INFINITY);
+    let high = claim.at_most.unwrap_or(f64::INFINITY);
+    let mut worst = Verdict::Holds;
+    for m in measured {
+        if m.runs == 0 {
+            worst = Verdict::Undecided;
+        } else if m.high < low || m.low > high {
+            return Verdict::Differs;
+        } else if m.low < low || m.high > high {
+            worst = Verdict::Undecided;
+        }
+    }
+    worst
+}
+
+/// Every claim of an experiment, judged by its runs.
+pub fn judge<'a>(e: &'a Experiment, seen: &[Seen]) -> Vec<Judged<'a>> {
+    e.claim.iter().map(|claim| one(e, claim, seen)).collect()
+}
+
+fn one<'a>(e: &'a Experiment, claim: &'a Claim, seen: &[Seen]) -> Judged<'a> {
+    let Some(measure) = claim.measure else {
+        return Judged { claim, measured: Vec::new(), verdict: Verdict::NotCheckable };
+    };
+    let mut measured = Vec::new();
+    if let Some(value) = measure.formula() {
+        measured.push(Measured { of: String::new(), value, low: value, high: value, runs: 1 });
+    } else {
+        let cells = e.cells(1, false).unwrap_or_default();
+        for study in e.studies_of(claim, &cells) {
+            for of in &claim.of {
+                let value = |study: &str, label: &str, run: u32| {
+                    let found = seen.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
+                    measure.of(found, claim.flow)
+                };
+                let runs = seen.iter().filter(|s| s.study == study && s.label == *of);
+                let values: Vec<f64> = runs
+                    .filter_map(|s| {
+                        let own = measure.of(s, claim.flow)?;
+                        let other = claim.versus.as_ref().unwrap_or(of);
+                        let against = claim.versus_study.as_ref().unwrap_or(&study);
+                        if claim.versus.is_none() && claim.versus_study.is_none() {
+                            return Some(own);
+                        }
+                        let by = value(against, other, s.run)?;
+                        Some(if own == by { 1.0 } else { own / by })
+                    })
+                    .filter(|v| !v.is_nan())
+                    .collect();
+                let (value, low, high) = take(claim.take, claim.within.unwrap_or(f64::NAN), &values)
+                    .unwrap_or((f64::NAN, f64::NAN, f64::NAN));
+                let of = format!("{study}, {of}");
+                measured.push(Measured { of, value, low, high, runs: values.len() });
+            }
+        }
+    }
+    let verdict = verdict(claim, &measured);
+    Judged { claim, measured, verdict }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(low: Option<f64>, high: Option<f64>) -> Claim {
+        let text = "says = 'x'\nmeasure = 'exit_s'\nverdict = 'holds'\nwhy = ''\n";
+        let claim: Claim = toml::from_str(text).expect("as written");
+        Claim { at_least: low, at_most: high, ..claim }
+    }
+
+    #[test]
+    fn an_interval_decides() {
+        let m = |low, high| Measured { of: String::new(), value: low, low, high, runs: 5 };
+        let of = |measured: &[Measured]| verdict(&claim(Some(1.0), Some(2.0)), measured);
+        assert_eq!(of(&[m(1.0, 2.0)]), Verdict::Holds);
+        assert_eq!(of(&[m(0.9, 1.5)]), Verdict::Undecided);
+        assert_eq!(of(&[m(2.1, 2.5)]), Verdict::Differs);
+        // It must hold everywhere.
+        assert_eq!(of(&[m(1.0, 2.0), m(0.9, 1.5)]), Verdict::Undecided);
+        assert_eq!(of(&[m(0.9, 1.5), m(0.1, 0.5)]), Verdict::Differs);
+        assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
+    }
+
+    #[test]
+    fn shares_have_wilsons_interval() {
+        // Ten of ten: from 72 %, not from 100.
+        let (value, low, high) = take(Take::Share, 0.0, &[1.0; 10]).expect("ten");
+        assert!((value - 100.0).abs() < 1e-9 && (low - 72.2).abs() < 0.1 && (high - 100.0).abs() < 1e-9);
+        let (value, ..) = take(Take::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
+        assert!((value - 50.0).abs() < 1e-9);
+        assert_eq!(take(Take::Mean, 0.0, &[]), None);
+    }
+}

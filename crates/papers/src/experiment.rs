@@ -1,0 +1,356 @@
+//! An experiment as its file has it: where it stands in its paper, what is run, and what is claimed.
+//!
+//! All of it is data, in `scenarios/papers/<paper>/<name>.toml`; a new experiment is a new file and a line in [`ALL`].
+
+use crate::measure::Measure;
+use serde::Deserialize;
+use slowstart_lab::random::Stream;
+use slowstart_lab::scenario::{Study, StudyError, StudyText};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use thiserror::Error;
+
+/// What is wrong with an experiment.
+#[derive(Debug, Error)]
+pub enum Bad {
+    /// There is none of that name.
+    #[error("experiment: found {0:?}, expected one of {1}")]
+    Unknown(String, String),
+    /// Its file cannot be read.
+    #[error("{0}: {1}")]
+    Text(String, String),
+    /// A study of it.
+    #[error("{0}: study {1}: {2}")]
+    Study(String, String, #[source] StudyError),
+}
+
+/// What becomes of a claim.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval lies within the bound.
+    Holds,
+    /// It lies outside.
+    Differs,
+    /// It straddles the bound.
+    Undecided,
+    /// It rests on something that no model of ours has.
+    NotCheckable,
+}
+
+impl Verdict {
+    /// The words of the closing table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Differs => "differs",
+            Self::Undecided => "undecided",
+            Self::NotCheckable => "not checkable here",
+        }
+    }
+}
+
+/// What of a set of runs is compared.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// The median, with its distribution-free 95 % interval.
+    #[default]
+    Median,
+    /// The mean, with 1.96 standard errors.
+    Mean,
+    /// The share of runs, in per cent, with Wilson's 95 % interval; for measures that are 0 or 1.
+    Share,
+    /// The greatest; it has no interval.
+    Most,
+    /// The share of runs, in per cent, in which the value is at most `within`.
+    Within,
+}
+
+/// Something a paper says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// In our words.
+    pub says: String,
+    /// The figure it gives, as printed.
+    #[serde(default)]
+    pub claimed: String,
+    /// What is looked at in each run; none only where nothing can be.
+    pub measure: Option<Measure>,
+    /// In which studies; all of the experiment if none. It must hold in each.
+    #[serde(default)]
+    pub studies: Vec<String>,
+    /// Of which startups. It must hold for each.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// If given, the measure is divided by this startup's in the same run ...
+    pub versus: Option<String>,
+    /// ... or, if this is given, by the same startup's in this study.
+    pub versus_study: Option<String>,
+    /// Of which flow of the run.
+    #[serde(default)]
+    pub flow: usize,
+    /// What of the runs.
+    #[serde(default)]
+    pub take: Take,
+    /// The bound of [`Take::Within`].
+    pub within: Option<f64>,
+    /// It holds if it is this at least ...
+    pub at_least: Option<f64>,
+    /// ... and this at most.
+    pub at_most: Option<f64>,
+    /// What we found.
+    pub verdict: Verdict,
+    /// Why; what would have to be assumed for it to hold, where that is known.
+    pub why: String,
+    /// The claim is ours, not the paper's: what the paper leaves to future work, or assumed.
+    #[serde(default)]
+    pub ours: bool,
+}
+
+/// What is drawn of each study.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Draw {
+    /// Bytes in flight.
+    Inflight,
+    /// Bytes delivered.
+    Delivered,
+    /// The round-trip time.
+    Rtt,
+    /// The window.
+    Window,
+}
+
+/// Runs over a path, or over one path for each entry of `over`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runs {
+    /// What to call it.
+    pub name: String,
+    /// The path; `{key}` stands for what `over` or `draw` gives.
+    pub path: String,
+    /// One study for each, with these values for keys of the path; `name` is its name.
+    #[serde(default)]
+    pub over: Vec<BTreeMap<String, String>>,
+    /// Drawn for each run, uniform between whole numbers: an ensemble of paths.
+    #[serde(default)]
+    pub draw: BTreeMap<String, [u64; 2]>,
+    /// Startups.
+    pub startups: Vec<String>,
+    /// Startups that look on: over the runs of the first startup, as the thesis computed SEARCH over logs.
+    #[serde(default)]
+    pub offline: Vec<String>,
+    /// See [`StudyText`].
+    pub avoidance: Option<String>,
+    /// See [`StudyText`].
+    pub size: Option<String>,
+    /// See [`StudyText`].
+    pub duration: Option<String>,
+    /// See [`StudyText`].
+    pub profile: Option<String>,
+    /// See [`StudyText`].
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// See [`StudyText`].
+    pub app: Option<String>,
+    /// See [`StudyText`]; `{startup}` stands for the startup studied.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// How many runs.
+    #[serde(default = "one")]
+    pub runs: u32,
+    /// How many with `--full`.
+    pub full: Option<u32>,
+    /// What is drawn.
+    pub chart: Option<Draw>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// An experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// `paper/name`.
+    #[serde(skip)]
+    pub id: String,
+    /// What it is.
+    pub title: String,
+    /// Where it stands in the paper.
+    pub figure: String,
+    /// Rows of the catalogue that it covers.
+    pub covers: Vec<String>,
+    /// What is done, in a paragraph.
+    pub about: String,
+    /// What the paper leaves open, and what we take.
+    #[serde(default)]
+    pub ours: Vec<String>,
+    /// Short enough for every test.
+    #[serde(default)]
+    pub quick: bool,
+    /// What is run.
+    #[serde(default)]
+    pub study: Vec<Runs>,
+    /// What is claimed.
+    pub claim: Vec<Claim>,
+}
+
+/// One startup in one study.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The study's name.
+    pub study: String,
+    /// The startup as written.
+    pub label: String,
+    /// How many runs.
+    pub runs: u32,
+    /// Startups that look on.
+    pub offline: Vec<String>,
+    /// What is drawn.
+    pub chart: Option<Draw>,
+    text: StudyText,
+    draw: BTreeMap<String, [u64; 2]>,
+}
+
+impl Cell {
+    /// The study of one run, with what is drawn for it: the same for every startup.
+    pub fn study(&self, run: u32) -> Result<Study, StudyError> {
+        let mut text = self.text.clone();
+        let seed = text.seed.unwrap_or(1);
+        for (key, [low, high]) in &self.draw {
+            let mut stream = Stream::named(seed, &format!("{}.{key}.{run}", self.study));
+            let value = low + stream.below(high.saturating_sub(*low) + 1);
+            text.path = text.path.replace(&format!("{{{key}}}"), &value.to_string());
+        }
+        Study::check(&text, None)
+    }
+}
+
+impl Experiment {
+    /// Reads one. The id is `paper/name`.
+    pub fn read(id: &str, text: &str) -> Result<Self, Bad> {
+        let bad = |why: String| Bad::Text(format!("scenarios/papers/{id}.toml"), why);
+        let mut e: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
+        e.id = id.to_string();
+        let cells = e.cells(1, false)?;
+        for c in &e.claim {
+            if c.measure.is_none() != (c.verdict == Verdict::NotCheckable) {
+                return Err(bad(format!("claim {:?}: expected a measure, or that nothing can be", c.says)));
+            }
+            let Some(measure) = &c.measure else { continue };
+            if c.at_least.is_none() && c.at_most.is_none() {
+                return Err(bad(format!("claim {:?}: expected at_least or at_most", c.says)));
+            }
+            if measure.is_formula() {
+                continue;
+            }
+            if c.of.is_empty() {
+                return Err(bad(format!("claim {:?}: of: expected a startup of a study", c.says)));
+            }
+            for study in e.studies_of(c, &cells).iter().chain(&c.versus_study) {
+                for of in c.of.iter().chain(&c.versus) {
+                    let there = |cell: &Cell| {
+                        cell.study == *study && (cell.label == *of || cell.offline.contains(of))
+                    };
+                    if !cells.iter().any(there) {
+                        let why = format!("claim {:?}: found {of:?} in {study:?}, expected it there", c.says);
+                        return Err(bad(why));
+                    }
+                }
+            }
+        }
+        for cell in &cells {
+            cell.study(0).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), why))?;
+        }
+        Ok(e)
+    }
+
+    /// The studies in which a claim must hold.
+    pub fn studies_of(&self, c: &Claim, cells: &[Cell]) -> Vec<String> {
+        if !c.studies.is_empty() {
+            return c.studies.clone();
+        }
+        let mut all: Vec<String> = cells.iter().map(|c| c.study.clone()).collect();
+        all.dedup();
+        all
+    }
+
+    /// Every startup of every study, with its runs.
+    pub fn cells(&self, seed: u64, full: bool) -> Result<Vec<Cell>, Bad> {
+        let mut all = Vec::new();
+        for runs in &self.study {
+            let none = [BTreeMap::new()];
+            let over = if runs.over.is_empty() { &none[..] } else { &runs.over };
+            for values in over {
+                let mut path = runs.path.clone();
+                for (key, value) in values {
+                    path = path.replace(&format!("{{{key}}}"), value);
+                }
+                for startup in &runs.startups {
+                    let text = StudyText {
+                        path: path.clone(),
+                        startups: vec![startup.clone()],
+                        avoidance: runs.avoidance.clone(),
+                        size: runs.size.clone(),
+                        duration: runs.duration.clone(),
+                        profile: runs.profile.clone(),
+                        set: runs.set.clone(),
+                        app: runs.app.clone(),
+                        against: runs.against.iter().map(|a| a.replace("{startup}", startup)).collect(),
+                        runs: None,
+                        seed: Some(seed),
+                    };
+                    all.push(Cell {
+                        study: values.get("name").unwrap_or(&runs.name).clone(),
+                        label: startup.clone(),
+                        runs: runs.full.filter(|_| full).unwrap_or(runs.runs),
+                        offline: if *startup == runs.startups[0] { runs.offline.clone() } else { Vec::new() },
+                        chart: runs.chart,
+                        text,
+                        draw: runs.draw.clone(),
+                    });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// All experiments, in the order of the catalogue.
+    pub fn all() -> &'static [Self] {
+        static LIST: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
+            let read = |(id, text): &(&str, &str)| {
+                Experiment::read(id, text).unwrap_or_else(|e| panic!("a test reads every one: {e}"))
+            };
+            ALL.iter().map(read).collect()
+        });
+        &LIST
+    }
+
+    /// Those of these names; a paper's name is all of its experiments.
+    pub fn named(ids: &[String]) -> Result<Vec<&'static Self>, Bad> {
+        let mut found = Vec::new();
+        for id in ids {
+            let before = found.len();
+            let paper = format!("{id}/");
+            found.extend(Self::all().iter().filter(|e| e.id == *id || e.id.starts_with(&paper)));
+            if found.len() == before {
+                let names: Vec<&str> = Self::all().iter().map(|e| e.id.as_str()).collect();
+                return Err(Bad::Unknown(id.clone(), names.join(", ")));
+            }
+        }
+        Ok(found)
+    }
+}
+
+macro_rules! texts {
+    ($($id:literal),* $(,)?) => {
+        &[$(($id, include_str!(concat!("../../../scenarios/papers/", $id, ".toml")))),*]
+    };
+}
+
+/// The experiments that come with the program, and their files.
+pub const ALL: &[(&str, &str)] = texts!("hystart/limited");

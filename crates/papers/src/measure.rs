@@ -1,0 +1,265 @@
+//! What a claim looks at in a run.
+
+use crate::formula;
+use crate::run::Seen;
+use crate::spectrum;
+use serde::Deserialize;
+use slowstart_lab::record::Class;
+use std::str::FromStr;
+
+/// What is looked at: a name, and numbers after a colon where it needs them. Times are seconds, windows are BDPs or
+/// packets of the profile's size, all counted from the begin of the flow.
+#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Measure {
+    /// When the startup saw its reason to leave.
+    ExitS,
+    /// The window then, as a multiple of the BDP.
+    ExitBdp,
+    /// The window then, in segments.
+    ExitPackets,
+    /// When the path was full, by truth.
+    CapacityS,
+    /// The same, by the thesis' heuristic.
+    HeuristicCapacityS,
+    /// When the sender first knew of a loss.
+    FirstLossS,
+    /// The first loss after the path was full.
+    LossAfterCapacityS,
+    /// 1 if the exit is of this class by truth, else 0.
+    Is(Class),
+    /// 1 if it is by the thesis' heuristic; nothing where the heuristic has no answer.
+    HeuristicIs(Class),
+    /// 1 if the exit is not early, by truth.
+    Timely,
+    /// 1 if the thesis' heuristic and the truth give the same class.
+    HeuristicAgrees,
+    /// Most bytes in flight, as a multiple of the BDP.
+    PeakInflightBdp,
+    /// The greatest window sampled, in segments.
+    PeakWindowPackets,
+    /// Packets of the startup that were dropped.
+    StartupLostPackets,
+    /// Packets dropped.
+    LostPackets,
+    /// Retransmissions.
+    RetransmittedPackets,
+    /// Timeouts.
+    Timeouts,
+    /// Goodput, bit/s.
+    GoodputBps,
+    /// Megabytes delivered by a time.
+    DeliveredMb(f64),
+    /// When so many megabytes were delivered.
+    TimeToMb(f64),
+    /// When in flight was a BDP, or the most there ever was if that is less than that.
+    TimeToBdpS,
+    /// The longest RTT, as a multiple of the base RTT.
+    MaxRttRatio,
+    /// The longest RTT before the exit, as a multiple of the first.
+    MaxRttOverFirst,
+    /// The mean RTT of the last third of the run, as a multiple of the base RTT.
+    LateRttRatio,
+    /// Payload that all flows delivered between two times, as a share of what the link carries.
+    Utilisation(f64, f64),
+    /// The longest time without a byte delivered, after the first and before the last.
+    BlackoutS,
+    /// From the first loss known to the end of that recovery.
+    RecoveryS,
+    /// The frequency of the greatest peak in the RTT before the path was full.
+    RttPeakHz,
+    /// Rounds of limited slow start to a window, with a limit.
+    LimitedRounds(f64, f64),
+    /// Rounds of doubling, from a window to another.
+    DoublingRounds(f64, f64),
+    /// SEARCH's normalised difference: window, and round trips after capacity.
+    SearchDifference(f64, f64),
+    /// Round trips after capacity at which it reaches a threshold: window, threshold.
+    SearchCrossing(f64, f64),
+}
+
+impl TryFrom<String> for Measure {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for Measure {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let numbers: Vec<f64> = rest
+            .split(',')
+            .filter(|n| !n.is_empty())
+            .map(|n| n.trim().parse().map_err(|_| format!("{text:?}: found {n:?}, expected a number")))
+            .collect::<Result<_, String>>()?;
+        let class = |name: &str| {
+            [Class::Early, Class::ChokePoint, Class::Late, Class::None].into_iter().find(|c| c.name() == name)
+        };
+        let found = match (name, numbers.as_slice()) {
+            ("exit_s", []) => Self::ExitS,
+            ("exit_bdp", []) => Self::ExitBdp,
+            ("exit_packets", []) => Self::ExitPackets,
+            ("capacity_s", []) => Self::CapacityS,
+            ("heuristic_capacity_s", []) => Self::HeuristicCapacityS,
+            ("first_loss_s", []) => Self::FirstLossS,
+            ("loss_after_capacity_s", []) => Self::LossAfterCapacityS,
+            ("timely", []) => Self::Timely,
+            ("heuristic_agrees", []) => Self::HeuristicAgrees,
+            ("peak_inflight_bdp", []) => Self::PeakInflightBdp,
+            ("peak_window_packets", []) => Self::PeakWindowPackets,
+            ("startup_lost_packets", []) => Self::StartupLostPackets,
+            ("lost_packets", []) => Self::LostPackets,
+            ("retransmitted_packets", []) => Self::RetransmittedPackets,
+            ("timeouts", []) => Self::Timeouts,
+            ("goodput_bps", []) => Self::GoodputBps,
+            ("delivered_mb", [at]) => Self::DeliveredMb(*at),
+            ("time_to_mb", [mb]) => Self::TimeToMb(*mb),
+            ("time_to_bdp_s", []) => Self::TimeToBdpS,
+            ("max_rtt_ratio", []) => Self::MaxRttRatio,
+            ("max_rtt_over_first", []) => Self::MaxRttOverFirst,
+            ("late_rtt_ratio", []) => Self::LateRttRatio,
+            ("utilisation", [from, to]) => Self::Utilisation(*from, *to),
+            ("blackout_s", []) => Self::BlackoutS,
+            ("recovery_s", []) => Self::RecoveryS,
+            ("rtt_peak_hz", []) => Self::RttPeakHz,
+            ("limited_rounds", [target, limit]) => Self::LimitedRounds(*target, *limit),
+            ("doubling_rounds", [from, to]) => Self::DoublingRounds(*from, *to),
+            ("search_difference", [w, r]) => Self::SearchDifference(*w, *r),
+            ("search_crossing", [w, threshold]) => Self::SearchCrossing(*w, *threshold),
+            _ => match name.strip_prefix("heuristic_").and_then(class) {
+                Some(c) => Self::HeuristicIs(c),
+                None => class(name).map(Self::Is).ok_or_else(|| format!("found {text:?}, expected a measure"))?,
+            },
+        };
+        Ok(found)
+    }
+}
+
+/// Width of the bins of bytes delivered, seconds.
+const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
+
+fn flag(yes: bool) -> f64 {
+    f64::from(u8::from(yes))
+}
+
+impl Measure {
+    /// Whether it is arithmetic and needs no run.
+    pub fn is_formula(&self) -> bool {
+        self.formula().is_some()
+    }
+
+    /// Its value, if it is arithmetic.
+    pub fn formula(&self) -> Option<f64> {
+        match *self {
+            Self::LimitedRounds(target, limit) => Some(formula::limited_rounds(target, limit)),
+            Self::DoublingRounds(from, to) => Some(formula::doubling_rounds(from, to)),
+            Self::SearchDifference(w, r) => Some(formula::search_difference(w, r)),
+            Self::SearchCrossing(w, t) => Some(formula::search_crossing(w, t).unwrap_or(f64::INFINITY)),
+            _ => None,
+        }
+    }
+
+    /// Its value in a run, if the run has one.
+    pub fn of(&self, seen: &Seen, flow: usize) -> Option<f64> {
+        let (row, bins) = (seen.rows.get(flow)?, seen.bins.get(flow)?);
+        let exit = row.exit.as_ref();
+        let bdp = row.bdp_bytes as f64;
+        let samples = || seen.samples.iter();
+        let start = seen.start_s;
+        match *self {
+            Self::ExitS => exit.map(|e| e.time_s),
+            Self::ExitBdp => exit.map(|e| e.detected_cwnd_bytes as f64 / bdp),
+            Self::ExitPackets => exit.map(|e| e.detected_cwnd_bytes as f64 / seen.mss),
+            Self::CapacityS => row.capacity_time_s,
+            Self::HeuristicCapacityS => row.capacity_time_by_heuristic_s,
+            Self::FirstLossS => row.first_loss_time_s,
+            Self::LossAfterCapacityS => Some(row.first_loss_time_s? - row.capacity_time_s?),
+            Self::Is(class) => Some(flag(row.class == class)),
+            Self::HeuristicIs(class) => row.class_by_heuristic.map(|c| flag(c == class)),
+            Self::Timely => Some(flag(!matches!(row.class, Class::Early | Class::None))),
+            Self::HeuristicAgrees => row.class_by_heuristic.map(|c| flag(c == row.class)),
+            Self::PeakInflightBdp => Some(row.peak_inflight_bytes as f64 / bdp),
+            Self::PeakWindowPackets => {
+                samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / seen.mss)
+            }
+            Self::StartupLostPackets => Some(row.startup_lost_packets as f64),
+            Self::LostPackets => Some(row.lost_packets as f64),
+            Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
+            Self::Timeouts => Some(row.timeouts as f64),
+            Self::GoodputBps => Some(row.goodput_bps as f64),
+            Self::DeliveredMb(at) => {
+                let upto = (at / BIN_S) as usize;
+                Some(bins.iter().take(upto).map(|b| f64::from(*b)).sum::<f64>() / 1e6)
+            }
+            Self::TimeToMb(mb) => {
+                let mut sum = 0.0;
+                let i = bins.iter().position(|b| {
+                    sum += f64::from(*b);
+                    sum >= mb * 1e6
+                })?;
+                Some((i + 1) as f64 * BIN_S)
+            }
+            Self::TimeToBdpS => {
+                let most = samples().map(|s| s.inflight_bytes).max()? as f64;
+                let found = samples().find(|s| s.inflight_bytes as f64 >= bdp.min(most))?;
+                Some(found.time_s - start)
+            }
+            Self::MaxRttRatio => {
+                let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
+                Some(most / row.base_rtt_s)
+            }
+            Self::MaxRttOverFirst => {
+                let left = start + exit.map_or(f64::INFINITY, |e| e.time_s);
+                let before = || samples().filter(move |s| s.time_s <= left).filter_map(|s| s.rtt_s);
+                Some(before().max_by(f64::total_cmp)? / before().next()?)
+            }
+            Self::LateRttRatio => {
+                let from = start + row.duration_s * 2.0 / 3.0;
+                let late: Vec<f64> = samples().filter(|s| s.time_s >= from).filter_map(|s| s.rtt_s).collect();
+                (!late.is_empty()).then(|| late.iter().sum::<f64>() / late.len() as f64 / row.base_rtt_s)
+            }
+            Self::Utilisation(from, to) => Some(seen.utilisation(from, to)),
+            Self::BlackoutS => {
+                let full: Vec<usize> =
+                    bins.iter().enumerate().filter(|(_, b)| **b > 0).map(|(i, _)| i).collect();
+                let end = (row.duration_s / BIN_S) as usize;
+                let ends = full.iter().copied().skip(1).chain(row.completion_s.is_none().then_some(end));
+                full.iter().zip(ends).map(|(a, b)| b.saturating_sub(a + 1) as f64 * BIN_S).max_by(f64::total_cmp)
+            }
+            Self::RecoveryS => {
+                let from = seen.events.iter().find(|e| e.what == "loss")?.time_s;
+                let over = |e: &&slowstart_lab::record::Happened| e.what == "recovered" && e.time_s > from;
+                Some(seen.events.iter().find(over)?.time_s - from)
+            }
+            Self::RttPeakHz => {
+                let until = start + row.capacity_time_s?;
+                let points: Vec<(f64, f64)> = samples()
+                    .filter(|s| s.time_s <= until)
+                    .filter_map(|s| Some((s.time_s, s.rtt_s?)))
+                    .collect();
+                spectrum::peak(&points).map(|p| p.hz)
+            }
+            Self::LimitedRounds(..)
+            | Self::DoublingRounds(..)
+            | Self::SearchDifference(..)
+            | Self::SearchCrossing(..) => self.formula(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_read() {
+        assert_eq!("late".parse(), Ok(Measure::Is(Class::Late)));
+        assert_eq!("heuristic_choke-point".parse(), Ok(Measure::HeuristicIs(Class::ChokePoint)));
+        assert_eq!("utilisation:10,70".parse(), Ok(Measure::Utilisation(10.0, 70.0)));
+        for wrong in ["", "exit", "exit_s:1", "utilisation:10", "delivered_mb:x", "heuristic_"] {
+            assert!(wrong.parse::<Measure>().is_err(), "{wrong}");
+        }
+    }
+}

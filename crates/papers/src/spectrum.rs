@@ -1,0 +1,90 @@
+//! The period of a round-trip time: the Fourier transform of SEARCH thesis 4.5.1.
+
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
+
+/// The greatest peak of a spectrum.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Peak {
+    /// Its frequency.
+    pub hz: f64,
+    /// Its magnitude, as the amplitude of a sine in the unit of the values.
+    pub amplitude: f64,
+}
+
+/// Frequencies and amplitudes of values over time, in order of frequency; the first is above zero.
+///
+/// What is given unevenly is read at even times by linear interpolation; its straight trend is taken away (a queue that
+/// fills would drown every cycle), and its ends are tapered (Hann). Empty if it is too short to say anything: fewer than
+/// 16 points, or no time.
+pub fn spectrum(points: &[(f64, f64)]) -> Vec<Peak> {
+    let points: Vec<(f64, f64)> =
+        points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let (from, length) = (first.0, last.0 - first.0);
+    let n = points.len().min(1 << 16);
+    if n < 16 || length <= 0.0 {
+        return Vec::new();
+    }
+    let step = length / n as f64;
+    let mut next = 0;
+    let even: Vec<f64> = (0..n)
+        .map(|i| {
+            let t = from + step * i as f64;
+            while next + 2 < points.len() && points[next + 1].0 <= t {
+                next += 1;
+            }
+            let (a, b) = (points[next], points[next + 1]);
+            let width = b.0 - a.0;
+            if width > 0.0 { a.1 + (b.1 - a.1) * ((t - a.0) / width).clamp(0.0, 1.0) } else { b.1 }
+        })
+        .collect();
+    let mean = even.iter().sum::<f64>() / n as f64;
+    let middle = (n - 1) as f64 / 2.0;
+    let (mut over, mut under) = (0.0, 0.0);
+    for (i, v) in even.iter().enumerate() {
+        over += (i as f64 - middle) * (v - mean);
+        under += (i as f64 - middle).powi(2);
+    }
+    let slope = over / under;
+    let mut values: Vec<Complex<f64>> = even
+        .iter()
+        .enumerate()
+        .map(|(i, v)| {
+            let taper = 0.5 - 0.5 * (std::f64::consts::TAU * i as f64 / n as f64).cos();
+            Complex::new((v - mean - slope * (i as f64 - middle)) * taper, 0.0)
+        })
+        .collect();
+    FftPlanner::new().plan_fft_forward(n).process(&mut values);
+    // A sine's energy lies half at its negative frequency, and the taper halves what is left.
+    values[1..n / 2]
+        .iter()
+        .enumerate()
+        .map(|(i, v)| Peak { hz: (i + 1) as f64 / length, amplitude: v.norm() * 4.0 / n as f64 })
+        .collect()
+}
+
+/// The greatest peak that has three cycles at least in what is looked at: what is slower is a trend, not a cycle.
+pub fn peak(points: &[(f64, f64)]) -> Option<Peak> {
+    spectrum(points).into_iter().skip(2).max_by(|a, b| a.amplitude.total_cmp(&b.amplitude))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sine_on_a_slope_is_found() {
+        let tau = std::f64::consts::TAU;
+        let points: Vec<(f64, f64)> = (0..1000)
+            .map(|i| {
+                let t = f64::from(i) * 0.01 + f64::from(i % 3) * 0.002;
+                (t, 0.6 + 0.05 * t + 0.03 * (tau * 0.5 * t).sin())
+            })
+            .collect();
+        let p = peak(&points).expect("ten seconds are enough");
+        assert!((p.hz - 0.5).abs() < 0.06 && (p.amplitude - 0.03).abs() < 0.003, "{p:?}");
+        assert_eq!(peak(&points[..5]), None);
+        assert_eq!(peak(&[(1.0, 1.0); 100]), None);
+    }
+}

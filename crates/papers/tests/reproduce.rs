@@ -1,0 +1,47 @@
+//! Every experiment's file is read, and the quick ones give what is recorded.
+
+use slowstart_papers::experiment::{ALL, Experiment};
+use slowstart_papers::{claim, page, run};
+use std::path::Path;
+
+#[test]
+fn every_file_is_an_experiment() {
+    for (id, text) in ALL {
+        let e = Experiment::read(id, text).unwrap_or_else(|e| panic!("{e}"));
+        assert!(e.claim.iter().all(|c| !c.why.is_empty()), "{id}: every verdict has a reason");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/papers");
+    for paper in std::fs::read_dir(&root).expect("scenarios/papers").flatten() {
+        for file in std::fs::read_dir(paper.path()).expect("a paper's folder").flatten() {
+            let path = file.path();
+            let id = path.strip_prefix(&root).expect("below it").with_extension("");
+            assert!(ALL.iter().any(|(known, _)| Path::new(known) == id), "{} is not in ALL", id.display());
+        }
+    }
+}
+
+#[test]
+fn the_quick_ones_give_what_is_recorded() {
+    for e in Experiment::all().iter().filter(|e| e.quick) {
+        let seen = run::all(e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
+        let judged = claim::judge(e, &seen);
+        for j in &judged {
+            assert!(j.as_recorded(), "{}: {}: {:?}, {}", e.id, j.claim.says, j.verdict, j.in_words());
+        }
+        assert_eq!(page::html(e, &judged, &seen), page::html(e, &judged, &seen));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let head = "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n";
+    let study = "[[study]]\nname = 's'\npath = 'rate=1Mbit rtt=10ms'\nstartups = ['standard']\nduration = '1s'\n";
+    let say = |text: &str| Experiment::read("x/y", text).expect_err(text).to_string();
+    let claim = |more: &str| format!("{head}{study}[[claim]]\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\n{more}");
+    assert!(say(&claim("")).contains("expected a measure"));
+    assert!(say(&claim("measure = 'exits'\nat_most = 1.0")).contains("expected a measure"));
+    assert!(say(&claim("measure = 'exit_s'\nof = ['standard']")).contains("expected at_least or at_most"));
+    assert!(say(&claim("measure = 'exit_s'\nof = ['ess']\nat_most = 1.0")).contains("expected it there"));
+    assert!(say(&claim("measure = 'exit_s'\nat_most = 1.0")).contains("expected a startup of a study"));
+    assert!(say(&format!("{head}nonsense = 1\n")).starts_with("scenarios/papers/x/y.toml: "));
+}
