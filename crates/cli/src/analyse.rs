@@ -43,7 +43,11 @@ impl Analyse {
         points.retain(|p| rtt.until.is_none_or(|t| p.0 <= t));
         let mut peaks = spectrum::spectrum(&points);
         let Some(best) = spectrum::peak(&points) else {
-            bail!("{}: found {} samples of the round-trip time, expected 16 at least", rtt.file.display(), points.len());
+            bail!(
+                "{}: found {} samples of the round-trip time, expected 16 at least",
+                rtt.file.display(),
+                points.len()
+            );
         };
         let least = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
         print(&format!(
@@ -65,7 +69,8 @@ fn read(text: &str) -> Result<Vec<(f64, f64)>> {
     let mut points = Vec::new();
     if text.trim_start().starts_with('{') {
         for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            let v: serde_json::Value = serde_json::from_str(line).with_context(|| format!("line {}", i + 1))?;
+            let v: serde_json::Value =
+                serde_json::from_str(line).with_context(|| format!("line {}", i + 1))?;
             if v["flow"].as_u64().unwrap_or(0) > 0 {
                 continue;
             }

@@ -98,11 +98,8 @@ impl Reproduce {
 fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
     print(&format!("{}: {} ({})", e.id, e.title, e.figure))?;
     for j in judged {
-        let changed = if j.as_recorded() {
-            String::new()
-        } else {
-            format!(" (recorded: {})", j.claim.verdict.name())
-        };
+        let changed =
+            if j.as_recorded() { String::new() } else { format!(" (recorded: {})", j.claim.verdict.name()) };
         print(&format!("  {}{changed}: {}", j.verdict.name(), j.claim.says))?;
         if j.claim.measure.is_some() {
             let claimed = if j.claim.claimed.is_empty() { "-" } else { j.claim.claimed.as_str() };

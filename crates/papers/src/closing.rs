@@ -24,7 +24,8 @@ pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
         .iter()
         .map(|v| format!("{} {}", all().filter(|j| j.verdict == *v).count(), v.name()))
         .collect();
-    let _ = writeln!(out, "{} experiments, {} claims: {}.\n", results.len(), all().count(), counts.join(", "));
+    let _ =
+        writeln!(out, "{} experiments, {} claims: {}.\n", results.len(), all().count(), counts.join(", "));
     out.push_str("| Experiment | Claim | Claimed | Counts as holding | Measured | Verdict | Why |\n|---|---|---|---|---|---|---|\n");
     for (e, judged) in results {
         for j in judged {

@@ -130,7 +130,9 @@ impl FromStr for Measure {
             ("search_crossing", [w, threshold]) => Self::SearchCrossing(*w, *threshold),
             _ => match name.strip_prefix("heuristic_").and_then(class) {
                 Some(c) => Self::HeuristicIs(c),
-                None => class(name).map(Self::Is).ok_or_else(|| format!("found {text:?}, expected a measure"))?,
+                None => {
+                    class(name).map(Self::Is).ok_or_else(|| format!("found {text:?}, expected a measure"))?
+                }
             },
         };
         Ok(found)
@@ -181,9 +183,7 @@ impl Measure {
             Self::Timely => Some(flag(!matches!(row.class, Class::Early | Class::None))),
             Self::HeuristicAgrees => row.class_by_heuristic.map(|c| flag(c == row.class)),
             Self::PeakInflightBdp => Some(row.peak_inflight_bytes as f64 / bdp),
-            Self::PeakWindowPackets => {
-                samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / seen.mss)
-            }
+            Self::PeakWindowPackets => samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / seen.mss),
             Self::StartupLostPackets => Some(row.startup_lost_packets as f64),
             Self::LostPackets => Some(row.lost_packets as f64),
             Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
@@ -226,7 +226,10 @@ impl Measure {
                     bins.iter().enumerate().filter(|(_, b)| **b > 0).map(|(i, _)| i).collect();
                 let end = (row.duration_s / BIN_S) as usize;
                 let ends = full.iter().copied().skip(1).chain(row.completion_s.is_none().then_some(end));
-                full.iter().zip(ends).map(|(a, b)| b.saturating_sub(a + 1) as f64 * BIN_S).max_by(f64::total_cmp)
+                full.iter()
+                    .zip(ends)
+                    .map(|(a, b)| b.saturating_sub(a + 1) as f64 * BIN_S)
+                    .max_by(f64::total_cmp)
             }
             Self::RecoveryS => {
                 let from = seen.events.iter().find(|e| e.what == "loss")?.time_s;

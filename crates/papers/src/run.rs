@@ -1,6 +1,6 @@
 //! An experiment's runs, in parallel and in order, and the startups that look on.
 
-use crate::experiment::{Bad, Cell, Draw, Experiment};
+use crate::experiment::{Bad, Cell, Draw, Experiment, offline_label};
 use rayon::prelude::*;
 use slowstart::units::Instant;
 use slowstart_lab::engine::{Engine, Sampling};
@@ -143,7 +143,7 @@ fn looked_on(
     let found = kernlog::replay(log, std::slice::from_ref(&candidate), false);
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);
     let rule = found.ok().and_then(|l| l.findings.startups.into_iter().next()).and_then(|o| o.watcher.rule);
-    let mut seen = Seen { label: label.to_string(), chart: None, ..base.clone() };
+    let mut seen = Seen { label: offline_label(label), chart: None, ..base.clone() };
     let row = &mut seen.rows[0];
     row.startup = label.to_string();
     let exit = rule.map(|(why, m)| slowstart::control::Exited {
@@ -167,7 +167,8 @@ fn looked_on(
             inflight_bytes: e.inflight.0,
         });
         row.class = eval::class(Some(&e), capacity, first_loss);
-        let by_heuristic = row.capacity_time_by_heuristic_s.map(|c| start + slowstart::units::Span((c * 1e9) as u64));
+        let by_heuristic =
+            row.capacity_time_by_heuristic_s.map(|c| start + slowstart::units::Span((c * 1e9) as u64));
         row.class_by_heuristic = by_heuristic.map(|c| eval::class(Some(&e), Some(c), first_loss));
     }
     Ok(seen)

@@ -35,9 +35,11 @@ fn the_quick_ones_give_what_is_recorded() {
 #[test]
 fn what_is_wrong_is_said() {
     let head = "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n";
-    let study = "[[study]]\nname = 's'\npath = 'rate=1Mbit rtt=10ms'\nstartups = ['standard']\nduration = '1s'\n";
+    let study =
+        "[[study]]\nname = 's'\npath = 'rate=1Mbit rtt=10ms'\nstartups = ['standard']\nduration = '1s'\n";
     let say = |text: &str| Experiment::read("x/y", text).expect_err(text).to_string();
-    let claim = |more: &str| format!("{head}{study}[[claim]]\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\n{more}");
+    let claim =
+        |more: &str| format!("{head}{study}[[claim]]\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\n{more}");
     assert!(say(&claim("")).contains("expected a measure"));
     assert!(say(&claim("measure = 'exits'\nat_most = 1.0")).contains("expected a measure"));
     assert!(say(&claim("measure = 'exit_s'\nof = ['standard']")).contains("expected at_least or at_most"));
