@@ -140,7 +140,8 @@ fn one<'a>(e: &'a Experiment, claim: &'a Claim, seen: &[Seen]) -> Judged<'a> {
                             return Some(own);
                         }
                         let by = value(against, other, s.run)?;
-                        Some(if own == by { 1.0 } else { own / by })
+                        // Nothing beside nothing is the same.
+                        Some(if own.abs().max(by.abs()) <= 0.0 { 1.0 } else { own / by })
                     })
                     .filter(|v| !v.is_nan())
                     .collect();

@@ -21,7 +21,7 @@ pub enum Bad {
     Text(String, String),
     /// A study of it.
     #[error("{0}: study {1}: {2}")]
-    Study(String, String, #[source] StudyError),
+    Study(String, String, #[source] Box<StudyError>),
 }
 
 /// What becomes of a claim.
@@ -270,7 +270,7 @@ impl Experiment {
             }
         }
         for cell in &cells {
-            cell.study(0).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), why))?;
+            cell.study(0).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), Box::new(why)))?;
         }
         Ok(e)
     }
@@ -369,16 +369,11 @@ pub const ALL: &[(&str, &str)] = texts!(
     "ess/jitter",
     "hystart/fig1",
     "hystart/fig2",
-    "hystart/fig3",
-    "hystart/fig4",
-    "hystart/fig5",
     "hystart/limited",
     "search/closed-form",
-    "search/geo",
     "search/leo",
     "search/lte",
     "search/wifi-strong",
     "search/wifi-weak",
     "search/campus",
-    "search/future",
 );

@@ -182,7 +182,8 @@ pub fn all(e: &Experiment, seed: u64, full: bool, each: impl Fn() + Sync) -> Res
     let done: Vec<Result<Vec<Seen>, Bad>> = jobs
         .par_iter()
         .map(|(cell, run)| {
-            let seen = one(cell, *run).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), why));
+            let seen =
+                one(cell, *run).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), Box::new(why)));
             each();
             seen
         })
