@@ -1,6 +1,5 @@
 # `make test` is all that a change must pass.
-.PHONY: test bless bench docs kernel
-.PHONY: test bless bench results docs
+.PHONY: test bless bench results docs kernel
 
 test:
 	@bash ci/test.sh
