@@ -9,7 +9,6 @@ use crate::record::{Row, Trace};
 use crate::scenario::{Contender, Study};
 use rayon::prelude::*;
 use slowstart::control::Controller;
-use slowstart::startup::Startup;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::PathMemory;
 use std::collections::BTreeMap;

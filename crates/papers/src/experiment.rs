@@ -309,6 +309,7 @@ impl Experiment {
                         against: runs.against.iter().map(|a| a.replace("{startup}", startup)).collect(),
                         runs: None,
                         seed: Some(seed),
+                        remember: None,
                     };
                     all.push(Cell {
                         study: values.get("name").unwrap_or(&runs.name).clone(),

@@ -6,8 +6,8 @@ use crate::bbr::v1::Bbr;
 use crate::bbr::v3::Bbr3;
 use crate::control::{Change, Composed, Controller, State};
 use crate::param::{BadParam, Shown};
-use crate::startup::{self, AnyStartup};
-use crate::units::{Bytes, Span};
+use crate::startup::{self, AnyStartup, Startup};
+use crate::units::{Bytes, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 
 /// What a name stands for.
@@ -89,6 +89,11 @@ impl Algorithm {
         }
     }
 
+    /// Whether it uses what an earlier connection of the path left (see [`Startup::recalls`]).
+    pub fn recalls(&self) -> bool {
+        matches!(self, Self::Startup(s) if s.recalls())
+    }
+
     /// Whether it is a controller of its own: no avoidance follows it.
     pub fn is_whole(&self) -> bool {
         !matches!(self, Self::Startup(_))
@@ -128,6 +133,9 @@ macro_rules! each {
 }
 
 impl Controller for AnyController {
+    fn request(&self) -> Option<Rate> {
+        each!(self, c => c.request())
+    }
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
         each!(self, c => c.on_established(f, hs))
     }

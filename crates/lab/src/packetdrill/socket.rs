@@ -8,6 +8,7 @@ use crate::tcp::segment::{ACK, RST, Segment};
 use crate::tcp::sender::Phase;
 use slowstart::avoidance;
 use slowstart::control::{Composed, Controller};
+use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Instant, Span};
 
 use super::expr::Names;
@@ -144,7 +145,7 @@ impl Host {
         let avoidance =
             avoidance.map_or_else(|| unreachable!("{} is registered", self.avoidance), |a| (a.make)());
         let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
-        Endpoint::connecting(p, Composed::new(startup, avoidance, iw), 0)
+        Endpoint::connecting(p, AnyController::Composed(Composed::new(startup, avoidance, iw)), 0)
     }
 }
 
