@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use slowstart::avoidance;
 use slowstart::param::Shown;
 use slowstart::registry;
+use slowstart::startup;
 use slowstart_lab::path::PathSpec;
 use slowstart_lab::tcp::profile::Profile;
 
