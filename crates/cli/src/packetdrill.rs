@@ -38,20 +38,18 @@ impl Packetdrill {
                 Err(e) => bail!("{}:{e}", file.display()),
             }
         }
-        let mut out = String::new();
         let mut failed = 0;
         for (file, script) in &scripts {
             let tolerance = self.tolerance_usecs.map(|n| Span::micros(u64::from(n)));
             match run::run(script, self.ranges, tolerance) {
-                Ok(()) => out += &format!("pass  {}\n", file.display()),
+                Ok(()) => print(&format!("pass  {}", file.display()))?,
                 Err(e) => {
                     failed += 1;
-                    out += &format!("FAIL  {}:{e}\n", file.display());
+                    print(&format!("FAIL  {}:{e}", file.display()))?;
                 }
             }
         }
-        out += &format!("{} of {} pass", scripts.len() - failed, scripts.len());
-        print(&out)?;
+        print(&format!("{} of {} pass", scripts.len() - failed, scripts.len()))?;
         Ok(failed == 0)
     }
 }
