@@ -46,7 +46,7 @@ pub struct Watcher {
     phase: &'static str,
     /// Its window when the round trip under way began.
     round_cwnd: Bytes,
-    /// Changes of phase, the first [`CHANGES`] of them.
+    /// Changes of phase, the first 32 of them.
     pub changes: Vec<Moment>,
     /// The exit by its own rule, whatever was lost.
     pub rule: Option<(Exit, Moment)>,

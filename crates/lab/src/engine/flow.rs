@@ -17,9 +17,9 @@ pub type Control = AnyController;
 /// Which way a flow's data goes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the server, which listens, along [`Path::forward`].
+    /// From the server, which listens, along [`Path::forward`](crate::path::Path::forward).
     Download,
-    /// From the client, which connects, along [`Path::back`].
+    /// From the client, which connects, along [`Path::back`](crate::path::Path::back).
     Upload,
 }
 

@@ -1,7 +1,7 @@
 //! Captures: pcap and pcapng, read as a stream.
 //!
 //! - [`frame`]: from a captured frame to the TCP header in it
-//! - [`Capture`]: the packets of a file, one after the other
+//! - `Capture`: the packets of a file, one after the other
 
 pub mod frame;
 

@@ -4,7 +4,7 @@
 //! - [`v1`]: as Linux `tcp_bbr.c` has it
 //! - [`v3`]: as draft-ietf-ccwg-bbr has it
 //!
-//! What they share is here: [`rate`], delivery-rate samples and the rounds they count; [`filter`], maxima over a window.
+//! What they share is here: `rate`, delivery-rate samples and the rounds they count; `filter`, maxima over a window.
 
 mod chance;
 mod filter;

@@ -7,7 +7,7 @@
 //! five seconds in which no lower round trip was seen.
 //!
 //! What a probe learns of loss bounds what is in flight for long (`inflight_longterm`), what is lost in between bounds
-//! it and the rate until the next probe (`inflight_shortterm`, `bw_shortterm`): [`bounds`]. The cycle is in [`cycle`].
+//! it and the rate until the next probe (`inflight_shortterm`, `bw_shortterm`): `bounds`. The cycle is in `cycle`.
 //!
 //! Departs from the draft:
 //! - The host tells how much is lost, not which packets: the flight in which losses crossed the threshold is that of the
