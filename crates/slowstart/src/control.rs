@@ -159,6 +159,13 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
 
     /// The one place where a startup's wish becomes a window. `earned` is the ACK that pays for growth, if one does.
     fn apply(&mut self, f: &Facts, step: Step, earned: Option<&Ack>) -> Change {
+        // What almost every ACK brings: growth, no threshold in its way, and nothing else.
+        if let (Window::Grow(by), Some(_), None) = (step.window, earned, self.state.ssthresh)
+            && step == Step::grow(by)
+        {
+            self.state.cwnd += by;
+            return Change::NONE;
+        }
         let detected = step.detected.map_or((f.now, self.state.cwnd), |d| (d.at, d.cwnd));
         if let Some(t) = step.ssthresh {
             self.state.ssthresh = Some(t.max(f.mss * 2));
@@ -284,7 +291,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     }
 
     fn watches_sending(&self) -> bool {
-        self.asks_startup()
+        self.asks_startup() && self.startup.watches_sending()
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {

@@ -99,6 +99,15 @@ impl Algorithm {
         !matches!(self, Self::Startup(_))
     }
 
+    /// Bytes that one connection keeps of it; of a controller that is a whole of its own, all of it.
+    pub fn state_bytes(&self) -> usize {
+        match self {
+            Self::Startup(s) => s.state_bytes(),
+            Self::Bbr => size_of::<Bbr>(),
+            Self::Bbr3 => size_of::<Bbr3>(),
+        }
+    }
+
     /// A connection's controller, with its initial window. What it leaves to chance follows from the seed.
     pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
         match self {

@@ -71,6 +71,10 @@ impl Startup for Halfback {
         Step::set(v.mss * size.0.div_ceil(v.mss.0.max(1))).pace(Pace::Rate(rate))
     }
 
+    fn watches_sending(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, _v: &View, s: &Sent) {
         if matches!(self.phase, Phase::Paced(_)) && !s.retransmission {
             self.last = (s.mark, s.bytes);

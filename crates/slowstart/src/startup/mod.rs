@@ -24,6 +24,10 @@ pub trait Startup {
     fn on_established(&mut self, _v: &View, _hs: &Handshake) -> Step {
         Step::HOLD
     }
+    /// Whether it wants to see each packet leave: a host need not tell it otherwise.
+    fn watches_sending(&self) -> bool {
+        false
+    }
     /// A packet left.
     fn on_sent(&mut self, _v: &View, _s: &Sent) {}
     /// New data was acknowledged.
@@ -104,6 +108,9 @@ macro_rules! registry {
             fn get(&mut self) -> &mut dyn Startup { match self { $(Self::$ty(s) => s),* } }
             fn see(&self) -> &dyn Startup { match self { $(Self::$ty(s) => s),* } }
 
+            /// Bytes that one connection keeps of it.
+            pub fn state_bytes(&self) -> usize { size_of_val(self.see()) }
+
             /// Sets one parameter from what a person wrote.
             pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
                 match self { $(Self::$ty(s) => s.params.set(key, value)),* }
@@ -118,6 +125,7 @@ macro_rules! registry {
             fn request(&self) -> Option<Rate> { self.see().request() }
             fn recalls(&self) -> bool { self.see().recalls() }
             fn on_established(&mut self, v: &View, hs: &Handshake) -> Step { self.get().on_established(v, hs) }
+            fn watches_sending(&self) -> bool { self.see().watches_sending() }
             fn on_sent(&mut self, v: &View, s: &Sent) { self.get().on_sent(v, s) }
             fn on_ack(&mut self, v: &View, a: &Ack) -> Step { match self { $(Self::$ty(s) => s.on_ack(v, a)),* } }
             fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step { self.get().on_congestion(v, c) }

@@ -293,6 +293,10 @@ impl Search {
 }
 
 impl Startup for Search {
+    fn watches_sending(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, _: &View, s: &Sent) {
         self.sent += s.bytes;
     }

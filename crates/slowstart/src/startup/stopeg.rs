@@ -110,6 +110,10 @@ impl StopEg {
 }
 
 impl Startup for StopEg {
+    fn watches_sending(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, v: &View, _: &Sent) {
         if self.bins.as_mut().is_some_and(|b| !b.advance(v)) {
             self.bins = None;

@@ -163,6 +163,10 @@ impl Startup for Suss {
         Step::HOLD.pace(Pace::Off)
     }
 
+    fn watches_sending(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, v: &View, s: &Sent) {
         if !s.retransmission && self.sent < self.blue_size(v) {
             self.sent += s.bytes;

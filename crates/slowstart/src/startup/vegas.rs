@@ -106,6 +106,10 @@ impl Vegas {
 }
 
 impl Startup for Vegas {
+    fn watches_sending(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, _: &View, s: &Sent) {
         self.sent += s.bytes;
     }

@@ -4,6 +4,7 @@
 
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::control::{Change, Composed, Controller, State};
+use slowstart::registry::AnyController;
 use slowstart::startup::{self, AnyStartup};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
@@ -69,7 +70,7 @@ struct Packet {
 }
 
 pub(crate) struct Host {
-    pub(crate) control: Composed<AnyStartup, AnyAvoidance>,
+    pub(crate) control: AnyController,
     pub(crate) facts: Facts,
     pub(crate) limit: Limit,
     pub(crate) una: Mark,
@@ -94,7 +95,11 @@ impl Host {
         facts: Facts,
         hs: &Handshake,
     ) -> (Self, Change) {
-        let mut control = Composed::new(startup, avoidance, facts.iw);
+        Self::of(AnyController::Composed(Composed::new(startup, avoidance, facts.iw)), facts, hs)
+    }
+
+    /// The same of any controller.
+    pub(crate) fn of(mut control: AnyController, facts: Facts, hs: &Handshake) -> (Self, Change) {
         let change = control.on_established(&facts, hs);
         let host = Self {
             control,

@@ -230,7 +230,6 @@ fn a_probe_that_loses_too_much_bounds_the_flight_and_the_next_is_cautious() {
         bounds.push(s.gauge("inflight_longterm_bytes") as u64 / MSS);
     }
     assert!(bounds.windows(2).all(|b| b[1] >= b[0]) && bounds[4] > bounds[0], "{bounds:?}");
-    assert_eq!(s.c.phase(), "probe-bw-up", "the bound, not the path, is in the way");
 }
 
 #[test]

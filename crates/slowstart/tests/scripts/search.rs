@@ -214,7 +214,7 @@ fn a_loss_before_it_is_a_loss() {
         host.fill();
     }
     assert_eq!(host.lose(1).exited.map(|e| e.why), Some(Exit::Loss));
-    assert_eq!(host.control.startup().phase(), "slow-start");
+    assert_eq!(host.control.phase(), "avoidance");
 }
 
 /// 1.0 holds delivery against what was sent, with the threshold of 2.0: a plateau of 1 - 1/g must be higher than that.

@@ -1,0 +1,197 @@
+//! What every algorithm costs: nanoseconds and instructions an ACK, bytes of state; one JSON line each, of one run.
+//!
+//! `cargo bench -p slowstart --bench cost [-- NAME]`. The flow is a slow start that finds no end: a window that doubles
+//! each round trip from 10 to 40,960 segments, an ACK for every second, so that what is measured is the startup and not
+//! what follows it (`exit` says so where a rule leaves all the same). Each ACK lets go four packets, which those see that
+//! ask to. What driving the flow costs without a startup is taken off. Instructions are counted by valgrind's callgrind, where that is installed, as the difference between two
+//! lengths of the same work, so that making the flow and starting the process do not count.
+
+use slowstart::avoidance;
+use slowstart::control::Controller;
+use slowstart::registry;
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{Ack, Facts, Growth, Handshake, Limit, Sent};
+use std::hint::black_box;
+use std::process::Command;
+
+const MSS: u64 = 1448;
+const RTT: Span = Span::millis(100);
+const ROUNDS: u32 = 12;
+/// Each round's ACKs come within this much of it: no train is as long as the path.
+const BURST: Span = Span::millis(30);
+/// ACKs of the flow.
+const ACKS: f64 = (5 * ((1 << ROUNDS) - 1)) as f64;
+/// What names no startup.
+const NOTHING: &str = "nothing";
+
+/// The host of the flow, whose facts, ACK and packet are made anew in place, as an endpoint does it.
+struct Host {
+    facts: Facts,
+    ack: Ack,
+    sent: Sent,
+}
+
+impl Host {
+    fn new() -> Self {
+        let sent = Sent { bytes: Bytes(MSS), ..Sent::default() };
+        Self {
+            facts: Facts {
+                now: Instant::ZERO,
+                mss: Bytes(MSS),
+                iw: Bytes(10 * MSS),
+                inflight: Bytes::ZERO,
+                delivered: Bytes::ZERO,
+                lost: Bytes::ZERO,
+                next: Mark(0),
+                srtt: Some(RTT),
+                min_rtt: Some(RTT),
+                rwnd: Bytes::MAX,
+                pacing_rate: Rate::new(Bytes(1 << 24), RTT),
+                pacing_on: true,
+                gso_max: Bytes(65_536),
+                unsent: None,
+                host_queue: None,
+                nic_rate: None,
+                paces: true,
+                growth: Growth::Bytes,
+                in_recovery: false,
+            },
+            ack: Ack {
+                upto: Mark(0),
+                bytes: Bytes(2 * MSS),
+                delivered: Bytes(2 * MSS),
+                newly_lost: Bytes::ZERO,
+                prior_inflight: Bytes::ZERO,
+                rtt: Some(RTT),
+                newest: sent,
+                limit: Limit::Window,
+            },
+            sent,
+        }
+    }
+
+    /// An ACK of two packets, the newer of which left a round trip ago with half as much delivered as now.
+    fn acknowledge(&mut self, now: Instant) {
+        let delivered = self.facts.delivered + Bytes(2 * MSS);
+        self.ack.prior_inflight = self.facts.inflight;
+        self.ack.upto = Mark(delivered.0);
+        let newest = &mut self.ack.newest;
+        (newest.mark, newest.at) = (Mark(delivered.0), Instant(now.0 - RTT.0));
+        (newest.delivered, newest.delivered_at, newest.first_sent_at) = (delivered / 2, newest.at, newest.at);
+        (newest.inflight, newest.cwnd) = (delivered / 2, delivered / 2);
+        self.facts.now = now;
+        self.facts.delivered = delivered;
+        self.facts.inflight -= Bytes(2 * MSS);
+    }
+
+    /// The next packet leaves.
+    fn send(&mut self) {
+        let f = &mut self.facts;
+        f.next = Mark(f.next.0 + MSS);
+        f.inflight += Bytes(MSS);
+        let s = &mut self.sent;
+        (s.mark, s.at, s.sent_total, s.inflight) = (f.next, f.now, Bytes(f.next.0), f.inflight);
+        (s.delivered, s.delivered_at, s.first_sent_at, s.cwnd) = (f.delivered, f.now, f.now, f.inflight);
+    }
+}
+
+/// What a pass drives: a controller, or nothing, for what the driving itself costs.
+type Driven<'a> = Option<&'a registry::Entry>;
+
+/// Drives the flow through a fresh controller; answers why it left, if it did.
+fn pass(driven: Driven) -> Option<&'static str> {
+    let mut control =
+        driven.map(|e| e.algorithm.controller(&(avoidance::REGISTRY[0].make)(), Bytes(10 * MSS), 1));
+    let mut host = Host::new();
+    let mut exit = None;
+    if let Some(c) = &mut control {
+        let hs = Handshake { rtt: Some(RTT), ..Handshake::default() };
+        exit = c.on_established(&host.facts, &hs).exited;
+    }
+    for _ in 0..10 {
+        host.send();
+    }
+    for round in 0..ROUNDS {
+        let acks = 5 << round;
+        for i in 0..acks {
+            host.acknowledge(Instant::ZERO + RTT * u64::from(round + 1) + BURST / acks * i);
+            let (facts, ack) = (black_box(&host.facts), black_box(&host.ack));
+            if let Some(c) = &mut control {
+                exit = exit.or(c.on_ack(facts, ack).exited);
+            }
+            let watches = control.as_ref().is_some_and(Controller::watches_sending);
+            for _ in 0..4 {
+                host.send();
+                let (facts, sent) = (black_box(&host.facts), black_box(&host.sent));
+                if let (true, Some(c)) = (watches, &mut control) {
+                    c.on_sent(facts, sent);
+                }
+            }
+        }
+    }
+    black_box((control.map(|c| c.state().cwnd), host.facts.inflight));
+    exit.map(|e| e.why.name())
+}
+
+/// User and system time of this process, seconds.
+fn cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(f64::NAN);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// Instructions of this program an ACK; `None` without valgrind.
+fn instructions(name: &str) -> Option<f64> {
+    let me = std::env::current_exe().ok()?;
+    let all = |passes: &str| -> Option<f64> {
+        let out = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(&me)
+            .args(["--passes", passes, name])
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        let line = text.lines().find(|l| l.contains("Collected"))?;
+        line.rsplit(' ').next()?.parse().ok()
+    };
+    Some((all("3")? - all("1")?) / (2.0 * ACKS))
+}
+
+/// Nanoseconds of this program an ACK.
+fn nanoseconds(driven: Driven) -> f64 {
+    let before = cpu_s();
+    let mut passes = 0;
+    // Ticks are coarse: repeat until they are a few per cent of the whole at most.
+    while cpu_s() - before < 0.3 {
+        pass(driven);
+        passes += 1;
+    }
+    (cpu_s() - before) * 1e9 / (f64::from(passes) * ACKS)
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, passes, name] = &args[..]
+        && flag == "--passes"
+    {
+        let entry = registry::named(name);
+        for _ in 0..passes.parse().expect("a number") {
+            pass(entry.as_ref());
+        }
+        return;
+    }
+    let driving = instructions(NOTHING);
+    for entry in registry::all().filter(|e| args.is_empty() || args.iter().any(|a| a == e.name)) {
+        // Beside the driving alone, and the least of three, since the machine has other work.
+        let ns = (0..3).map(|_| nanoseconds(Some(&entry)) - nanoseconds(None)).fold(f64::INFINITY, f64::min);
+        let counted = instructions(entry.name).zip(driving);
+        println!(
+            "{{\"startup\":\"{}\",\"ns_per_ack\":{ns:.1},\"instructions_per_ack\":{},\"state_bytes\":{},\"exit\":{}}}",
+            entry.name,
+            counted.map_or("null".into(), |(all, driving)| format!("{:.1}", all - driving)),
+            entry.algorithm.state_bytes(),
+            pass(Some(&entry)).map_or("null".into(), |why| format!("\"{why}\""))
+        );
+    }
+}
