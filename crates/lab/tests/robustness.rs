@@ -91,10 +91,14 @@ proptest! {
         queue in prop::sample::select(&["3packets", "20packets", "1bdp", "100ms", "infinite"][..]),
         extras in prop::sample::subsequence(EXTRAS, 0..=6),
         up in any::<bool>(),
+        filters in any::<bool>(),
     ) {
         // A BDP of less than a packet is no queue.
         let queue = if queue == "1bdp" && (rate == "300kbit" || rtt == "1ms") { "5packets" } else { queue };
-        let path = format!("rate={rate} rtt={rtt} queue={queue} {}", extras.join(" "));
+        let mut path = format!("rate={rate} rtt={rtt} queue={queue} {}", extras.join(" "));
+        if filters && path.contains("ack_aggregate") {
+            path += " ack_filter=on";
+        }
         let direction = if up { Direction::Upload } else { Direction::Download };
         complete(&path, FlowSpec { direction, ..sized(startup, *profile, SIZE) });
     }

@@ -83,6 +83,21 @@ impl Way {
         self.line.push(at, Packet { sent, to, seq, ack, echo, window, len: s.len as u16, flags, whole });
     }
 
+    /// The same of an ACK, which takes the place of the one before it if that waits for the same release and says less
+    /// of the same. What the modem replaces are numbers, so ACKs that also say what is missing stay (US 2004/0213278).
+    fn filter(&mut self, at: Instant, sent: Instant, to: u32, s: &Segment) {
+        if let Some((release, old)) = self.line.last()
+            && (release, old.to, old.flags, old.len, old.whole) == (at, to, s.flags, 0, false)
+            && s.ack.wrapping_sub(old.ack) as i32 > 0
+            && s.sacks == 0
+        {
+            let (_, echo) = s.timestamp.unwrap_or_default();
+            *old = Packet { sent, ack: s.ack, window: s.window, echo, ..*old };
+        } else {
+            self.push(at, sent, to, s);
+        }
+    }
+
     /// Puts the segment of a packet that has arrived into `s`.
     fn unpack(&mut self, p: &Packet, s: &mut Segment) {
         if p.whole {
@@ -131,6 +146,9 @@ impl Wire for Road<'_> {
             Ok(at) if s.rate_request > 0 => {
                 let rate_request = self.direction.grant(s.rate_request);
                 self.way.push(at + self.extra, self.now, self.to, &Segment { rate_request, ..*s });
+            }
+            Ok(at) if kind == Kind::Ack && self.direction.filters_acks() => {
+                self.way.filter(at + self.extra, self.now, self.to, s);
             }
             Ok(at) => self.way.push(at + self.extra, self.now, self.to, s),
             Err(d) => self.losses.push((watched, d)),

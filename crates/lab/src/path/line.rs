@@ -50,6 +50,12 @@ impl<T: Copy + Default> Line<T> {
         self.queue.front().map(|(_, item)| item)
     }
 
+    /// The last in line and when it arrives.
+    pub fn last(&mut self) -> Option<(Instant, &mut T)> {
+        let last = self.queue.len().checked_sub(1)?;
+        self.queue.get_mut(last).map(|(at, item)| (*at, item))
+    }
+
     /// How many are under way.
     pub fn len(&self) -> usize {
         self.queue.len()

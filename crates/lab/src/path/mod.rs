@@ -128,6 +128,8 @@ pub struct Direction {
     /// The delay that never changes.
     propagation: Span,
     beyond: Vec<Element>,
+    /// Of the ACKs of a connection that wait for the same release, the newest takes the place of those before it.
+    filters: bool,
     /// The link is the sender's own interface: its rate.
     interface: Option<Rate>,
     /// The most that its routers grant to a Quick-Start request.
@@ -152,6 +154,11 @@ impl Direction {
             t = element.pass(t)?;
         }
         Ok(t)
+    }
+
+    /// Whether an ACK takes the place of an older one that waits for the same release (RFC 3449 §5.2.1).
+    pub fn filters_acks(&self) -> bool {
+        self.filters
     }
 
     /// The sender's own interface, if that is what the link is, with its room in packets of `packet` bytes.

@@ -54,6 +54,7 @@ const KEYS: &[&str] = &[
     "ack_loss",
     "drop_ack",
     "ack_aggregate",
+    "ack_filter",
 ];
 
 /// The packet by which a limit in packets is turned into bytes.
@@ -93,6 +94,7 @@ const TEXTS: &[(&str, &str)] = texts!(
     "wifi-weak",
     "fiber",
     "dsl",
+    "cable",
     "transatlantic",
     "datacenter",
     "interface",
@@ -118,6 +120,7 @@ struct Way {
     loss: u32,
     scripts: Vec<(Kind, Vec<(u64, u64)>)>,
     aggregate: Option<Span>,
+    filters: bool,
     interface: Option<Rate>,
     grants: Option<Rate>,
 }
@@ -297,6 +300,15 @@ impl PathSpec {
             keys.way(forward, ["jitter", "loss", "drop", "aggregate"], Kind::Data, &syns)?,
             keys.way(back, ["ack_jitter", "ack_loss", "drop_ack", "ack_aggregate"], Kind::Ack, &syns)?,
         );
+        let on = |text: &str| match text {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        ways.1.filters = keys.take("ack_filter", on, "on or off")?.unwrap_or(false);
+        if ways.1.filters && ways.1.aggregate.is_none() {
+            return Err(keys.wrong("ack_filter", "on", "ack_aggregate with it"));
+        }
         ways.0.interface = host.then_some(rate);
         (ways.0.grants, ways.1.grants) = (grants, grants);
         Ok(Self {
@@ -427,6 +439,7 @@ impl Way {
             link,
             propagation: self.delay,
             beyond,
+            filters: self.filters,
             interface: self.interface,
             grants: self.grants,
         }
@@ -578,6 +591,7 @@ impl Keys {
             loss: self.take(loss, quantity::share, SHARE)?.unwrap_or_default(),
             scripts,
             aggregate: self.take(aggregate, quantity::some_span, SPAN)?,
+            filters: false,
             interface: None,
             grants: None,
         })
@@ -684,6 +698,10 @@ mod tests {
             (
                 "rate=5Mbit rtt=40ms ack_queue=9kB",
                 "path: ack_queue: found \"9kB\", expected ack_rate with it",
+            ),
+            (
+                "rate=5Mbit rtt=40ms ack_filter=on",
+                "path: ack_filter: found \"on\", expected ack_aggregate with it",
             ),
             (
                 "rate=5Mbit rtt=40ms random_drop=25%",
