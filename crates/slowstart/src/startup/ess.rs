@@ -17,7 +17,7 @@
 //!
 //! Departs from the paper, which is silent on it:
 //! - a train of one ACK or of no length says nothing, and the cycle is passed over;
-//! - so is a cycle in which the window did not hold the sender back, or whose last ACK brings no RTT;
+//! - so is a cycle in which neither the window nor its own rate held the sender back, or whose last ACK brings no RTT;
 //! - the jump may be paced at the rate found, instead of leaving in a burst.
 
 use super::Startup;
@@ -71,6 +71,8 @@ pub struct Ess {
     cycle: Option<Cycle>,
     /// The target when it was last computed.
     target: Option<Bytes>,
+    /// It has jumped at a rate.
+    paced: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +94,7 @@ struct Cycle {
 impl Ess {
     /// With these parameters.
     pub fn new(params: Params) -> Self {
-        Self { params, acked: Bytes::ZERO, cycle: None, target: None }
+        Self { params, acked: Bytes::ZERO, cycle: None, target: None, paced: false }
     }
 
     /// Equation (2): the rate of the path, if the cycle tells of it.
@@ -119,7 +121,8 @@ impl Ess {
             return Some(Step::grow(grown).and_exit(Exit::Estimate));
         }
         let jump = Step::set(target);
-        Some(if self.params.jump == Jump::Paced { jump.pace(Pace::Rate(rate)) } else { jump })
+        self.paced = self.params.jump == Jump::Paced;
+        Some(if self.paced { jump.pace(Pace::Rate(rate)) } else { jump })
     }
 }
 
@@ -127,7 +130,9 @@ impl Startup for Ess {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         self.acked += ack.delivered;
         let grown = v.earned(ack);
-        let full = ack.limit.earns() && !v.in_recovery;
+        // A rate of its own holds the sender back as the window does, if there is something to send.
+        let paced = self.paced && v.unsent.is_some_and(|u| u > Bytes::ZERO);
+        let full = (ack.limit.earns() || paced) && !v.in_recovery;
         match &mut self.cycle {
             Some(c) if ack.upto <= c.selected => {
                 (c.last, c.acked) = (v.now, self.acked);

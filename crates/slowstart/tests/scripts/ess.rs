@@ -3,7 +3,8 @@
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
 use slowstart::step::Pace;
-use slowstart::units::{Rate, Span};
+use slowstart::units::{Bytes, Rate, Span};
+use slowstart::view::Limit;
 
 /// Three packets in 3 ms, a round trip of 100 ms: a hundred packets. In the second cycle the rate is the same, and the
 /// window there.
@@ -153,5 +154,29 @@ fn the_jump_may_be_paced() {
         let (state, change) = ack(93);
         assert!(change.exited.is_some());
         assert_eq!(state.pace, None, "the host's own again");
+    }
+}
+
+/// Paced at its own rate, the flow no longer needs its window; with data waiting, its train tells of the path all the
+/// same.
+#[test]
+fn what_its_own_rate_held_back_counts() {
+    for (unsent, leaves) in [(None, false), (Some(Bytes::ZERO), false), (Some(Bytes(1_000_000)), true)] {
+        let mut host = Host::new(startup("ess:jump=paced"), avoidance("reno"), facts(1000, 4));
+        let rtt = Some(Span::millis(100));
+        for wait in [100, 1, 1, 1, 97] {
+            host.fill();
+            host.wait(Span::millis(wait));
+            let _ = host.ack(1000, rtt);
+        }
+        host.fill();
+        host.limit = Limit::Application;
+        host.facts.unsent = unsent;
+        let mut left = false;
+        for wait in [1, 1, 1, 1, 1, 1, 1, 93] {
+            host.wait(Span::millis(wait));
+            left |= host.ack(1000, rtt).exited.is_some();
+        }
+        assert_eq!(left, leaves, "{unsent:?}");
     }
 }
