@@ -3,7 +3,6 @@
 use crate::common::{Host, avoidance, facts, startup};
 use crate::flow::Flow;
 use slowstart::control::{Change, Controller, Exited};
-use slowstart::startup::Startup;
 use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Limit;
