@@ -114,7 +114,7 @@ fn compare(ours: &mut Scoreboard, plain: &Naive) {
 
 fn sequence(seed: u64) {
     let mut chance = Stream::named(seed, "scoreboard");
-    let mut ours = Scoreboard::new(1, MSS);
+    let mut ours = Scoreboard::new(1, MSS, true);
     let mut plain = Naive { una: 1, ..Naive::default() };
     let (mut next, mut number) = (1_u64, 0);
     for step in 0..120_u64 {

@@ -23,6 +23,11 @@ pub trait Controller {
     fn watches_sending(&self) -> bool {
         true
     }
+    /// Whether it reads how delivery stood when a packet left (the second half of [`Sent`]): a host may spare itself the
+    /// record of that otherwise.
+    fn measures_delivery(&self) -> bool {
+        true
+    }
     /// New data was acknowledged, cumulatively or selectively.
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change;
     /// Loss, mark, timeout or stall.
@@ -292,6 +297,11 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
 
     fn watches_sending(&self) -> bool {
         self.asks_startup() && self.startup.watches_sending()
+    }
+
+    /// No startup does: they count what arrives.
+    fn measures_delivery(&self) -> bool {
+        false
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {

@@ -154,6 +154,9 @@ impl Controller for AnyController {
     fn watches_sending(&self) -> bool {
         each!(self, c => c.watches_sending())
     }
+    fn measures_delivery(&self) -> bool {
+        each!(self, c => c.measures_delivery())
+    }
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
         each!(self, c => c.on_ack(f, a))
     }

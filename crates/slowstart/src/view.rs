@@ -97,7 +97,9 @@ impl View<'_> {
     }
 }
 
-/// How things stood when a packet left. The endpoint keeps one for each packet in flight.
+/// A packet that left, and how things stood then. The endpoint keeps one for each packet in flight; what follows
+/// `retransmission` is zero where the controller does not [measure
+/// delivery](crate::control::Controller::measures_delivery).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// The place of its last byte in the order of sending.
@@ -106,10 +108,10 @@ pub struct Sent {
     pub at: Instant,
     /// Its payload.
     pub bytes: Bytes,
-    /// All bytes sent so far, this packet and retransmissions included.
-    pub sent_total: Bytes,
     /// Whether it has been sent before.
     pub retransmission: bool,
+    /// All bytes sent so far, this packet and retransmissions included.
+    pub sent_total: Bytes,
     /// Bytes in flight with it.
     pub inflight: Bytes,
     /// [`Facts::delivered`] when it left.

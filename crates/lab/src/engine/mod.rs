@@ -152,6 +152,7 @@ impl Engine {
     }
 
     /// What the path dropped of what was just sent.
+    #[cold]
     fn take_losses(&mut self, flow: usize) {
         let mut losses = std::mem::take(&mut self.net.losses);
         for (watched, d) in losses.drain(..) {
@@ -181,6 +182,7 @@ impl Engine {
     }
 
     /// After an end was told something: what happened, what the application makes of it, what to wait for.
+    #[inline]
     fn after(&mut self, flow: usize, end: usize) {
         if !self.net.losses.is_empty() {
             self.take_losses(flow);
@@ -191,6 +193,7 @@ impl Engine {
         self.net.arm_end(flow, &mut self.flows[flow], end);
     }
 
+    #[inline(never)]
     fn attend(&mut self, flow: usize, end: usize) {
         let f = &self.flows[flow];
         if end == f.sender() {

@@ -54,6 +54,25 @@ struct Packet {
     whole: bool,
 }
 
+impl Packet {
+    #[allow(
+        clippy::inline_always,
+        reason = "a segment just made and read back through memory waits for the store"
+    )]
+    #[inline(always)]
+    fn new(sent: Instant, to: u32, s: &Segment) -> Self {
+        let Segment { seq, ack, window, flags, .. } = *s;
+        let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
+        let whole = s.sacks > 0
+            || s.has(SYN)
+            || s.rate_response > 0
+            || s.timestamp.is_none()
+            || stamp != milliseconds(sent)
+            || s.len > u32::from(u16::MAX);
+        Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, whole }
+    }
+}
+
 /// One direction's packets on their way.
 #[derive(Clone, Debug, Default)]
 struct Way {
@@ -63,39 +82,18 @@ struct Way {
 }
 
 impl Way {
-    #[allow(
-        clippy::inline_always,
-        reason = "a segment just made and read back through memory waits for the store"
-    )]
-    #[inline(always)]
-    fn push(&mut self, at: Instant, sent: Instant, to: u32, s: &Segment) {
-        let Segment { seq, ack, window, flags, .. } = *s;
-        let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
-        let whole = s.sacks > 0
-            || s.has(SYN)
-            || s.rate_response > 0
-            || s.timestamp.is_none()
-            || stamp != milliseconds(sent)
-            || s.len > u32::from(u16::MAX);
-        if whole {
-            self.whole.push_back(*s);
-        }
-        self.line.push(at, Packet { sent, to, seq, ack, echo, window, len: s.len as u16, flags, whole });
-    }
-
-    /// The same of an ACK, which takes the place of the one before it if that waits for the same release and says less
-    /// of the same. What the modem replaces are numbers, so ACKs that also say what is missing stay (US 2004/0213278).
-    fn filter(&mut self, at: Instant, sent: Instant, to: u32, s: &Segment) {
+    /// An ACK takes the place of the one before it if that waits for the same release and says less of the same; whether
+    /// it did. What the modem replaces are numbers, so ACKs that also say what is missing stay (US 2004/0213278).
+    fn filter(&mut self, at: Instant, p: &Packet, s: &Segment) -> bool {
         if let Some((release, old)) = self.line.last()
-            && (release, old.to, old.flags, old.len, old.whole) == (at, to, s.flags, 0, false)
-            && s.ack.wrapping_sub(old.ack) as i32 > 0
+            && (release, old.to, old.flags, old.len, old.whole) == (at, p.to, p.flags, 0, false)
+            && p.ack.wrapping_sub(old.ack) as i32 > 0
             && s.sacks == 0
         {
-            let (_, echo) = s.timestamp.unwrap_or_default();
-            *old = Packet { sent, ack: s.ack, window: s.window, echo, ..*old };
-        } else {
-            self.push(at, sent, to, s);
+            *old = Packet { sent: p.sent, ack: p.ack, window: p.window, echo: p.echo, ..*old };
+            return true;
         }
+        false
     }
 
     /// Puts the segment of a packet that has arrived into `s`.
@@ -134,24 +132,34 @@ impl Wire for Road<'_> {
         reason = "a segment just made and read back through memory waits for the store"
     )]
     #[inline(always)]
-    fn put(&mut self, s: &Segment) {
+    fn put_train(&mut self, s: &Segment, n: u32) {
         let kind = kind(s);
         let watched = self.watched && kind == Kind::Data;
-        self.data += u64::from(watched);
-        if let Some(packets) = &mut self.capture {
-            let end = 1 - (self.to % 2) as u8;
-            packets.push(Crossing { at: self.now, flow: self.flow, end, leaves: true, segment: *s });
-        }
-        match self.direction.pass(self.now, &Parcel { bytes: s.wire(), flow: self.flow, kind }) {
-            Ok(at) if s.rate_request > 0 => {
-                let rate_request = self.direction.grant(s.rate_request);
-                self.way.push(at + self.extra, self.now, self.to, &Segment { rate_request, ..*s });
+        let parcel = Parcel { bytes: s.wire(), flow: self.flow, kind };
+        let mut packet = Packet::new(self.now, self.to, s);
+        for _ in 0..n {
+            let seq = packet.seq;
+            self.data += u64::from(watched);
+            if let Some(packets) = &mut self.capture {
+                let end = 1 - (self.to % 2) as u8;
+                let segment = Segment { seq, ..*s };
+                packets.push(Crossing { at: self.now, flow: self.flow, end, leaves: true, segment });
             }
-            Ok(at) if kind == Kind::Ack && self.direction.filters_acks() => {
-                self.way.filter(at + self.extra, self.now, self.to, s);
+            match self.direction.pass(self.now, &parcel) {
+                Ok(at) => {
+                    let at = at + self.extra;
+                    if kind == Kind::Ack && self.direction.filters_acks() && self.way.filter(at, &packet, s) {
+                        continue;
+                    }
+                    if packet.whole {
+                        let rate_request = self.direction.grant(s.rate_request);
+                        self.way.whole.push_back(Segment { seq, rate_request, ..*s });
+                    }
+                    self.way.line.push(at, packet);
+                }
+                Err(d) => self.losses.push((watched, d)),
             }
-            Ok(at) => self.way.push(at + self.extra, self.now, self.to, s),
-            Err(d) => self.losses.push((watched, d)),
+            packet.seq = seq.wrapping_add(s.len);
         }
     }
 }
@@ -242,12 +250,14 @@ impl Net {
     }
 
     /// Sets a clock of a flow.
+    #[inline(never)]
     pub(super) fn arm(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
         flow.armed[clock] = at;
         self.heap.push(key(self.seed, at, self.lines.len() + i * SOURCES + clock));
     }
 
     /// Sets the clocks of an end.
+    #[inline]
     pub(super) fn arm_end(&mut self, i: usize, flow: &mut Flow, end: usize) {
         for (c, at) in flow.ends[end].deadlines().into_iter().enumerate() {
             let clock = end * CLOCKS + c;
@@ -282,7 +292,9 @@ impl Net {
             capture: self.capture.as_mut().filter(|_| flow.spec.recorded),
             arrived: &self.arrived,
         };
-        flow.ends[end].tx.interface = road.direction.interface(self.now, flow.spec.profile.packet());
+        if let Some(interface) = road.direction.interface(self.now, &flow.spec.profile) {
+            flow.ends[end].tx.interface = Some(interface);
+        }
         what(&mut flow.ends[end], self.now, &mut road);
         let data = road.data;
         if data > 0 {

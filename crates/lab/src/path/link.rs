@@ -39,6 +39,7 @@ pub(super) enum Service {
 }
 
 impl Service {
+    #[inline]
     fn start(&self, now: Instant) -> Instant {
         match self {
             Self::Rates(r) => r.start(now),
@@ -46,6 +47,7 @@ impl Service {
         }
     }
 
+    #[inline]
     fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.send(now, bytes),

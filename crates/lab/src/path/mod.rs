@@ -20,6 +20,7 @@ mod trace;
 
 use std::fmt;
 
+use crate::tcp::profile::Profile;
 use crate::tcp::segment;
 use crate::tcp::sender::Interface;
 use slowstart::units::{Bytes, Instant, Rate, Span};
@@ -161,10 +162,11 @@ impl Direction {
         self.filters
     }
 
-    /// The sender's own interface, if that is what the link is, with its room in packets of `packet` bytes.
-    pub fn interface(&mut self, now: Instant, packet: u32) -> Option<Interface> {
+    /// The sender's own interface, if that is what the link is, with its room in full packets of this profile.
+    #[inline]
+    pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {
         let rate = self.interface?;
-        let (queue, room) = self.link.as_mut()?.room(now, packet);
+        let (queue, room) = self.link.as_mut()?.room(now, p.packet());
         Some(Interface { queue, room, rate })
     }
 

@@ -75,7 +75,7 @@ impl Head {
                 Chunk { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
-            out.put(&s);
+            out.put_train(&s, c.times);
         }
     }
 }

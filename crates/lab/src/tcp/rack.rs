@@ -127,6 +127,7 @@ impl Rack {
     }
 
     /// Marks what is lost; answers what that was, and when to look again.
+    #[inline]
     pub fn detect(
         &mut self,
         board: &mut Scoreboard,
@@ -135,11 +136,22 @@ impl Rack {
         min: Option<Span>,
         srtt: Option<Span>,
     ) -> (Lost, Option<Instant>) {
-        let mut lost = Lost::default();
         // Without holes, all that is out was sent after what arrived.
         if board.sacked.packets == 0 && self.again.is_empty() {
-            return (lost, None);
+            return (Lost::default(), None);
         }
+        self.search(board, now, recovering, min, srtt)
+    }
+
+    fn search(
+        &mut self,
+        board: &mut Scoreboard,
+        now: Instant,
+        recovering: bool,
+        min: Option<Span>,
+        srtt: Option<Span>,
+    ) -> (Lost, Option<Instant>) {
+        let mut lost = Lost::default();
         let mut patience = None;
         while let Some((n, at, again)) = self.oldest(board) {
             // Acknowledged, selectively acknowledged, waiting to be resent, or sent again since.

@@ -20,24 +20,27 @@ const EVER_RETRANS: u16 = 8;
 /// The application had nothing more when it left.
 const APP_LIMITED: u16 = 16;
 
-/// A segment in flight, in one line of a cache.
+/// A segment in flight. Tens of thousands may be, so it holds what every sender needs and no more.
 #[derive(Copy, Clone, Debug, Default)]
-#[repr(align(64))]
 pub struct Record {
     /// Offset of its first byte.
     pub start: u64,
     /// When it was last sent.
     pub at: Instant,
+    len: u16,
+    flags: u16,
+}
+
+/// How delivery stood when a segment left, for those who measure it (draft-ietf-ccwg-bbr, section 4.1).
+#[derive(Copy, Clone, Debug, Default)]
+struct Standing {
+    sent_total: u64,
+    inflight: Bytes,
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
-    sent_total: u64,
-    inflight: u32,
-    cwnd: u32,
-    /// The low bits of what had been lost: less than 4 GB is in flight.
-    lost_total: u32,
-    len: u16,
-    flags: u16,
+    lost_total: u64,
+    cwnd: Bytes,
 }
 
 impl Record {
@@ -70,22 +73,21 @@ impl Record {
         self.flags & EVER_RETRANS != 0
     }
 
-    /// As the algorithms see it, where `lost_total` bytes have been lost by now.
-    fn sent(&self, lost_total: u64) -> Sent {
-        let since = (lost_total as u32).wrapping_sub(self.lost_total);
+    /// As the algorithms see it.
+    fn sent(&self, s: &Standing) -> Sent {
         Sent {
             mark: Mark(self.end()),
             at: self.at,
             bytes: Bytes(self.span()),
-            sent_total: Bytes(self.sent_total),
             retransmission: self.ever_resent(),
-            inflight: Bytes(u64::from(self.inflight)),
-            delivered: Bytes(self.delivered),
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            lost: Bytes(lost_total - u64::from(since)),
+            sent_total: Bytes(s.sent_total),
+            inflight: s.inflight,
+            delivered: Bytes(s.delivered),
+            delivered_at: s.delivered_at,
+            first_sent_at: s.first_sent_at,
+            lost: Bytes(s.lost_total),
             app_limited: self.flags & APP_LIMITED != 0,
-            cwnd: Bytes(u64::from(self.cwnd)),
+            cwnd: s.cwnd,
         }
     }
 }
@@ -162,6 +164,9 @@ impl Delivered {
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ring: Ring<Record>,
+    /// Beside each, how delivery stood, if that is measured.
+    standings: Ring<Standing>,
+    measures: bool,
     /// The number of the first in the ring.
     base: u64,
     una: u64,
@@ -191,13 +196,14 @@ pub struct Scoreboard {
     /// Bytes sent, retransmissions included.
     pub sent_total: u64,
     /// The packet sent last among those that the last acknowledgement of news delivered.
-    newest: Record,
+    newest: (Record, Standing),
 }
 
 impl Scoreboard {
-    /// Nothing is in flight; the first byte has offset `una`.
-    pub fn new(una: u64, mss: u32) -> Self {
-        Self { una, mss: u64::from(mss), ..Self::default() }
+    /// Nothing is in flight; the first byte has offset `una`. `measures` keeps with each segment how delivery stood when it
+    /// left.
+    pub fn new(una: u64, mss: u32, measures: bool) -> Self {
+        Self { una, mss: u64::from(mss), measures, ..Self::default() }
     }
 
     /// The first offset not acknowledged.
@@ -232,12 +238,16 @@ impl Scoreboard {
 
     /// The packet sent last among those that the last acknowledgement of news delivered, as the algorithms see it.
     pub fn newest(&self) -> Sent {
-        self.newest.sent(self.lost_total)
+        self.newest.0.sent(&self.newest.1)
     }
 
     /// Segment `n` as the algorithms see it, while it is unacknowledged.
     pub fn sent(&self, n: u64) -> Option<Sent> {
-        self.get(n).map(|r| r.sent(self.lost_total))
+        self.get(n).map(|r| r.sent(&self.standing(n)))
+    }
+
+    fn standing(&self, n: u64) -> Standing {
+        self.standings.get((n - self.base) as usize).copied().unwrap_or_default()
     }
 
     /// The number of the segment that holds `offset`.
@@ -261,34 +271,47 @@ impl Scoreboard {
     }
 
     /// A segment as it leaves now.
-    fn stamp(&mut self, now: Instant, start: u64, len: u16, cwnd: Bytes, flags: u16) -> Record {
+    #[inline]
+    fn stamp(&mut self, now: Instant, start: u64, len: u16, flags: u16) -> Record {
         if self.out.packets == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
         self.sent_total += u64::from(len);
-        Record {
-            start,
-            at: now,
+        Record { start, at: now, len, flags }
+    }
+
+    /// How delivery stands as a segment of `len` bytes leaves, before it counts as in flight.
+    fn stand(&self, len: u16, cwnd: Bytes) -> Standing {
+        Standing {
+            sent_total: self.sent_total,
+            inflight: self.inflight() + Bytes(u64::from(len)),
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            sent_total: self.sent_total,
-            inflight: u32::try_from(self.inflight().0 + u64::from(len)).unwrap_or(u32::MAX),
-            cwnd: u32::try_from(cwnd.0).unwrap_or(u32::MAX),
-            lost_total: self.lost_total as u32,
-            len,
-            flags,
+            lost_total: self.lost_total,
+            cwnd,
         }
     }
 
     /// New data leaves; answers its number.
     #[inline]
     pub fn send(&mut self, now: Instant, start: u64, len: u16, cwnd: Bytes, app_limited: bool) -> u64 {
-        let r = self.stamp(now, start, len, cwnd, if app_limited { APP_LIMITED } else { 0 });
+        let r = self.stamp(now, start, len, if app_limited { APP_LIMITED } else { 0 });
+        if self.measures {
+            self.standings.push(self.stand(len, cwnd));
+        }
         self.out.add(&r);
         self.ring.push(r);
         self.base + self.ring.len() as u64 - 1
+    }
+
+    /// `n` segments of new data leave, each of `len` bytes.
+    #[inline]
+    pub fn send_train(&mut self, now: Instant, start: u64, len: u16, n: u32, cwnd: Bytes, app_limited: bool) {
+        for i in 0..u64::from(n) {
+            self.send(now, start + i * u64::from(len), len, cwnd, app_limited);
+        }
     }
 
     /// A segment leaves again; answers its first offset and its length.
@@ -301,12 +324,16 @@ impl Scoreboard {
             panic!("{n} is not in flight")
         };
         let again = flags & (LOST | SACKED) | RETRANS | EVER_RETRANS;
-        let r = self.stamp(now, start, len, cwnd, again);
+        let r = self.stamp(now, start, len, again);
+        let standing = self.stand(len, cwnd);
         if flags & RETRANS == 0 {
             self.resent.add(&r);
         }
         if let Some(place) = self.ring.get_mut(i) {
             *place = r;
+        }
+        if let Some(place) = self.standings.get_mut(i) {
+            *place = standing;
         }
         (start, len)
     }
@@ -391,7 +418,7 @@ impl Scoreboard {
     /// Keeps the newest of what was delivered, while its place is what it was.
     fn keep_newest(&mut self, before: (Instant, u64), d: &Delivered) {
         if let Some(r) = self.ring.get(d.place).filter(|_| d.newest > before) {
-            self.newest = *r;
+            self.newest = (*r, self.standings.get(d.place).copied().unwrap_or_default());
             self.first_sent_at = r.at;
         }
     }
@@ -443,14 +470,50 @@ impl Scoreboard {
         self.keep_newest(before, d);
     }
 
-    /// Everything before `una` has arrived. `each` sees what is newly delivered.
+    /// How many of the first segments, all before `una`, were sent once and neither held nor missed.
+    #[inline]
+    fn plain(&self, una: u64) -> usize {
+        let mut n = 0;
+        while self.ring.get(n).is_some_and(|r| r.end() <= una && r.flags & !APP_LIMITED == 0) {
+            n += 1;
+        }
+        n
+    }
+
+    /// The first `n` segments, [plain](Scoreboard::plain) ones, were delivered: they left in order, so that the first and
+    /// the last tell of all.
+    #[inline]
+    fn deliver_plain(&mut self, now: Instant, n: usize, d: &mut Delivered, each: &mut impl FnMut(&Record)) {
+        let (Some(first), Some(last)) = (self.ring.front(), n.checked_sub(1).and_then(|i| self.ring.get(i)))
+        else {
+            return;
+        };
+        let bytes = last.end() - first.start;
+        d.once = (d.once.0.min(first.at), d.once.1.max(last.at));
+        d.reordered |= first.end() < d.held_to;
+        each(last);
+        if (last.at, last.end()) > d.newest {
+            d.newest = (last.at, last.end());
+            d.place = n - 1;
+        }
+        d.bytes += bytes;
+        d.packets += n as u32;
+        self.delivered += bytes;
+        self.delivered_at = now;
+        self.out.packets -= n as u32;
+        self.out.bytes -= bytes;
+    }
+
+    /// Everything before `una` has arrived. `each` sees what is newly delivered, but of segments sent once and in order
+    /// only the last.
     pub fn acknowledge(&mut self, now: Instant, una: u64, d: &mut Delivered, mut each: impl FnMut(&Record)) {
         if una <= self.una {
             return;
         }
         d.acked += una - self.una;
         let before = d.newest;
-        let mut gone = 0;
+        let mut gone = self.plain(una);
+        self.deliver_plain(now, gone, d, &mut each);
         while let Some(r) = self.ring.get(gone).filter(|r| r.start < una) {
             if r.end() > una {
                 self.trim(now, gone, una, d);
@@ -471,6 +534,7 @@ impl Scoreboard {
         }
         self.keep_newest(before, d);
         self.ring.skip(gone);
+        self.standings.skip(gone);
         self.base += gone as u64;
         self.una = una;
         self.sacked_ranges.forget_below(una);

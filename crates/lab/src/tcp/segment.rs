@@ -106,13 +106,19 @@ pub fn rate_of(code: u8) -> Option<Rate> {
 
 /// Where an endpoint puts what it sends.
 pub trait Wire {
+    /// A train leaves: `n` segments that follow one another and are alike but for their numbers. `s` is the first.
+    fn put_train(&mut self, s: &Segment, n: u32);
+
     /// A segment leaves.
-    fn put(&mut self, s: &Segment);
+    #[inline]
+    fn put(&mut self, s: &Segment) {
+        self.put_train(s, 1);
+    }
 }
 
 impl Wire for Vec<Segment> {
-    fn put(&mut self, s: &Segment) {
-        self.push(*s);
+    fn put_train(&mut self, s: &Segment, n: u32) {
+        self.extend((0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s }));
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Chunk {
     pub fin: bool,
     /// It has been sent before.
     pub again: bool,
+    /// How many such segments leave, one after the other in sequence, of which this is the first.
+    pub times: u32,
 }
 
 /// An acknowledgement, with offsets in place of sequence numbers.
@@ -219,8 +221,8 @@ impl<C: Controller> Sender<C> {
         Self {
             profile: *profile,
             iw: control.state().cwnd,
+            board: Scoreboard::new(1, profile.mss, control.measures_delivery()),
             control,
-            board: Scoreboard::new(1, profile.mss),
             rack: Rack::default(),
             rtt: Rtt::new(profile.rto_rule, profile.rto_min),
             pacer: Pacer::new(profile),
@@ -385,7 +387,7 @@ impl<C: Controller> Sender<C> {
         if mss != self.profile.mss {
             self.iw = Bytes(self.iw.units(self.segment()) * u64::from(mss));
             self.profile.mss = mss;
-            self.board = Scoreboard::new(1, mss);
+            self.board = Scoreboard::new(1, mss, self.control.measures_delivery());
             self.pacer = Pacer::new(&self.profile);
         }
     }

@@ -53,12 +53,12 @@ impl<C: Controller> Sender<C> {
         let room = self.window_end.saturating_sub(self.next);
         let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
         if len == 0 {
-            out(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true });
+            out(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true, times: 1 });
             return;
         }
         let cwnd = self.control.state().cwnd;
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
-        out(Chunk { start: self.next, len, fin: false, again: false });
+        out(Chunk { start: self.next, len, fin: false, again: false, times: 1 });
         self.next += u64::from(len);
         let mut facts = self.control.watches_sending().then(|| self.facts(now));
         self.left(facts.as_mut(), n);

@@ -188,6 +188,12 @@ impl<C: Controller> Sender<C> {
         let cwnd = self.control.state().cwnd;
         // Built once a burst, and only for those who look.
         let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        let all = u64::from(burst) * mss;
+        let room = self.window_end.saturating_sub(self.next);
+        if facts.is_none() && all <= room.min(self.end.saturating_sub(self.next)) {
+            self.send_train(now, burst, cwnd, out);
+            return all;
+        }
         let mut sent = 0;
         for _ in 0..burst {
             let left = self.end - self.next.min(self.end);
@@ -210,12 +216,25 @@ impl<C: Controller> Sender<C> {
             let app_limited = self.app_limited_until >= self.board.delivered;
             let span = if fin { 1 } else { len };
             let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
-            out(Chunk { start: self.next, len: len as u32, fin, again: false });
+            out(Chunk { start: self.next, len: len as u32, fin, again: false, times: 1 });
             self.next += span;
             sent += span;
             self.left(facts.as_mut(), n);
         }
         sent
+    }
+
+    /// Full segments that nobody watches leave, `n` of them.
+    fn send_train(&mut self, now: Instant, n: u32, cwnd: Bytes, out: &mut impl FnMut(Chunk)) {
+        let app_limited = self.app_limited_until >= self.board.delivered;
+        let len = self.profile.mss;
+        self.board.send_train(now, self.next, len as u16, n, cwnd, app_limited);
+        out(Chunk { start: self.next, len, fin: false, again: false, times: n });
+        self.next += u64::from(n) * u64::from(len);
+        self.counters.packets += u64::from(n);
+        if let Some(p) = &mut self.prr {
+            p.sent += u64::from(n);
+        }
     }
 
     pub(super) fn left(&mut self, facts: Option<&mut Facts>, n: u64) {
@@ -251,7 +270,7 @@ impl<C: Controller> Sender<C> {
         let (start, len) = self.board.resend(now, n, self.control.state().cwnd);
         self.rack.resent(n, now);
         let fin = self.fin == Some(start);
-        out(Chunk { start, len: if fin { 0 } else { u32::from(len) }, fin, again: true });
+        out(Chunk { start, len: if fin { 0 } else { u32::from(len) }, fin, again: true, times: 1 });
         self.counters.retransmitted += 1;
         if let Some(u) = &mut self.undo {
             u.first.get_or_insert(milliseconds(now));
