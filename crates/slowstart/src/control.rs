@@ -116,15 +116,16 @@ struct Before {
     ssthresh: Option<Bytes>,
 }
 
-/// A startup with what follows it.
+/// A startup with what follows it. What each acknowledgement needs comes first: a startup may be large.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Composed<S, A> {
-    startup: S,
-    fresh: S,
-    avoidance: A,
-    mode: Mode,
-    before: Option<Before>,
     state: State,
+    mode: Mode,
+    avoidance: A,
+    startup: S,
+    before: Option<Before>,
+    fresh: S,
 }
 
 impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {

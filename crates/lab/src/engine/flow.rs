@@ -25,27 +25,28 @@ pub enum Direction {
 
 /// A flow to be.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct FlowSpec {
     /// When its client connects.
     pub start: Instant,
     /// Which way its data goes.
     pub direction: Direction,
+    /// Whether its samples are recorded.
+    pub recorded: bool,
     /// What its application does.
     pub app: AppKind,
-    /// Its startup, or a controller of its own.
-    pub startup: Algorithm,
-    /// What follows a startup.
-    pub avoidance: AnyAvoidance,
     /// Both ends' stack.
     pub profile: Profile,
     /// Propagation of its own, each way, beyond the path's.
     pub extra_delay: Span,
     /// What an earlier connection on this path left to its sender.
     pub remembered: Option<PathMemory>,
-    /// Whether its samples are recorded.
-    pub recorded: bool,
     /// From when on it witnesses what another flow does to it.
     pub witness_from: Option<Instant>,
+    /// What follows a startup.
+    pub avoidance: AnyAvoidance,
+    /// Its startup, or a controller of its own.
+    pub startup: Algorithm,
 }
 
 /// Bytes at which the time is noted.
@@ -53,13 +54,23 @@ pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// Width of the bins in which throughput is kept for the heuristics.
 pub const BIN: Span = Span::millis(10);
 
-/// What the engine knows of a flow beyond its endpoints: the truth that a row is judged by.
+/// What the engine knows of a flow beyond its endpoints: the truth that a row is judged by. What each packet may change
+/// comes first.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Truth {
-    /// The end of the startup.
-    pub exit: Option<Exited>,
+    /// The longest wait at the bottleneck.
+    pub peak_queue_delay: Span,
+    /// Bytes that arrived in each 10 ms since the flow began.
+    pub bins: Vec<u32>,
+    /// What the flow suffers from a time on, if it is asked to witness.
+    pub witness: Option<Box<Witness>>,
     /// When data in flight first reached what the path then held.
     pub capacity: Option<Instant>,
+    /// The end of the startup.
+    pub exit: Option<Exited>,
+    /// The newest round-trip sample when the startup ended.
+    pub exit_rtt: Option<Span>,
     /// The network's first drop of its data.
     pub first_drop: Option<Instant>,
     /// The sender's first knowledge of a loss.
@@ -68,8 +79,6 @@ pub struct Truth {
     pub dropped: u64,
     /// Of those sent before the startup ended.
     pub dropped_in_startup: u64,
-    /// The longest wait at the bottleneck.
-    pub peak_queue_delay: Span,
     /// When the receiver had everything.
     pub completed: Option<Instant>,
     /// When it had each of [`MILESTONES`].
@@ -77,12 +86,6 @@ pub struct Truth {
     /// The thesis' capacity point: when the one-way delay last rose above half the least round trip before it exceeded
     /// two.
     pub capacity_by_delay: Option<Instant>,
-    /// Bytes that arrived in each 10 ms since the flow began.
-    pub bins: Vec<u32>,
-    /// The newest round-trip sample when the startup ended.
-    pub exit_rtt: Option<Span>,
-    /// What the flow suffers from a time on, if it is asked to witness.
-    pub witness: Option<Box<Witness>>,
 }
 
 /// What a flow suffers from a time on: drops, and one-way delays above the least in classes of an eighth of an octave
@@ -130,27 +133,28 @@ struct OneWay {
     done: bool,
 }
 
-/// A flow.
+/// A flow. What each packet needs comes first, so that among many flows it waits for few lines of memory.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Flow {
-    /// As it was asked for.
-    pub spec: FlowSpec,
-    /// Server and client.
-    pub ends: [Endpoint<Control>; 2],
-    pub(super) app: App,
-    /// The exchange under way, and the offsets at which its request and answer are complete.
-    pub(super) exchange: Option<(Exchange, Option<u64>, Option<u64>)>,
-    pub(super) written: [u64; 2],
-    pub(super) closed: [bool; 2],
-    /// What must have arrived at each end before it has anything to do about that.
-    pub(super) due: [u64; 2],
-    one_way: OneWay,
     /// The lines that its server and its client send into.
     pub(super) lines: [u32; 2],
     /// The pending time of each clock of each end, and of the application.
     pub(super) armed: [Instant; SOURCES],
+    /// What must have arrived at each end before it has anything to do about that.
+    pub(super) due: [u64; 2],
+    pub(super) closed: [bool; 2],
+    one_way: OneWay,
     /// What the engine knows of it.
     pub truth: Truth,
+    /// As it was asked for.
+    pub spec: FlowSpec,
+    /// Server and client.
+    pub ends: [Endpoint<Control>; 2],
+    pub(super) written: [u64; 2],
+    pub(super) app: App,
+    /// The exchange under way, and the offsets at which its request and answer are complete.
+    pub(super) exchange: Option<(Exchange, Option<u64>, Option<u64>)>,
 }
 
 /// The end that listens.
@@ -200,6 +204,13 @@ impl Flow {
     /// Bytes the receiving application has.
     pub fn delivered(&self) -> u64 {
         self.ends[1 - self.sender()].rx.delivered()
+    }
+
+    /// Looks at what a packet for that end will need.
+    #[inline]
+    pub(super) fn warm(&self, end: usize) {
+        let Endpoint { tx, rx, .. } = &self.ends[end];
+        std::hint::black_box((self.armed[0], tx.next(), rx.next(), tx.head_sent()));
     }
 
     /// Whether nothing has happened at an end that the engine would have to do anything about.

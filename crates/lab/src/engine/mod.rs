@@ -91,16 +91,16 @@ impl Engine {
 
     /// Runs until `end`, or until `stop` says so after an event.
     pub fn run(&mut self, end: Instant, mut stop: impl FnMut(&Self) -> bool) {
-        while let Some(at) = self.net.due().filter(|at| *at <= end) {
+        while let Some((at, next)) = self.net.next(end) {
             while self.next_sample <= at {
                 self.sample_all();
             }
             self.cost.events += 1;
-            match self.net.next() {
-                Some(Next::Arrival { flow, end, sent, ahead }) => {
+            match next {
+                Next::Arrival { flow, end, sent, ahead } => {
                     // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
-                    if let Some((flow, end)) = ahead.filter(|a| a.0 != flow) {
-                        std::hint::black_box(self.flows[flow].ends[end].tx.head_sent());
+                    if let Some(next) = ahead.filter(|a| a.0 != flow).and_then(|a| self.flows.get(a.0)) {
+                        next.warm(ahead.map_or(0, |a| a.1));
                     }
                     let f = &mut self.flows[flow];
                     let len = self.net.arrived.len;
@@ -113,13 +113,16 @@ impl Engine {
                     }
                     self.cost.packets +=
                         self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, road.arrived, road));
-                    self.after(flow, end);
+                    if self.net.losses.is_empty() && f.is_quiet(end) {
+                        self.net.arm_end(flow, f, end);
+                    } else {
+                        self.after(flow, end);
+                    }
                     if self.sampling == Sampling::EachAck && end == self.flows[flow].sender() {
                         self.sample(flow, at);
                     }
                 }
-                Some(Next::Clock { flow, clock }) => self.expire(flow, clock),
-                None => {}
+                Next::Clock { flow, clock } => self.expire(flow, clock),
             }
             if stop(self) {
                 return;
@@ -182,7 +185,7 @@ impl Engine {
     }
 
     /// After an end was told something: what happened, what the application makes of it, what to wait for.
-    #[inline]
+    #[inline(never)]
     fn after(&mut self, flow: usize, end: usize) {
         if !self.net.losses.is_empty() {
             self.take_losses(flow);

@@ -14,7 +14,6 @@ use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire};
 use crate::tcp::sender::milliseconds;
 use slowstart::units::{Instant, Span};
 use std::cmp::Reverse;
-use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// What a pending event of a flow stands for: the clocks of each end, then the application.
@@ -24,7 +23,10 @@ pub(super) const APPLICATION: usize = SOURCES - 1;
 
 /// A pending event: time, tie and source, packed so that one comparison orders them. Lines come first in the numbering
 /// of sources.
-type Pending = Reverse<u128>;
+type Pending = u128;
+
+/// Nothing is pending.
+const IDLE: Pending = Pending::MAX;
 
 fn kind(s: &Segment) -> Kind {
     if s.len > 0 {
@@ -135,11 +137,11 @@ impl Wire for Road<'_> {
     fn put_train(&mut self, s: &Segment, n: u32) {
         let kind = kind(s);
         let watched = self.watched && kind == Kind::Data;
+        self.data += if watched { u64::from(n) } else { 0 };
         let parcel = Parcel { bytes: s.wire(), flow: self.flow, kind };
         let mut packet = Packet::new(self.now, self.to, s);
         for _ in 0..n {
             let seq = packet.seq;
-            self.data += u64::from(watched);
             if let Some(packets) = &mut self.capture {
                 let end = 1 - (self.to % 2) as u8;
                 let segment = Segment { seq, ..*s };
@@ -173,7 +175,9 @@ pub(super) struct Net {
     /// Each direction, each extra delay.
     lines: Vec<Way>,
     extra: Vec<Span>,
-    heap: BinaryHeap<Pending>,
+    /// What arrives first on each line. Lines are few, and a heap would sift with every packet.
+    heads: Vec<Pending>,
+    clocks: BinaryHeap<Reverse<Pending>>,
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
     pub(super) losses: Vec<(bool, Dropped)>,
     /// Packets of recorded flows at both ends, if they are kept.
@@ -201,8 +205,9 @@ impl Net {
             now: Instant::ZERO,
             seed,
             lines: vec![Way::default(); 2 * extra.len()],
+            heads: vec![IDLE; 2 * extra.len()],
             extra,
-            heap: BinaryHeap::new(),
+            clocks: BinaryHeap::new(),
             losses: Vec::new(),
             capture: None,
             arrived: Segment::default(),
@@ -215,37 +220,32 @@ impl Net {
         [2 * i, 2 * i + 1]
     }
 
-    /// When the next event is due.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse(pending)| Instant((pending >> 64) as u64))
-    }
-
-    /// Takes the next event; its time is now.
-    pub(super) fn next(&mut self) -> Option<Next> {
-        let &Reverse(pending) = self.heap.peek()?;
-        self.now = Instant((pending >> 64) as u64);
+    /// Takes the next event up to `end`, and when it is due: now.
+    pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, Next)> {
+        let clock = self.clocks.peek().map_or(IDLE, |p| p.0);
+        let pending = self.heads.iter().fold(clock, |first, head| first.min(*head));
+        let at = Instant((pending >> 64) as u64);
+        if at > end || pending == IDLE {
+            return None;
+        }
+        self.now = at;
         let source = pending as u32 as usize;
-        let Some(clock) = source.checked_sub(self.lines.len()) else { return self.arrival(source) };
-        self.heap.pop();
-        Some(Next::Clock { flow: clock / SOURCES, clock: clock % SOURCES })
+        let Some(clock) = source.checked_sub(self.lines.len()) else {
+            return self.arrival(source).map(|next| (at, next));
+        };
+        self.clocks.pop();
+        Some((at, Next::Clock { flow: clock / SOURCES, clock: clock % SOURCES }))
     }
 
+    #[inline]
     fn arrival(&mut self, line: usize) -> Option<Next> {
         let way = &mut self.lines[line];
         let packet = way.line.pop(self.now)?;
         way.unpack(&packet, &mut self.arrived);
-        // The line's next packet takes the place of the one that arrived, without a second sift.
-        let next = way.line.next();
-        let ahead = next.and(way.line.front()).map(|p| ((p.to / 2) as usize, (p.to % 2) as usize));
-        let next = next.map(|at| key(self.seed, at, line));
-        let mut top = self.heap.peek_mut()?;
-        match next {
-            Some(key) => *top = key,
-            None => {
-                PeekMut::pop(top);
-            }
-        }
-        let (flow, end) = ((packet.to / 2) as usize, (packet.to % 2) as usize);
+        let next = way.line.first();
+        self.heads[line] = next.map_or(IDLE, |(at, _)| key(self.seed, at, line));
+        let ahead = next.map(|(_, p)| (p.to as usize / 2, p.to as usize % 2));
+        let (flow, end) = (packet.to as usize / 2, packet.to as usize % 2);
         Some(Next::Arrival { flow, end, sent: packet.sent, ahead })
     }
 
@@ -253,7 +253,7 @@ impl Net {
     #[inline(never)]
     pub(super) fn arm(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
         flow.armed[clock] = at;
-        self.heap.push(key(self.seed, at, self.lines.len() + i * SOURCES + clock));
+        self.clocks.push(Reverse(key(self.seed, at, self.lines.len() + i * SOURCES + clock)));
     }
 
     /// Sets the clocks of an end.
@@ -303,7 +303,7 @@ impl Net {
             flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
         }
         if idle && let Some(at) = way.line.next() {
-            self.heap.push(key(self.seed, at, line));
+            self.heads[line] = key(self.seed, at, line);
         }
         data
     }
@@ -312,5 +312,5 @@ impl Net {
 /// Ties are broken by chance of the seed's own, so that no flow is always first (and one line keeps its order).
 fn key(seed: u64, at: Instant, source: usize) -> Pending {
     let tie = random::at(seed ^ at.0, source as u64) as u32;
-    Reverse(u128::from(at.0) << 64 | u128::from(tie) << 32 | source as u128)
+    u128::from(at.0) << 64 | u128::from(tie) << 32 | source as u128
 }

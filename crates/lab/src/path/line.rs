@@ -45,9 +45,9 @@ impl<T: Copy + Default> Line<T> {
         Some(item)
     }
 
-    /// The first in line, arrived or not.
-    pub fn front(&self) -> Option<&T> {
-        self.queue.front().map(|(_, item)| item)
+    /// The first in line, arrived or not, and when it does.
+    pub fn first(&self) -> Option<(Instant, &T)> {
+        self.queue.front().map(|(at, item)| (*at, item))
     }
 
     /// The last in line and when it arrives.

@@ -80,6 +80,8 @@ impl Link {
         Self { service, limit, random_drop, waiting: Ring::default(), backlog: 0 }
     }
 
+    #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
+    #[inline(always)]
     pub(super) fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
         let backlog = self.backlog(now);
         if let Some(aqm) = &mut self.random_drop

@@ -80,24 +80,25 @@ impl Head {
     }
 }
 
-/// One end.
+/// One end. What each packet needs comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Endpoint<C> {
-    profile: Profile,
     state: State,
-    head: Head,
-    /// The sending half.
-    pub tx: Sender<C>,
-    /// The receiving half.
-    pub rx: Receiver,
-    syn_timer: Option<Instant>,
-    syn_sent: Instant,
+    peer_first: bool,
     syn_losses: u8,
     /// What is left of the peer's Quick-Start request: to be told.
     rate_response: u8,
+    head: Head,
+    /// The receiving half.
+    pub rx: Receiver,
+    /// The sending half.
+    pub tx: Sender<C>,
+    profile: Profile,
+    syn_timer: Option<Instant>,
+    syn_sent: Instant,
     /// What an earlier connection to this peer found.
     pub remembered: Option<PathMemory>,
-    peer_first: bool,
 }
 
 impl<C: Controller> Endpoint<C> {
@@ -274,24 +275,7 @@ impl<C: Controller> Endpoint<C> {
     }
 
     fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
-        let mut answer = Answer::Wait;
-        if s.span() > 0
-            && let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next())
-        {
-            let stamp = s.timestamp.map(|t| t.0);
-            answer = self.rx.on_data(now, from, from + s.span(), s.has(FIN), stamp);
-            if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
-                self.rx.on_echo(now, echo);
-            }
-        } else if let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next()) {
-            self.rx.heard(from, s.timestamp.map(|t| t.0));
-            if from < self.rx.next() {
-                // A probe of the window.
-                answer = Answer::Now;
-            }
-        }
-        self.peer_first |= s.has(FIN) && self.rx.finished() && !self.tx.closing();
-        if answer == Answer::Now {
+        if self.receive(now, s) == Answer::Now {
             self.acknowledge(now, out);
         }
         // To an end that has nothing in flight and nothing to send, the acknowledgement that comes with data says nothing;
@@ -301,6 +285,28 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
+    #[inline]
+    fn receive(&mut self, now: Instant, s: &Segment) -> Answer {
+        let mut answer = Answer::Wait;
+        let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next()) else { return answer };
+        let stamp = s.timestamp.map(|t| t.0);
+        if s.span() > 0 {
+            answer = self.rx.on_data(now, from, from + s.span(), s.has(FIN), stamp);
+            if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
+                self.rx.on_echo(now, echo);
+            }
+            self.peer_first |= s.has(FIN) && self.rx.finished() && !self.tx.closing();
+        } else {
+            self.rx.heard(from, stamp);
+            if from < self.rx.next() {
+                // A probe of the window.
+                answer = Answer::Now;
+            }
+        }
+        answer
+    }
+
+    #[inline(never)]
     fn on_ack(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
         let Some(ack) = segment::unwrap(s.ack, self.head.isn, self.tx.board().una()) else { return };
         let mut a = Incoming {

@@ -40,6 +40,11 @@ impl Ranges {
         self.all.get(i).copied().filter(|r| r.0 <= at)
     }
 
+    /// Whether one of the last few ranges covers all of this one.
+    pub fn holds_late(&self, from: u64, to: u64) -> bool {
+        self.all.iter().rev().take(4).any(|r| r.0 <= from && to <= r.1)
+    }
+
     /// Adds a range; calls `fresh` for each part that was not covered, in order. Answers the range it now belongs to.
     pub fn add(&mut self, from: u64, to: u64, mut fresh: impl FnMut(u64, u64)) -> (u64, u64) {
         debug_assert!(from < to, "an empty range {from}..{to}");

@@ -196,7 +196,8 @@ pub struct Scoreboard {
     /// Bytes sent, retransmissions included.
     pub sent_total: u64,
     /// The packet sent last among those that the last acknowledgement of news delivered.
-    newest: (Record, Standing),
+    newest: Record,
+    newest_standing: Standing,
 }
 
 impl Scoreboard {
@@ -238,7 +239,7 @@ impl Scoreboard {
 
     /// The packet sent last among those that the last acknowledgement of news delivered, as the algorithms see it.
     pub fn newest(&self) -> Sent {
-        self.newest.0.sent(&self.newest.1)
+        self.newest.sent(&self.newest_standing)
     }
 
     /// Segment `n` as the algorithms see it, while it is unacknowledged.
@@ -309,9 +310,21 @@ impl Scoreboard {
     /// `n` segments of new data leave, each of `len` bytes.
     #[inline]
     pub fn send_train(&mut self, now: Instant, start: u64, len: u16, n: u32, cwnd: Bytes, app_limited: bool) {
-        for i in 0..u64::from(n) {
-            self.send(now, start + i * u64::from(len), len, cwnd, app_limited);
+        if self.measures {
+            for i in 0..u64::from(n) {
+                self.send(now, start + i * u64::from(len), len, cwnd, app_limited);
+            }
+            return;
         }
+        let mut r = self.stamp(now, start, len, if app_limited { APP_LIMITED } else { 0 });
+        for _ in 0..n {
+            self.ring.push(r);
+            r.start += u64::from(len);
+        }
+        let bytes = r.start - start;
+        self.sent_total += bytes - u64::from(len);
+        self.out.packets += n;
+        self.out.bytes += bytes;
     }
 
     /// A segment leaves again; answers its first offset and its length.
@@ -418,7 +431,10 @@ impl Scoreboard {
     /// Keeps the newest of what was delivered, while its place is what it was.
     fn keep_newest(&mut self, before: (Instant, u64), d: &Delivered) {
         if let Some(r) = self.ring.get(d.place).filter(|_| d.newest > before) {
-            self.newest = (*r, self.standings.get(d.place).copied().unwrap_or_default());
+            self.newest = *r;
+            if let Some(standing) = self.standings.get(d.place) {
+                self.newest_standing = *standing;
+            }
             self.first_sent_at = r.at;
         }
     }
@@ -434,6 +450,10 @@ impl Scoreboard {
         mut each: impl FnMut(&Record),
     ) {
         let from = from.max(self.una);
+        // Most blocks are told of several times.
+        if self.sacked_ranges.holds_late(from, to) {
+            return;
+        }
         let end = self.ring.back().map_or(self.una, Record::end);
         let (Some(mut n), true) = (self.number_of(from), from < to && to <= end) else { return };
         if self.get(n).is_some_and(|r| r.start < from) {

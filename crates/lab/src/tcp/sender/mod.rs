@@ -9,7 +9,7 @@ use super::profile::Profile;
 use super::rack::{Lost, Rack};
 use super::rtt::Rtt;
 use super::scoreboard::{Delivered, Scoreboard};
-use slowstart::control::{Change, Controller, Exited};
+use slowstart::control::{Change, Controller, Exited, State};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Facts, Handshake, HostQueue, Limit};
 
@@ -161,38 +161,34 @@ pub struct Counters {
 }
 
 /// The sending half of a connection.
+///
+/// In the order of use: first what even an end that only receives is asked for with each packet, then what each
+/// acknowledgement needs, so that among many flows a packet waits for few lines of memory.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Sender<C> {
-    profile: Profile,
-    control: C,
-    board: Scoreboard,
-    rack: Rack,
-    rtt: Rtt,
-    pacer: Pacer,
-    iw: Bytes,
     /// The next offset to send, and the end of what the application has written.
     next: u64,
     end: u64,
     /// Where the FIN stands, once the application has closed.
     fin: Option<u64>,
-    window_end: u64,
-    phase: Phase,
-    /// What had been sent when the present episode began.
-    high: u64,
-    prr: Option<Prr>,
-    undo: Option<Undo>,
-    probe: Option<Probe>,
-    timer: Timer,
-    /// When it fires; never, while it is off.
+    /// When the timer fires; never, while it is off.
     fires: Instant,
-    /// Duplicates counted in place of blocks, without selective acknowledgement.
-    duplicates: u32,
-    last_sent: Instant,
-    hold: Hold,
-    /// The end of the last segment sent that was not full (`snd_sml`).
-    small: u64,
     /// When the pacer lets the next burst go, if that is what sending waits for.
     paced: Instant,
+    /// What happened since it was last asked.
+    pub events: Vec<(Instant, Event)>,
+    ready: bool,
+    timer: Timer,
+    phase: Phase,
+    hold: Hold,
+    /// Duplicates counted in place of blocks, without selective acknowledgement.
+    duplicates: u32,
+    /// What the controller last said.
+    state: State,
+    board: Scoreboard,
+    window_end: u64,
+    rtt: Rtt,
     last_rtt: Option<Span>,
     // tcp_cwnd_validate: whether the window was used, within the last window of data.
     cwnd_limited: bool,
@@ -200,19 +196,29 @@ pub struct Sender<C> {
     usage_mark: u64,
     /// What else held it back.
     held_by: Limit,
+    last_sent: Instant,
     /// Delivered bytes up to which samples are the application's doing.
     app_limited_until: u64,
-    ready: bool,
+    rack: Rack,
+    pacer: Pacer,
+    profile: Profile,
+    prr: Option<Prr>,
+    probe: Option<Probe>,
+    /// What has been counted.
+    pub counters: Counters,
+    iw: Bytes,
+    control: C,
+    undo: Option<Undo>,
+    /// What had been sent when the present episode began.
+    high: u64,
+    /// The end of the last segment sent that was not full (`snd_sml`).
+    small: u64,
     /// What the handshake told, until there is something to send.
     handshake: Option<Handshake>,
     /// The host's interface, where its queue is the one that fills.
     pub(crate) interface: Option<Interface>,
     /// What had been sent when the interface last had no room: one stall a round trip is congestion.
     stalled: u64,
-    /// What happened since it was last asked.
-    pub events: Vec<(Instant, Event)>,
-    /// What has been counted.
-    pub counters: Counters,
 }
 
 impl<C: Controller> Sender<C> {
@@ -221,6 +227,7 @@ impl<C: Controller> Sender<C> {
         Self {
             profile: *profile,
             iw: control.state().cwnd,
+            state: *control.state(),
             board: Scoreboard::new(1, profile.mss, control.measures_delivery()),
             control,
             rack: Rack::default(),
@@ -281,7 +288,7 @@ impl<C: Controller> Sender<C> {
     }
     /// The window in force, in segments: that of rate reduction while it lasts.
     pub fn window(&self) -> u64 {
-        self.prr.as_ref().map_or_else(|| self.control.state().cwnd.units(self.segment()), |p| p.cwnd).max(1)
+        self.prr.as_ref().map_or_else(|| self.state.cwnd.units(self.segment()), |p| p.cwnd).max(1)
     }
     /// The next offset to send.
     pub fn next(&self) -> u64 {
@@ -293,7 +300,7 @@ impl<C: Controller> Sender<C> {
     }
     /// When the timer fires, or the algorithm wants to be called; [`Instant::NEVER`] for not at all.
     pub fn timer(&self) -> Instant {
-        self.fires.min(self.control.state().wake.unwrap_or(Instant::NEVER))
+        self.fires.min(self.state.wake.unwrap_or(Instant::NEVER))
     }
     /// When the pacer lets the next burst go, if that is what sending waits for; else [`Instant::NEVER`].
     pub fn paced(&self) -> Instant {
@@ -350,6 +357,7 @@ impl<C: Controller> Sender<C> {
     }
 
     fn took(&mut self, now: Instant, change: Change) {
+        self.state = *self.control.state();
         if let Some(e) = change.exited {
             self.note(now, Event::Exited(e));
         }
@@ -415,7 +423,7 @@ impl<C: Controller> Sender<C> {
 
     fn update_pacer(&mut self) {
         let out = Bytes(self.board.out.bytes);
-        self.pacer.update(&self.profile, self.control.state(), out, &self.rtt);
+        self.pacer.update(&self.profile, &self.state, out, &self.rtt);
     }
 
     // What an acknowledgement means.

@@ -10,7 +10,7 @@ use slowstart::view::Signal;
 impl<C: Controller> Sender<C> {
     /// A time asked for in [`Sender::timer`] or [`Sender::paced`] has come.
     pub fn on_timer(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
-        if self.control.state().wake.is_some_and(|w| w <= now) {
+        if self.state.wake.is_some_and(|w| w <= now) {
             let change = self.control.on_timer(&self.facts(now));
             self.took(now, change);
             self.update_pacer();
@@ -56,7 +56,7 @@ impl<C: Controller> Sender<C> {
             out(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true, times: 1 });
             return;
         }
-        let cwnd = self.control.state().cwnd;
+        let cwnd = self.state.cwnd;
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
         out(Chunk { start: self.next, len, fin: false, again: false, times: 1 });
         self.next += u64::from(len);

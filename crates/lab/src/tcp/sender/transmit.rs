@@ -24,7 +24,7 @@ impl<C: Controller> Sender<C> {
         if !self.profile.gating || self.cwnd_limited {
             return Limit::Window;
         }
-        let s = self.control.state();
+        let s = &self.state;
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
         // In slow start a window half used is used: it will be needed in a round trip.
         if slow_start && s.cwnd < self.segment() * (2 * u64::from(self.max_out)) {
@@ -100,7 +100,7 @@ impl<C: Controller> Sender<C> {
                 i.room = i.room.saturating_sub(self.counters.packets - packets_before);
             }
             // The first ten segments are not paced (tcp_update_skb_after_send), unless the algorithm asks for it.
-            if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
+            if self.counters.packets >= UNPACED || self.state.pace.is_some() {
                 self.pacer.sent(now, Bytes(sent));
             }
             // All that the window had room for: no need to look again.
@@ -185,7 +185,7 @@ impl<C: Controller> Sender<C> {
     /// Up to `burst` segments of new data; answers their bytes, zero if the peer's window is in the way.
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
         let mss = u64::from(self.profile.mss);
-        let cwnd = self.control.state().cwnd;
+        let cwnd = self.state.cwnd;
         // Built once a burst, and only for those who look.
         let mut facts = self.control.watches_sending().then(|| self.facts(now));
         let all = u64::from(burst) * mss;
@@ -246,6 +246,7 @@ impl<C: Controller> Sender<C> {
             facts.inflight = self.board.inflight();
             facts.next = Mark(self.next);
             self.control.on_sent(facts, &sent);
+            self.state = *self.control.state();
         }
     }
 
@@ -267,7 +268,7 @@ impl<C: Controller> Sender<C> {
     }
 
     pub(super) fn resend(&mut self, now: Instant, n: u64, out: &mut impl FnMut(Chunk)) -> u64 {
-        let (start, len) = self.board.resend(now, n, self.control.state().cwnd);
+        let (start, len) = self.board.resend(now, n, self.state.cwnd);
         self.rack.resent(n, now);
         let fin = self.fin == Some(start);
         out(Chunk { start, len: if fin { 0 } else { u32::from(len) }, fin, again: true, times: 1 });
