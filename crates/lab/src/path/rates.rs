@@ -64,9 +64,10 @@ impl Rates {
     }
 
     /// Sends a packet that arrives now, after those before it; when its last bit leaves.
+    #[inline]
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         debug_assert!(bytes < 1 << 30, "work is counted in 64 bits");
-        let (mut t, carry) = if self.free >= now { (self.free, self.carry) } else { (now, 0) };
+        let (t, carry) = if self.free >= now { (self.free, self.carry) } else { (now, 0) };
         if bytes == self.last.0 && bytes > 0 {
             let beyond = self.last.2 + carry;
             let over = u64::from(beyond >= self.rate);
@@ -77,6 +78,12 @@ impl Rates {
                 return end;
             }
         }
+        self.integrate(t, carry, bytes)
+    }
+
+    /// The same, piece by piece from `t` on.
+    #[cold]
+    fn integrate(&mut self, mut t: Instant, carry: u64, bytes: u32) -> Instant {
         let whole = u64::from(bytes) * WORK_PER_BYTE;
         let mut work = whole + carry;
         loop {

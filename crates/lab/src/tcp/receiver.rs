@@ -128,6 +128,7 @@ impl Receiver {
     }
 
     /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
+    #[inline]
     pub fn on_data(&mut self, now: Instant, from: u64, to: u64, fin: bool, stamp: Option<u32>) -> Answer {
         self.heard(from, stamp);
         if fin {
@@ -173,6 +174,7 @@ impl Receiver {
         Answer::Wait
     }
 
+    #[cold]
     fn out_of_order(&mut self, from: u64, to: u64) -> Answer {
         let mut fresh = false;
         let block = self.beyond.add(from, to, |_, _| fresh = true);

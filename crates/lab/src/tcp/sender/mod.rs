@@ -415,6 +415,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// The first data is there: now the algorithm is told of the connection, as a server accepts before it answers.
+    #[cold]
     fn begin(&mut self, now: Instant, hs: &Handshake) {
         let change = self.control.on_established(&self.facts(now), hs);
         self.took(now, change);

@@ -9,6 +9,7 @@ use slowstart::view::{Congestion, Recovery, Signal};
 
 impl<C: Controller> Sender<C> {
     /// The peer had this range twice; `prior_una` is what was acknowledged before it said so.
+    #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {
         self.rack.duplicate(self.board.una(), self.next);
         // A probe that was a duplicate lost nothing.
@@ -37,6 +38,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// The state machine of `tcp_fastretrans_alert`.
+    #[inline]
     pub(super) fn alert(&mut self, now: Instant, a: &Incoming, d: &Delivered, advanced: bool) -> Lost {
         let una = self.board.una();
         self.check_probe(now, a, d);
@@ -60,6 +62,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// What is lost, by time or by duplicates.
+    #[inline]
     pub(super) fn detect(&mut self, now: Instant, d: &Delivered, advanced: bool) -> Lost {
         let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
         if self.profile.sack && self.profile.rack {
@@ -118,6 +121,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
+    #[cold]
     pub(super) fn congested(&mut self, now: Instant, signal: Signal, first: bool, lost: Lost) {
         let c = Congestion {
             signal,
@@ -149,6 +153,7 @@ impl<C: Controller> Sender<C> {
         });
     }
 
+    #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant, lost: Lost) {
         self.begin_reduction();
         self.phase = Phase::Recovery;
@@ -160,6 +165,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// An episode is over; `undone` if nothing had been lost, and so nothing is.
+    #[cold]
     pub(super) fn recovered(&mut self, now: Instant, undone: bool) {
         if undone {
             self.board.unmark_all();
@@ -167,6 +173,7 @@ impl<C: Controller> Sender<C> {
         self.end_episode(now, undone);
     }
 
+    #[cold]
     pub(super) fn end_episode(&mut self, now: Instant, undone: bool) {
         let retransmitted = self.undo.as_ref().map_or(Bytes::ZERO, |u| u.retransmitted);
         if undone {
@@ -183,6 +190,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// Proportional rate reduction, one acknowledgement on.
+    #[inline]
     pub(super) fn reduce(&mut self, newly: u64, lost: Lost, advanced: bool) {
         if self.prr.is_none() {
             return;

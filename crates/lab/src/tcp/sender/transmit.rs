@@ -140,6 +140,7 @@ impl<C: Controller> Sender<C> {
 
     /// The interface had no room. Linux 2.4 reduces its window for it, once a round trip (`tcp_enter_cwr`); nothing is
     /// lost, so there is nothing to recover. Today's queues hold the sender back instead.
+    #[cold]
     fn stall(&mut self, now: Instant) {
         self.counters.stalls += 1;
         if !self.profile.stalls || self.phase == Phase::Recovery || self.board.una() < self.stalled {
@@ -154,6 +155,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// Sends a packet again that nobody misses: the one that ends at `mark`, if it is on its way. No part of any episode.
+    #[cold]
     pub(super) fn repeat(&mut self, now: Instant, mark: Mark, out: &mut impl FnMut(Chunk)) {
         let found = mark.0.checked_sub(1).and_then(|last| self.board.number_of(last));
         let Some(n) = found.filter(|n| self.board.get(*n).is_some_and(|r| !r.sacked() && !r.lost())) else {
@@ -170,6 +172,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
+    #[cold]
     pub(super) fn after_idle(&mut self, now: Instant) {
         let idle = now.since(self.last_sent);
         if self.counters.packets == 0 || idle == Span::ZERO {
@@ -250,6 +253,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
+    #[cold]
     pub(super) fn resend_burst(
         &mut self,
         now: Instant,
