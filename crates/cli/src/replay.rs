@@ -2,19 +2,20 @@
 
 use crate::compare::{command, startups};
 use crate::output::{Folder, print};
-use crate::table::{Align, Cell, Table, comparison};
+use crate::table::{Align, Cell, Table};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_lab::record::Class;
 use slowstart_lab::report::words::{bytes, number};
-use slowstart_lab::scenario::{self, Study, StudyText};
+use slowstart_lab::scenario;
 use slowstart_lab::stats::quantile;
+use slowstart_replay::fork::{self, Forked};
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{Options, Report, replay};
-use slowstart_replay::transfer::{Transfer, When, Would};
+use slowstart_replay::transfer::{Fork, Transfer, When, Would};
 use slowstart_replay::watch::Candidate;
-use slowstart_replay::{fork, page};
+use slowstart_replay::{fit, page};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ pub(crate) struct Replay {
     /// A folder for rows, and a page for each of the largest transfers
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Fits a path to the largest transfer and runs the startups over it in the simulator
+    /// Goes on with the largest transfer in the simulator, on a path fitted to it, from where each startup's opinion ends
     #[arg(long)]
     fork: bool,
 }
@@ -72,12 +73,16 @@ impl Replay {
         let options = Options {
             candidates: candidates.into(),
             shots: self.out.is_some() || self.fork,
+            forks: self.fork,
             connections: self.connections.clone(),
             min_bytes: min_bytes.unwrap_or(0),
         };
         let bar = progress();
-        let report = replay(&self.file, &options, |read| bar.set_position(read))?;
+        let mut report = replay(&self.file, &options, |read| bar.set_position(read))?;
         bar.finish_and_clear();
+        if self.fork {
+            Self::go_on(&mut report, &options.candidates)?;
+        }
         if let Some(out) = &self.out {
             let folder = Folder::create(out)?;
             folder.lines("results.jsonl", report.transfers.iter().map(|t| &t.row))?;
@@ -90,46 +95,24 @@ impl Replay {
         } else {
             self.tell(&report)?;
         }
-        if self.fork {
-            self.fork(&report, &names)?;
-        }
         if let Some(cut) = &report.cut {
             eprintln!("slowstart: {}: {cut}; this is what stands before", self.file.display());
         }
         Ok(())
     }
 
-    /// Every startup over a path like the largest transfer's.
-    fn fork(&self, report: &Report, names: &[String]) -> Result<()> {
-        let largest = report.transfers.iter().max_by_key(|t| t.row.bytes);
-        let fitted = largest.and_then(|t| Some((t, fork::fit(&t.row, t.findings.as_ref()?)?)));
-        let (t, fitted) = fitted.context("--fork: found no transfer with acknowledgements, expected one")?;
-        let text = StudyText {
-            path: fitted.inline(),
-            startups: names.to_vec(),
-            size: Some(format!("{}B", t.row.bytes.max(1))),
-            ..StudyText::default()
-        };
-        let study = Study::check(&text, None)?;
-        let mut rows = Vec::new();
-        study.run_all(|outcome| -> Result<()> {
-            if self.json {
-                print(&serde_json::to_string(&outcome.row)?)?;
-            }
-            rows.push(outcome.row);
-            Ok(())
-        })?;
-        if self.json {
-            return Ok(());
-        }
-        let least = if fitted.queue_was_full { "" } else { " or more, for nothing was lost" };
-        print(&format!(
-            "over a path like that of connection {}, {}{least}; {} from the begin, simulated\n{}",
-            t.row.connection,
-            fitted.inline(),
-            bytes(t.row.bytes),
-            comparison(&rows, false, None)
-        ))
+    /// Goes on with the largest transfer, over a path like its own.
+    fn go_on(report: &mut Report, candidates: &[Candidate]) -> Result<()> {
+        let largest = report.transfers.iter_mut().max_by_key(|t| t.row.bytes);
+        let fitted = largest.and_then(|t| {
+            let path = fit::fit(&t.row, t.findings.as_ref()?)?;
+            Some((t, path))
+        });
+        let (t, path) = fitted.context("--fork: found no transfer with acknowledgements, expected one")?;
+        let findings = t.findings.as_ref().context("--fork: found no events, expected a capture")?;
+        let startups = fork::run(&t.row, findings, &path, candidates)?;
+        t.row.fork = Some(Fork { path, startups });
+        Ok(())
     }
 
     fn tell(&self, report: &Report) -> Result<()> {
@@ -153,6 +136,12 @@ impl Replay {
                     print(&format!("connection {}, {} to {}", row.connection, row.from, row.to))?;
                 }
                 print(&opinions(row).render(false, width))?;
+            }
+        }
+        for row in &rows {
+            if let Some(fork) = &row.fork {
+                print(&continued(row, fork).render(false, width))?;
+                print(&forked(row, fork))?;
             }
         }
         let mut notes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -300,6 +289,57 @@ fn opinions(row: &Transfer) -> Table {
         rows: row.startups.iter().map(line).collect(),
         alignments,
     }
+}
+
+/// What would have come after, a line each: the quickest first.
+fn continued(row: &Transfer, fork: &Fork) -> Table {
+    let headers = ["startup", "from (s)", "exit", "at (s)", "window", "class", "done (s)", "lost", "queue (ms)"];
+    let mut alignments = vec![Align::Right; headers.len()];
+    for i in [0, 2, 5] {
+        alignments[i] = Align::Left;
+    }
+    let mut all: Vec<_> = fork.startups.iter().collect();
+    all.sort_by(|a, b| a.done_s.unwrap_or(f64::MAX).total_cmp(&b.done_s.unwrap_or(f64::MAX)));
+    let line = |f: &Forked| -> Vec<Cell> {
+        let exit = |of: &dyn Fn(&When) -> String| f.exit.as_ref().map_or("-".to_string(), of);
+        vec![
+            f.startup.clone().into(),
+            number(f.from_s).into(),
+            exit(&|e| e.what.clone()).into(),
+            exit(&|e| number(e.time_s)).into(),
+            exit(&|e| segments(e.cwnd_bytes, row)).into(),
+            f.class.name().into(),
+            time(f.done_s),
+            number(f.lost_packets as f64).into(),
+            number(f.peak_queue_delay_s * 1e3).into(),
+        ]
+    };
+    let seen: Vec<Cell> = vec![
+        "as it was".into(),
+        "-".into(),
+        row.exit.as_ref().map(|e| e.evidence.clone()).or(row.unclear.clone()).unwrap_or_default().into(),
+        time(row.exit.as_ref().map(|e| e.time_s)),
+        row.exit.as_ref().map_or("-".into(), |e| segments(e.cwnd_bytes, row)).into(),
+        if row.exit.is_some() { row.class.name() } else { "-" }.into(),
+        number(row.duration_s).into(),
+        number(row.retransmitted_packets as f64).into(),
+        time(row.peak_delay_s.map(|d| d * 1e3)),
+    ];
+    Table {
+        headers: headers.map(String::from).to_vec(),
+        rows: std::iter::once(seen).chain(all.into_iter().map(line)).collect(),
+        alignments,
+    }
+}
+
+/// What that is.
+fn forked(row: &Transfer, fork: &Fork) -> String {
+    let least = if fork.path.queue_was_full { "" } else { " or more, for nothing was lost" };
+    format!(
+        "connection {}: from where each would have sent something else, simulated over a path fitted to the capture: {}{least}",
+        row.connection,
+        fork.path.inline()
+    )
 }
 
 /// Exit classes over many transfers, of the connections themselves and of each startup.

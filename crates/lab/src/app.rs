@@ -11,6 +11,11 @@ pub enum Kind {
         /// Bytes; `None` goes on until the run ends.
         size: Option<u64>,
     },
+    /// A transfer of so many bytes, written by whoever drives the engine ([`Engine::write`](crate::engine::Engine::write)).
+    Told {
+        /// Bytes.
+        size: u64,
+    },
     /// Short objects on one connection, each asked for after a time of thought.
     Web,
     /// Segments of a stream: three at once to begin with, then one each period.
@@ -84,7 +89,7 @@ impl App {
         let first = self.asked == 0;
         self.asked += 1;
         match self.kind {
-            Kind::Bulk { .. } => None,
+            Kind::Bulk { .. } | Kind::Told { .. } => None,
             Kind::Web => {
                 let wait = if first { Span::ZERO } else { self.chance.uniform_span(THOUGHT * 2) };
                 let response = self.size();

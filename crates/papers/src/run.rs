@@ -142,7 +142,7 @@ fn looked_on(
     let candidate = Candidate { label: label.to_string(), startup };
     let found = kernlog::replay(log, &[candidate].into(), false);
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);
-    let rule = found.ok().and_then(|l| l.findings.startups.into_iter().next()).and_then(|o| o.watcher.rule);
+    let rule = found.ok().and_then(|l| l.findings.startups.into_iter().next()).and_then(|o| o.opinion.rule);
     let mut seen = Seen { label: offline_label(label), chart: None, ..base.clone() };
     let row = &mut seen.rows[0];
     row.startup = label.to_string();

@@ -1,7 +1,7 @@
 //! What a sender's events say: the end of its slow start, the path's capacity, and what each startup makes of them.
 
 use crate::infer::{Found, Held, Inference, Round, Unclear};
-use crate::watch::{Candidate, Watcher};
+use crate::watch::{Candidate, Opinion, Watcher};
 use slowstart::control::Exited;
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Mark, Span};
@@ -20,6 +20,11 @@ const BINS: usize = 1 << 13;
 const FIRST_FLIGHT: usize = 1024;
 /// Round trips after the end of an opinion in which a loss may yet prove to have been none.
 const SPURIOUS: u32 = 4;
+/// What startups are told that the time is when it is zero, if somebody wants to go on from where they stand: in the
+/// simulator there must be time for a handshake before. They must not care (a law of `crates/slowstart`).
+pub const EPOCH: Span = Span::secs(1000);
+/// Packets whose time is kept, to be sent again in the simulator.
+const KEPT: usize = 1 << 20;
 /// Samples kept for drawing.
 const SHOTS: usize = 4000;
 
@@ -133,6 +138,8 @@ pub struct Setup {
     pub handshake: Handshake,
     /// Whether to keep samples.
     pub shots: bool,
+    /// Whether to keep where startups can be gone on from, and what was sent up to there.
+    pub forks: bool,
 }
 
 /// What a connection's events say, as they come.
@@ -143,7 +150,10 @@ pub struct Analysis {
     waiting: Vec<(Facts, Sent)>,
     begun: bool,
     iw: Bytes,
-    watchers: Vec<Watcher>,
+    /// Those that have something to say, by their place among the candidates; what the others said. Of thousands of
+    /// connections nothing is touched that need not be.
+    watchers: Vec<(usize, Watcher)>,
+    silent: Vec<(usize, Opinion)>,
     infer: Inference,
     round: Option<(Instant, Mark)>,
     peak: Bytes,
@@ -154,14 +164,14 @@ pub struct Analysis {
     throughput: Throughput,
     latency: Latency,
     first_loss: Option<Instant>,
+    sends: Vec<(Instant, Bytes)>,
     shots: Vec<Shot>,
     stride: u32,
     skipped: u32,
     last: Instant,
     min_rtt: Option<Span>,
     max_rtt: Option<Span>,
-    last_rtt: Option<Span>,
-    rtt_at_loss: Option<Span>,
+    rtt_before_loss: Option<Span>,
     delivered: Bytes,
 }
 
@@ -175,6 +185,7 @@ impl Analysis {
             waiting: Vec::new(),
             begun: false,
             watchers: Vec::new(),
+            silent: Vec::new(),
             infer: Inference::default(),
             round: None,
             peak: Bytes::ZERO,
@@ -185,14 +196,14 @@ impl Analysis {
             throughput: Throughput { width: BIN, bins: Vec::new() },
             latency: Latency::default(),
             first_loss: None,
+            sends: Vec::new(),
             shots: Vec::new(),
             stride: 1,
             skipped: 0,
             last: Instant::ZERO,
             min_rtt: None,
             max_rtt: None,
-            last_rtt: None,
-            rtt_at_loss: None,
+            rtt_before_loss: None,
             delivered: Bytes::ZERO,
         }
     }
@@ -207,13 +218,46 @@ impl Analysis {
             let flight = mss * self.waiting.iter().map(|w| w.1.inflight.0).max().unwrap_or(0).div_ceil(mss.0);
             if self.short { flight.max(mss * 10) } else { flight.max(mss) }
         });
-        let f = Facts { iw: self.iw, ..*first };
-        self.watchers = self.candidates.iter().map(|c| Watcher::new(c, &f, &self.setup.handshake)).collect();
+        let f = self.told(first);
+        let (handshake, keeps) = (&self.setup.handshake, self.setup.forks);
+        let watcher = |c: &Candidate| Watcher::new(c, &f, handshake, keeps);
+        self.watchers = self.candidates.iter().map(watcher).enumerate().collect();
         for (f, s) in std::mem::take(&mut self.waiting) {
-            let f = Facts { iw: self.iw, ..f };
-            for w in &mut self.watchers {
-                w.on_sent(&f, &s);
-            }
+            let (f, s) = (self.told(&f), self.told_sent(&s));
+            self.ask(|w| w.on_sent(&f, &s));
+        }
+    }
+
+    fn epoch(&self) -> Span {
+        if self.setup.forks { EPOCH } else { Span::ZERO }
+    }
+
+    /// What startups are told.
+    fn told(&self, f: &Facts) -> Facts {
+        Facts { iw: self.iw, now: f.now + self.epoch(), ..*f }
+    }
+
+    fn told_sent(&self, s: &Sent) -> Sent {
+        let epoch = self.epoch();
+        Sent {
+            at: s.at + epoch,
+            delivered_at: s.delivered_at + epoch,
+            first_sent_at: s.first_sent_at + epoch,
+            ..*s
+        }
+    }
+
+    /// Asks each startup that has something to say.
+    fn ask(&mut self, what: impl Fn(&mut Watcher)) {
+        let mut over = false;
+        for (_, w) in &mut self.watchers {
+            what(w);
+            over |= w.done();
+        }
+        if over {
+            let done = self.watchers.extract_if(.., |(_, w)| w.done());
+            self.silent.extend(done.map(|(i, w)| (i, w.opinion)));
+            self.watchers.shrink_to_fit();
         }
     }
 
@@ -227,11 +271,12 @@ impl Analysis {
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, f.mss);
         }
+        if self.setup.forks && !s.retransmission && self.sends.len() < KEPT {
+            self.sends.push((f.now, s.bytes));
+        }
         if self.begun {
-            let f = Facts { iw: self.iw, ..*f };
-            for w in self.watchers.iter_mut().filter(|w| !w.done()) {
-                w.on_sent(&f, s);
-            }
+            let (f, s) = (self.told(f), self.told_sent(s));
+            self.ask(|w| w.on_sent(&f, &s));
         } else {
             self.waiting.push((*f, *s));
             if self.waiting.len() >= FIRST_FLIGHT {
@@ -249,7 +294,6 @@ impl Analysis {
         if let (Some(rtt), Some(least)) = (a.rtt, f.min_rtt) {
             self.latency.add(f.now, rtt, least);
             self.min_rtt = Some(least);
-            self.last_rtt = Some(rtt);
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
         }
         if a.delivered > Bytes::ZERO {
@@ -262,18 +306,16 @@ impl Analysis {
         }
         // Nothing was sent though half of what was in flight has gone, and the last packet was no full one.
         self.application |= self.short && f.inflight < self.peak / 2;
-        let f = Facts { iw: self.iw, ..*f };
         let used = self.setup.gated.then_some(self.peak.max(self.peak_before));
-        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
-            w.on_ack(&f, a, used);
-        }
+        let (told, ack) = (self.told(f), Ack { newest: self.told_sent(&a.newest), ..*a });
+        self.ask(|w| w.on_ack(&told, &ack, used));
         if let Some((start, end)) = self.round
             && a.upto >= end
         {
-            self.round_over(&f, start);
+            self.round_over(f, start);
         }
         if self.setup.shots {
-            self.shot(&f, a);
+            self.shot(f, a);
         }
     }
 
@@ -286,12 +328,15 @@ impl Analysis {
             Held::Window
         };
         self.infer.on_round(&Round { start, peak: self.peak, held }, f.mss);
-        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
-            w.on_round(f, start, self.peak, held == Held::Window && self.first_loss.is_none());
-            if self.setup.gated {
+        let (peak, gated) = (self.peak, self.setup.gated);
+        let limited = held == Held::Window && self.first_loss.is_none();
+        let told = self.told(f);
+        self.ask(|w| {
+            w.on_round(&told, start, peak, limited);
+            if gated {
                 w.stop_after(SPURIOUS);
             }
-        }
+        });
         self.round = Some((f.now, f.next.max(Mark(1))));
         self.peak_before = self.peak;
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
@@ -311,9 +356,16 @@ impl Analysis {
             });
             self.stride *= 2;
         }
-        let windows = self.watchers.iter().map(Watcher::cwnd).collect();
+        let mut windows = vec![Bytes::ZERO; self.candidates.len()];
+        self.opinions(|i, o| windows[i] = o.cwnd);
         let (inflight, delivered) = (a.prior_inflight, f.delivered);
         self.shots.push(Shot { at: f.now, inflight, rtt: a.rtt, delivered, windows });
+    }
+
+    /// What each startup thinks so far, with its place among the candidates.
+    fn opinions(&self, mut each: impl FnMut(usize, &Opinion)) {
+        self.watchers.iter().for_each(|(i, w)| each(*i, &w.opinion));
+        self.silent.iter().for_each(|(i, o)| each(*i, o));
     }
 
     /// The sender knows of a loss.
@@ -323,26 +375,28 @@ impl Analysis {
         }
         self.infer.on_loss(f.now, c.signal == Signal::Timeout);
         if self.first_loss.is_none() {
-            (self.first_loss, self.rtt_at_loss) = (Some(f.now), self.last_rtt);
+            (self.first_loss, self.rtt_before_loss) = (Some(f.now), self.max_rtt);
         }
-        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
-            w.on_congestion(f, c);
+        let (told, congestion) = (self.told(f), Congestion { newest: self.told_sent(&c.newest), ..*c });
+        self.ask(|w| {
+            w.on_congestion(&told, &congestion);
             // From here on the sender's window is another's, and what it sends too.
-            w.valid_until = w.valid_until.or(Some(f.now));
-        }
+            w.opinion.valid_until = w.opinion.valid_until.or(Some(f.now));
+        });
     }
 
     /// All that was held for lost had arrived.
     pub fn undone(&mut self, f: &Facts) {
         self.infer.on_undone();
         let since = self.first_loss.take();
-        self.rtt_at_loss = None;
-        for w in self.watchers.iter_mut().filter(|w| !w.done()) {
-            w.on_undone(f, &Recovery { retransmitted: Bytes::ZERO, undone: true });
-            if w.valid_until == since {
-                w.valid_until = None;
+        self.rtt_before_loss = None;
+        let told = self.told(f);
+        self.ask(|w| {
+            w.on_undone(&told, &Recovery { retransmitted: Bytes::ZERO, undone: true });
+            if w.opinion.valid_until == since {
+                w.opinion.valid_until = None;
             }
-        }
+        });
     }
 
     /// When a loss was first known.
@@ -355,7 +409,7 @@ impl Analysis {
         if !self.begun {
             self.begin();
         }
-        let mss = self.setup.mss;
+        let (mss, epoch) = (self.setup.mss, self.epoch());
         // The transfer's last round trip is the application's, which has no more.
         if let Some((start, _)) = self.round.filter(|_| self.peak > Bytes::ZERO) {
             self.infer.on_round(&Round { start, peak: self.peak, held: Held::Application }, mss);
@@ -376,15 +430,20 @@ impl Analysis {
         let class = observed
             .ok()
             .map(|f| judge.class(f.at, f.cwnd, f.evidence != crate::infer::Evidence::GrowthStopped));
-        let startups = self
-            .watchers
-            .into_iter()
-            .map(|w| {
-                let exit = w.exit();
-                let class = exit.map(|m| judge.class(m.at, m.cwnd, w.loss == Some(m)));
-                Opinion { class: class.unwrap_or(Class::None), exit, watcher: w }
-            })
-            .collect();
+        self.silent.extend(self.watchers.drain(..).map(|(i, w)| (i, w.opinion)));
+        self.silent.sort_by_key(|o| o.0);
+        let judged = |(i, mut o): (usize, Opinion)| {
+            o.since(epoch);
+            let exit = o.exit();
+            let class = exit.map(|m| judge.class(m.at, m.cwnd, o.loss == Some(m)));
+            Judged {
+                label: self.candidates[i].label.clone(),
+                class: class.unwrap_or(Class::None),
+                exit,
+                opinion: o,
+            }
+        };
+        let startups = self.silent.into_iter().map(judged).collect();
         Findings {
             iw: self.iw,
             observed,
@@ -398,8 +457,9 @@ impl Analysis {
             first_loss: self.first_loss,
             min_rtt: self.min_rtt,
             max_rtt: self.max_rtt,
-            rtt_at_loss: self.rtt_at_loss,
+            rtt_before_loss: self.rtt_before_loss,
             startups,
+            sends: self.sends,
             shots: self.shots,
             last: self.last,
             delivered: self.delivered,
@@ -441,15 +501,17 @@ impl Judge {
     }
 }
 
-/// What a startup would have done.
+/// What a startup would have done, and how that is judged.
 #[derive(Clone, Debug)]
-pub struct Opinion {
+pub struct Judged {
+    /// As a person wrote it.
+    pub label: String,
     /// How its exit is judged.
     pub class: Class,
     /// Its exit, as far as it can be said.
     pub exit: Option<crate::watch::Moment>,
     /// All it thought.
-    pub watcher: Watcher,
+    pub opinion: Opinion,
 }
 
 /// What a connection's events said.
@@ -479,10 +541,12 @@ pub struct Findings {
     pub min_rtt: Option<Span>,
     /// The greatest.
     pub max_rtt: Option<Span>,
-    /// The newest when a loss was first known.
-    pub rtt_at_loss: Option<Span>,
+    /// The greatest before a loss was first known.
+    pub rtt_before_loss: Option<Span>,
     /// What each startup would have done.
-    pub startups: Vec<Opinion>,
+    pub startups: Vec<Judged>,
+    /// What was sent for the first time, and when, if that was asked for: the first million packets.
+    pub sends: Vec<(Instant, Bytes)>,
     /// Samples.
     pub shots: Vec<Shot>,
     /// The last event.

@@ -15,17 +15,13 @@ use crate::watch::Candidate;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::Handshake;
 use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// ACKs held back at most, at the receiver's side.
 const HELD: usize = 1 << 16;
 /// A connection that was silent for so long is over.
-const SILENCE: Span = Span::secs(600);
-/// And one of which an end had said that it was.
-const LINGER: Span = Span::secs(60);
-/// How often to look for those, in packets.
-const SWEEP: u64 = 1 << 16;
+pub const SILENCE: Span = Span::secs(600);
 /// Packets that wait for the point of view to become clear.
 const UNDECIDED: usize = 512;
 /// What is so many times nearer than the other is at the one end.
@@ -73,11 +69,25 @@ fn vantage(to_sender: u64, to_receiver: u64) -> Vantage {
     }
 }
 
-/// Who talks with whom, in a fixed order, where.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    ends: [(u128, u16); 2],
-    interface: u32,
+/// An end: address and port.
+pub type End = (u128, u16);
+
+/// A hash of words that is the same on every machine: the halves of a product with an odd constant of which half the
+/// bits are set (the golden ratio's).
+pub(crate) fn mix(sum: u64, word: u64) -> u64 {
+    let wide = u128::from(sum.rotate_left(25) ^ word) * 0x9e37_79b9_7f4a_7c15;
+    (wide >> 64) as u64 ^ wide as u64
+}
+
+/// What to do with connections.
+#[derive(Copy, Clone, Debug)]
+pub struct Config<'a> {
+    /// Which startups to ask.
+    pub candidates: &'a Arc<[Candidate]>,
+    /// Whether to keep samples.
+    pub shots: bool,
+    /// Whether somebody wants to go on from where startups differ from what was seen.
+    pub forks: bool,
 }
 
 /// An ACK that its sender of data has not seen yet.
@@ -105,14 +115,16 @@ pub struct Direction {
     pub began: Option<Instant>,
     /// What came before it was known where it is seen from: whether it is data, when it came, and what it says.
     undecided: Vec<(bool, Instant, Seen)>,
+    /// The first ACK among those.
+    acked: Option<usize>,
     decided: bool,
     held: VecDeque<Waiting>,
     /// The newest ACK released, by time.
     released: Option<Waiting>,
     /// Its sender, once it has sent.
     pub sender: Option<Box<Sender>>,
-    /// The newest packets, by what tells them apart.
-    recent: [u128; RECENT],
+    /// The newest packets, by a hash of what tells them apart.
+    recent: [u64; RECENT],
     newest: usize,
 }
 
@@ -129,6 +141,7 @@ impl Direction {
             vantage: Vantage::Unknown,
             began: None,
             undecided: Vec::new(),
+            acked: None,
             decided: false,
             held: VecDeque::new(),
             released: None,
@@ -150,7 +163,7 @@ pub struct Connection {
     /// Its number in the file, from 1.
     pub number: u64,
     /// Its ends; data of direction 0 comes from end 0.
-    pub ends: [(u128, u16); 2],
+    pub ends: [End; 2],
     /// Which interface it was captured on.
     pub interface: u32,
     /// Its first packet, nanoseconds since 1970.
@@ -168,6 +181,8 @@ pub struct Connection {
     closing: bool,
     /// Data each way.
     pub ways: [Direction; 2],
+    /// It was silent for longer than [`SILENCE`], or a time is damaged: what came after is left out.
+    pub silent: bool,
     /// Packets that the capture had twice.
     pub doubled: u64,
     /// Packets whose time ran backwards.
@@ -177,7 +192,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn new(number: u64, p: &Packet, ends: [(u128, u16); 2]) -> Self {
+    /// With its first packet, of which it is yet to be told.
+    pub fn new(number: u64, p: &Packet, ends: [End; 2]) -> Self {
         Self {
             number,
             ends,
@@ -191,10 +207,26 @@ impl Connection {
             away: [u64::MAX; 2],
             closing: false,
             ways: [Direction::new(), Direction::new()],
+            silent: false,
             doubled: 0,
             backwards: 0,
             timestamps: false,
         }
+    }
+
+    /// When its last packet came, nanoseconds since 1970.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether an end has said that it is over.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Whether a SYN of end `from` with this number would begin another connection.
+    pub fn is_other(&self, from: usize, seq: u32) -> bool {
+        self.ways[from].first.is_some_and(|f| f != seq.wrapping_add(1))
     }
 
     /// How often SYN and SYN-ACK had to be sent again.
@@ -203,16 +235,24 @@ impl Connection {
     }
 
     /// A packet of end `from`.
-    fn on_packet(&mut self, p: &Packet, from: usize, config: &Config) {
+    pub fn on_packet(&mut self, p: &Packet, from: usize, config: &Config) {
         let s = &p.seen;
+        if p.at.saturating_sub(self.last) > SILENCE.0 {
+            self.silent = true;
+        }
+        if self.silent {
+            return;
+        }
         if p.at < self.last {
             self.backwards += 1;
         }
         self.last = self.last.max(p.at);
         let at = Instant(self.last - self.start);
         // The same packet again, as mirrors and routers show it: not even its identification differs.
-        let name =
-            u128::from(s.id) << 96 | u128::from(s.seq) << 64 | u128::from(s.ack) << 32 | u128::from(s.len);
+        let name = mix(
+            mix(0, u64::from(s.id) << 32 | u64::from(s.len)),
+            u64::from(s.seq) << 32 | u64::from(s.ack),
+        );
         let way = &mut self.ways[from];
         if s.id != 0 && way.recent.contains(&name) {
             self.doubled += 1;
@@ -284,13 +324,13 @@ impl Connection {
             let (Some((value, _)), Some((_, echo))) = (ack.timestamp, s.timestamp) else { return false };
             echo.wrapping_sub(value).cast_signed() >= 0
         };
-        let acked = w.undecided.iter().position(|u| !u.0);
-        let again =
-            acked.and_then(|i| w.undecided[i..].iter().find(|u| u.0 && answers(&w.undecided[i].2, &u.2)));
+        if !data {
+            w.acked.get_or_insert(w.undecided.len() - 1);
+        }
+        let acked = w.acked.map(|i| &w.undecided[i]);
         let guess = acked.is_some() && s.timestamp.is_none();
-        if let (Some(i), Some(again)) = (acked, again) {
-            let ack = w.undecided[i].1;
-            let (there, back) = (ack.since(w.undecided[0].1).0, again.1.since(ack).0);
+        if let Some((_, ack, _)) = acked.filter(|a| data && answers(&a.2, s)) {
+            let (there, back) = (ack.since(w.undecided[0].1).0, at.since(*ack).0);
             self.away[1 - d] = self.away[1 - d].min(there);
             self.away[d] = self.away[d].min(back);
             self.decide(d, config);
@@ -332,7 +372,7 @@ impl Connection {
             };
             let none: Arc<[Candidate]> = Arc::new([]);
             let candidates = if self.ways[from].syn_seen { config.candidates } else { &none };
-            let setup = Setup { mss, iw: None, gated: true, handshake, shots: config.shots };
+            let setup = Setup { mss, iw: None, gated: true, handshake, shots: config.shots, forks: config.forks };
             let analysis = Analysis::new(setup, candidates);
             let receiver = self.ways[from].vantage == Vantage::Receiver;
             let mut f = facts(mss);
@@ -408,7 +448,7 @@ impl Connection {
     }
 
     /// Nothing more will come.
-    fn close(&mut self, config: &Config) {
+    pub fn close(&mut self, config: &Config) {
         for d in 0..2 {
             if !self.ways[d].decided {
                 self.decide(d, config);
@@ -420,115 +460,6 @@ impl Connection {
                     sender.on_ack(&held.report);
                 }
             }
-        }
-    }
-}
-
-/// What to do with connections.
-#[derive(Copy, Clone, Debug)]
-pub struct Config<'a> {
-    /// Which startups to ask.
-    pub candidates: &'a Arc<[Candidate]>,
-    /// Whether to keep samples.
-    pub shots: bool,
-}
-
-/// The connections of a capture that are not over.
-#[derive(Debug)]
-pub struct Table<'a> {
-    config: Config<'a>,
-    index: BTreeMap<Key, usize>,
-    slots: Vec<Option<Box<Connection>>>,
-    free: Vec<usize>,
-    /// The one of the packet before: captures come in runs.
-    current: Option<(Key, usize)>,
-    numbered: u64,
-    packets: u64,
-}
-
-impl<'a> Table<'a> {
-    /// No connections.
-    pub fn new(config: Config<'a>) -> Self {
-        Self {
-            config,
-            index: BTreeMap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            current: None,
-            numbered: 0,
-            packets: 0,
-        }
-    }
-
-    /// A packet. `done` gets connections that are over.
-    pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(Box<Connection>)) {
-        let s = &p.seen;
-        let (a, b) = ((s.addresses[0], s.ports[0]), (s.addresses[1], s.ports[1]));
-        let from = usize::from(a > b);
-        let ends = if from == 0 { [a, b] } else { [b, a] };
-        let key = Key { ends, interface: p.interface };
-        self.packets += 1;
-        if self.packets.is_multiple_of(SWEEP) {
-            self.sweep(p.at, &mut done);
-        }
-        let known = self.current.filter(|(k, _)| *k == key).map(|(_, i)| i);
-        let known = known.or_else(|| self.index.get(&key).copied());
-        // A call with another number where a connection was: another connection.
-        let calls = s.has(SYN) && !s.has(ACK);
-        let anew = |c: &Connection| calls && c.ways[from].first.is_some_and(|f| f != s.seq.wrapping_add(1));
-        let known = known.filter(|i| {
-            let old = self.slots[*i].take_if(|c| anew(c));
-            if let Some(mut c) = old {
-                c.close(&self.config);
-                done(c);
-                self.free.push(*i);
-                return false;
-            }
-            true
-        });
-        let i = known.unwrap_or_else(|| {
-            self.numbered += 1;
-            let new = Some(Box::new(Connection::new(self.numbered, p, ends)));
-            let i = self.free.pop().unwrap_or(self.slots.len());
-            if i == self.slots.len() {
-                self.slots.push(new);
-            } else {
-                self.slots[i] = new;
-            }
-            self.index.insert(key, i);
-            i
-        });
-        self.current = Some((key, i));
-        if let Some(c) = &mut self.slots[i] {
-            c.on_packet(p, from, &self.config);
-        }
-    }
-
-    /// Ends what was silent for long.
-    fn sweep(&mut self, now: u64, done: &mut impl FnMut(Box<Connection>)) {
-        self.current = None;
-        let (slots, free) = (&mut self.slots, &mut self.free);
-        let config = &self.config;
-        self.index.retain(|_, i| {
-            let over = |c: &mut Box<Connection>| {
-                let silence = if c.closing { LINGER } else { SILENCE };
-                now.saturating_sub(c.last) > silence.0
-            };
-            let Some(mut c) = slots[*i].take_if(over) else { return true };
-            c.close(config);
-            done(c);
-            free.push(*i);
-            false
-        });
-    }
-
-    /// The capture is over.
-    pub fn finish(self, mut done: impl FnMut(Box<Connection>)) {
-        let mut all: Vec<_> = self.slots.into_iter().flatten().collect();
-        all.sort_by_key(|c| c.number);
-        for mut c in all {
-            c.close(&self.config);
-            done(c);
         }
     }
 }

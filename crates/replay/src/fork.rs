@@ -1,52 +1,191 @@
-//! A path fitted to a capture, in which every startup can be run: what the observers cannot say, for what is sent after
-//! their answer ends was another's.
+//! What would have come after: each startup goes on, in the simulator, from where what it would have sent differs from
+//! what was sent.
+//!
+//! Up to there the very packets of the capture are sent again at their times, over a path fitted to the capture, so
+//! that link and queue are as full as they were. Then the startup takes over as it stood, with all that it had made of
+//! the true acknowledgements. The clocks of both are one: neither sees a seam.
 
-use crate::analysis::Findings;
-use crate::transfer::Transfer;
+use crate::analysis::{EPOCH, Findings, Judged, facts};
+use crate::fit::Fitted;
+use crate::transfer::{Transfer, When};
+use crate::watch::{Candidate, Standing};
+use serde::{Deserialize, Serialize};
+use slowstart::avoidance::{self, AnyAvoidance};
+use slowstart::control::{Composed, Exited, State as Window};
+use slowstart::registry::{Algorithm, AnyController};
+use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::view::Facts;
+use slowstart_lab::app;
+use slowstart_lab::engine::{Direction, Engine, FlowSpec, Sampling};
+use slowstart_lab::eval;
+use slowstart_lab::path::{PathError, PathSpec};
+use slowstart_lab::record::Class;
+use slowstart_lab::tcp::profile::Profile;
 
-/// Bytes of IP and TCP headers with timestamps.
-const HEADERS: f64 = 52.0;
-/// Intervals of a least round trip over which the rate is taken: the busiest so many in a row.
-const STRETCH: usize = 25;
+/// What the path draws is drawn from this.
+const SEED: u64 = 1;
+/// A window that holds nothing back.
+const OPEN: Bytes = Bytes(1 << 40);
+/// A transfer is given this many times what the path would need for it, and a minute.
+const PATIENCE: u64 = 10;
 
-/// A path as a capture shows it.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Fitted {
-    /// Rate on the wire, bits a second: the busiest stretch.
-    pub rate_bps: f64,
-    /// The least round trip.
-    pub base_rtt_s: f64,
-    /// What queued at most, bytes on the wire.
-    pub queue_bytes: f64,
-    /// Whether a loss showed how much it holds; otherwise it holds at least that.
-    pub queue_was_full: bool,
+/// What a startup would have made of the rest of the transfer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Forked {
+    /// Its name and parameters.
+    pub startup: String,
+    /// From when on this is simulated, seconds since the connection's first packet.
+    pub from_s: f64,
+    /// Its exit: as observed, if it had left by then, else as simulated.
+    pub exit: Option<When>,
+    /// How that is judged, by what the simulator knows of the fitted path.
+    pub class: Class,
+    /// When everything would have been acknowledged; null if it was not within the time given.
+    pub done_s: Option<f64>,
+    /// Packets that the fitted path dropped.
+    pub lost_packets: u64,
+    /// Packets sent again.
+    pub retransmitted_packets: u64,
+    /// The longest wait in its queue, seconds.
+    pub peak_queue_delay_s: f64,
 }
 
-/// Fits a path; `None` where the capture has no round trips or nothing was delivered.
-pub fn fit(t: &Transfer, f: &Findings) -> Option<Fitted> {
-    let least = f.min_rtt?.as_secs_f64();
-    let stretch = STRETCH.min(f.rates.len());
-    let means = f.rates.windows(stretch.max(1)).map(|w| w.iter().map(|r| r.1).sum::<f64>() / w.len() as f64);
-    let payload = means.reduce(f64::max).filter(|r| *r > 0.0)?;
-    let mss = t.mss_bytes as f64;
-    let packet = mss + HEADERS;
-    let rate_bps = payload * 8.0 * packet / mss;
-    // What is lost first had been refused by a full queue, which the packets before it had waited for.
-    let queued = f.rtt_at_loss.or(f.max_rtt)?.as_secs_f64() - least;
-    let queue_bytes = (queued * rate_bps / 8.0).max(packet);
-    // The least round trip has a packet's own transmission in it.
-    let base_rtt_s = (least - packet * 8.0 / rate_bps).max(1e-6);
-    Some(Fitted { rate_bps, base_rtt_s, queue_bytes, queue_was_full: f.rtt_at_loss.is_some() })
+/// A transfer to go on with.
+struct Fork<'a> {
+    path: PathSpec,
+    profile: Profile,
+    avoidance: AnyAvoidance,
+    iw: Bytes,
+    size: u64,
+    sends: &'a [(Instant, Bytes)],
+    end: Instant,
 }
 
-impl Fitted {
-    /// As `slowstart compare` reads it.
-    pub fn inline(&self) -> String {
-        format!(
-            "rate={:.0}bit rtt={:.3}ms queue={:.0}B",
-            self.rate_bps,
-            self.base_rtt_s * 1e3,
-            self.queue_bytes
-        )
+/// Goes on with a transfer under each startup. Those whose opinion was not asked for are left out; errors are those of
+/// a path that cannot be built.
+pub fn run(
+    t: &Transfer,
+    f: &Findings,
+    fitted: &Fitted,
+    candidates: &[Candidate],
+) -> Result<Vec<Forked>, PathError> {
+    let mss = t.mss_bytes.clamp(88, 65_000);
+    let profile = Profile {
+        mss: mss as u32,
+        iw: f.iw.0.div_ceil(mss).clamp(1, 1000) as u32,
+        // How far the peer's window would have opened is not known: it does not hold the sender back.
+        autotune: false,
+        ..Profile::LINUX_6_18
+    };
+    let time = Rate(fitted.rate_bps as u64).time_for(f.delivered) * PATIENCE;
+    let fork = Fork {
+        path: PathSpec::load(&fitted.inline(), None)?,
+        profile,
+        avoidance: (avoidance::REGISTRY[0].make)(),
+        iw: f.iw,
+        size: f.delivered.0,
+        sends: &f.sends,
+        end: f.last + EPOCH + time + Span::secs(60),
+    };
+    let of = |j: &Judged| {
+        let standing = j.opinion.standing.as_ref()?;
+        let fresh = candidates.iter().find(|c| c.label == j.label)?;
+        Some(fork.go_on(&j.label, standing, fresh))
+    };
+    Ok(f.startups.iter().filter_map(of).collect())
+}
+
+fn seconds(at: Instant) -> f64 {
+    Span(at.since(Instant::ZERO + EPOCH).0).as_secs_f64()
+}
+
+impl Fork<'_> {
+    fn composed(&self, of: &Candidate, s: &Standing) -> Composed<slowstart::startup::AnyStartup, AnyAvoidance> {
+        Composed::midway(s.startup.clone(), of.startup.clone(), self.avoidance.clone(), s.state)
+    }
+
+    /// A window that lets everything be sent that was.
+    fn open(&self, of: &Candidate) -> AnyController {
+        let state = Window { cwnd: OPEN, ssthresh: Some(OPEN), pace: None, wake: None };
+        let (s, a) = (of.startup.clone(), self.avoidance.clone());
+        let mut open = Composed::midway(s.clone(), s, a, state);
+        open.leave(&self.facts(Instant::ZERO), slowstart::step::Exit::Ssthresh);
+        AnyController::Composed(open)
+    }
+
+    fn facts(&self, now: Instant) -> Facts {
+        Facts { now, iw: self.iw, ..facts(Bytes(self.profile.mss.into())) }
+    }
+
+    fn go_on(&self, label: &str, s: &Standing, of: &Candidate) -> Forked {
+        // What was sent at that moment is the answer of another window.
+        let sends = &self.sends[..self.sends.partition_point(|d| d.0 + EPOCH < s.at)];
+        let rtt = self.path.facts().base_rtt;
+        let begin = sends.first().map_or(s.at, |d| d.0 + EPOCH);
+        let spec = FlowSpec {
+            // Time for the handshake.
+            start: begin - rtt * 3 - Span::millis(1),
+            direction: Direction::Download,
+            app: app::Kind::Told { size: self.size },
+            startup: Algorithm::Startup(of.startup.clone()),
+            avoidance: self.avoidance.clone(),
+            profile: self.profile,
+            extra_delay: Span::ZERO,
+            remembered: None,
+            recorded: false,
+            witness_from: None,
+        };
+        let mut e = Engine::new(self.path.build(SEED), vec![spec], SEED, Sampling::Off, false);
+        let mut written = 0;
+        for (i, (at, bytes)) in sends.iter().enumerate() {
+            let bytes = bytes.0.min(self.size - written);
+            e.run(*at + EPOCH, |_| false);
+            e.write(0, bytes);
+            written += bytes;
+            if i == 0 {
+                // The endpoint has told the controller of the connection: from here on nothing is held back.
+                e.take_over(0, self.open(of));
+            }
+        }
+        e.run(s.at, |_| false);
+        // What happened so far was another's doing.
+        let truth = &mut e.flows[0].truth;
+        (truth.exit, truth.dropped_in_startup) = (None, 0);
+        let again = e.flows[0].ends[0].tx.counters.retransmitted;
+        if !sends.is_empty() {
+            let mut control = self.composed(of, s);
+            if let Some((why, m)) = s.left {
+                control.leave(&self.facts(s.at), why);
+                e.flows[0].truth.exit = Some(Exited {
+                    why,
+                    at: s.at,
+                    detected_at: m.at,
+                    detected: m.cwnd,
+                    left_with: s.state.cwnd,
+                    inflight: Bytes::ZERO,
+                });
+            }
+            e.take_over(0, AnyController::Composed(control));
+        }
+        e.write(0, self.size - written);
+        let size = self.size;
+        let done = |e: &Engine| e.flows[0].ends[0].tx.board().una() > size;
+        e.run(self.end, done);
+        let flow = &e.flows[0];
+        let truth = &flow.truth;
+        Forked {
+            startup: label.to_string(),
+            from_s: seconds(s.at),
+            exit: truth.exit.map(|x| When {
+                what: x.why.name().to_string(),
+                time_s: seconds(x.detected_at),
+                cwnd_bytes: x.detected.0,
+            }),
+            class: eval::class(truth.exit.as_ref(), truth.capacity, truth.first_loss),
+            done_s: done(&e).then(|| seconds(e.now())),
+            lost_packets: truth.dropped,
+            retransmitted_packets: flow.ends[0].tx.counters.retransmitted - again,
+            peak_queue_delay_s: truth.peak_queue_delay.as_secs_f64(),
+        }
     }
 }

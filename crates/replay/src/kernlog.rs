@@ -88,6 +88,7 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<
                 gated: false,
                 handshake: Handshake::default(),
                 shots,
+                forks: false,
             };
             (Analysis::new(setup, candidates), facts(Bytes(mss)))
         });

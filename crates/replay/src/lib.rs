@@ -10,12 +10,14 @@
 //! - [`analysis`]: a sender's events, and what they say
 //! - [`sender`]: the sender as it must have been
 //! - [`connection`]: packets told apart, from either side
+//! - [`table`]: the connections of a capture
 //! - [`kernlog`]: logs of a kernel, an ACK a line
 //! - [`samples`]: windows seen from time to time: `ss`, NDT7, flent, our rows
 //! - [`qlog`]: QUIC's logs, and ours of simulated runs
 //! - [`wire`]: simulated runs as captures
 //! - [`transfer`]: the row of one connection, one way
-//! - [`fork`]: a path fitted to a capture
+//! - [`fit`]: a path fitted to a capture
+//! - [`fork`]: each startup from where its opinion ended, over that path
 //! - [`page`]: a transfer as a page
 //! - [`replay`]: a file, whatever it is
 
@@ -23,6 +25,7 @@ pub mod analysis;
 pub mod capture;
 pub mod connection;
 pub mod error;
+pub mod fit;
 pub mod fork;
 pub mod infer;
 pub mod kernlog;
@@ -32,6 +35,7 @@ pub mod qlog;
 pub mod replay;
 pub mod samples;
 pub mod sender;
+pub mod table;
 pub mod transfer;
 pub mod watch;
 pub mod wire;

@@ -2,9 +2,10 @@
 
 use crate::analysis::Findings;
 use crate::capture::{self, Counts};
-use crate::connection::{Config, Connection, Table};
+use crate::connection::{Config, Connection};
 use crate::error::{Bad, ReplayError};
 use crate::open::{self, Kind};
+use crate::table::Table;
 use crate::transfer::{self, Transfer};
 use crate::watch::Candidate;
 use crate::{kernlog, qlog, samples};
@@ -18,6 +19,8 @@ pub struct Options {
     pub candidates: Arc<[Candidate]>,
     /// Whether to keep samples.
     pub shots: bool,
+    /// Whether to keep where each startup's opinion ends, so that it can be gone on from there.
+    pub forks: bool,
     /// Connections to show, by number; all if none.
     pub connections: Vec<u64>,
     /// Transfers of fewer bytes are left out.
@@ -26,7 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { candidates: Arc::new([]), shots: false, connections: Vec::new(), min_bytes: 0 }
+        Self { candidates: Arc::new([]), shots: false, forks: false, connections: Vec::new(), min_bytes: 0 }
     }
 }
 
@@ -78,7 +81,7 @@ pub fn read(
         Report { kind, transfers: Vec::new(), left_out: 0, counts: Counts::default(), cut: None };
     let mut add = |row: Transfer, findings: Option<Findings>| {
         if options.wants(&row) {
-            let findings = findings.filter(|_| options.shots);
+            let findings = findings.filter(|_| options.shots || options.forks);
             report.transfers.push(Replayed { row, findings });
         } else {
             report.left_out += 1;
@@ -86,7 +89,7 @@ pub fn read(
     };
     match kind {
         Kind::Capture => {
-            let config = Config { candidates: &options.candidates, shots: options.shots };
+            let config = Config { candidates: &options.candidates, shots: options.shots, forks: options.forks };
             let mut table = Table::new(config);
             let mut over = |c: Box<Connection>| {
                 for (row, findings) in transfer::of(*c) {

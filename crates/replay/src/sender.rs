@@ -14,24 +14,59 @@ const TIMER: Span = Span::millis(200);
 /// What fills a hole sooner than this share of the least round trip was overtaken, not sent again.
 const REORDER: u64 = 4;
 
-/// Data that was sent at one moment.
+/// Data that was sent at one moment. There is one for each packet in flight of each connection, so it is kept small: a
+/// cache line more is felt.
 #[derive(Clone, Debug)]
 struct Piece {
     from: u64,
     upto: u64,
-    sent: Sent,
-    /// The timestamp it carried when it was last sent.
-    timestamp: Option<u32>,
+    at: Instant,
+    sent_total: Bytes,
+    delivered: Bytes,
+    delivered_at: Instant,
+    /// When it was found that it was not seen: lost before the point of view, or missed by the capture. Else never.
+    hole: Instant,
+    bytes: u32,
+    inflight: u32,
+    lost: u32,
+    /// The timestamp it carried when it was last sent, if there are any.
+    timestamp: u32,
+    timestamps: bool,
     sacked: bool,
     again: bool,
-    /// Not seen: lost before the point of view, or missed by the capture. When that was found.
-    hole: Option<Instant>,
 }
 
 impl Piece {
     fn len(&self) -> u64 {
         self.upto - self.from
     }
+
+    fn is_hole(&self) -> bool {
+        self.hole < Instant::NEVER
+    }
+
+    /// How things stood when it left.
+    fn sent(&self) -> Sent {
+        Sent {
+            mark: Mark(self.upto),
+            at: self.at,
+            bytes: Bytes(self.bytes.into()),
+            sent_total: self.sent_total,
+            retransmission: false,
+            inflight: Bytes(self.inflight.into()),
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.at,
+            lost: Bytes(self.lost.into()),
+            app_limited: false,
+            cwnd: Bytes::ZERO,
+        }
+    }
+}
+
+/// What is not believed to exceed 4 GB.
+fn small(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.0).unwrap_or(u32::MAX)
 }
 
 /// A loss episode.
@@ -221,35 +256,45 @@ impl Sender {
             self.counters.super_segment = self.counters.super_segment.max(n);
             self.judge_pacing();
             let short = self.is_short(len);
-            self.push(from, d.upto, now, d.timestamp, None);
+            let sent = self.push(from, d.upto, now, d.timestamp, None);
             let full = self.facts.inflight + self.facts.mss > self.facts.rwnd;
             self.counters.peer_limited += u64::from(full) * n;
-            let sent = self.pieces.back().map(|p| p.sent).unwrap_or_default();
             self.analysis.sent(&self.facts, &sent, short);
         }
     }
 
-    fn push(&mut self, from: u64, upto: u64, at: Instant, timestamp: Option<u32>, hole: Option<Instant>) {
+    fn push(
+        &mut self,
+        from: u64,
+        upto: u64,
+        at: Instant,
+        timestamp: Option<u32>,
+        hole: Option<Instant>,
+    ) -> Sent {
         let bytes = Bytes(upto - from);
         self.sent_total += bytes;
         self.facts.inflight += bytes;
         self.facts.next = Mark(upto);
         self.max = upto;
-        let sent = Sent {
-            mark: Mark(upto),
+        let piece = Piece {
+            from,
+            upto,
             at,
-            bytes,
             sent_total: self.sent_total,
-            retransmission: false,
-            inflight: self.facts.inflight,
             delivered: self.facts.delivered,
             delivered_at: self.delivered_at,
-            first_sent_at: at,
-            lost: self.facts.lost,
-            app_limited: false,
-            cwnd: Bytes::ZERO,
+            hole: hole.unwrap_or(Instant::NEVER),
+            bytes: small(bytes),
+            inflight: small(self.facts.inflight),
+            lost: small(self.facts.lost),
+            timestamp: timestamp.unwrap_or(0),
+            timestamps: timestamp.is_some(),
+            sacked: false,
+            again: false,
         };
-        self.pieces.push_back(Piece { from, upto, sent, timestamp, sacked: false, again: false, hole });
+        let sent = piece.sent();
+        self.pieces.push_back(piece);
+        sent
     }
 
     /// Data that was sent before, or whose place was passed.
@@ -268,17 +313,14 @@ impl Sender {
         let i = self.pieces.partition_point(|p| p.upto <= d.from);
         let mut holes = None;
         for p in self.pieces.iter_mut().skip(i).take_while(|p| p.from < upto) {
-            p.timestamp = d.timestamp;
-            match p.hole {
-                Some(found) => {
-                    holes = Some(found);
-                    if d.from <= p.from && upto >= p.upto {
-                        p.hole = None;
-                    }
-                    p.again = true;
+            (p.timestamp, p.timestamps) = (d.timestamp.unwrap_or(0), d.timestamp.is_some());
+            if p.is_hole() {
+                holes = Some(p.hole);
+                if d.from <= p.from && upto >= p.upto {
+                    p.hole = Instant::NEVER;
                 }
-                None => p.again = true,
             }
+            p.again = true;
         }
         self.counters.packets += n;
         self.sent_total += Bytes(upto - d.from);
@@ -352,8 +394,8 @@ impl Sender {
         let mut arrived = 0;
         let mut spurious = 0;
         let mut pass = |p: &Piece, news: u64| {
-            if !p.again && p.hole.is_none() {
-                newest = Some(newest.map_or(p.sent, |n| if n.at < p.sent.at { p.sent } else { n }));
+            if !p.again && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
+                newest = Some(p.sent());
             }
             arrived += news;
         };
@@ -366,8 +408,8 @@ impl Sender {
             if p.again
                 && !p.sacked
                 && end == p.upto
-                && let (Some(sent), Some(echo)) = (p.timestamp, r.echo)
-                && before(echo, sent)
+                && p.timestamps
+                && r.echo.is_some_and(|echo| before(echo, p.timestamp))
             {
                 spurious += p.len().div_ceil(self.unit.max(1));
             }

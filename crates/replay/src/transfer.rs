@@ -2,8 +2,10 @@
 //!
 //! Units stand in the names; times count from the connection's first packet; absent values are null.
 
-use crate::analysis::{Findings, Opinion};
+use crate::analysis::{Findings, Judged};
 use crate::connection::{Connection, Vantage};
+use crate::fit::Fitted;
+use crate::fork::Forked;
 use crate::infer::{Found, Unclear};
 use crate::watch::Moment;
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,15 @@ pub struct Would {
     pub rule: Option<When>,
     /// Its changes of phase.
     pub phases: Vec<When>,
+}
+
+/// What would have come after, over a path fitted to the capture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The path.
+    pub path: Fitted,
+    /// Each startup from where its opinion ended.
+    pub startups: Vec<Forked>,
 }
 
 /// One connection, one way.
@@ -123,6 +134,9 @@ pub struct Transfer {
     pub cost_s: Option<f64>,
     /// What each startup would have done.
     pub startups: Vec<Would>,
+    /// What would have come after, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
     /// What a reader must know before believing these numbers.
     pub caveats: Vec<String>,
 }
@@ -135,14 +149,14 @@ fn when(m: &Moment) -> When {
     When { what: m.what.to_string(), time_s: seconds(m.at), cwnd_bytes: m.cwnd.0 }
 }
 
-fn would(o: &Opinion) -> Would {
+fn would(o: &Judged) -> Would {
     Would {
-        startup: o.watcher.label.clone(),
+        startup: o.label.clone(),
         exit: o.exit.as_ref().map(when),
         class: o.class,
-        valid_until_s: o.watcher.valid_until.map(seconds),
-        rule: o.watcher.rule.map(|(_, m)| when(&m)),
-        phases: o.watcher.changes.iter().map(when).collect(),
+        valid_until_s: o.opinion.valid_until.map(seconds),
+        rule: o.opinion.rule.map(|(_, m)| when(&m)),
+        phases: o.opinion.changes.iter().map(when).collect(),
     }
 }
 
@@ -183,6 +197,7 @@ impl Transfer {
             first_loss_time_s: None,
             cost_s: None,
             startups: Vec::new(),
+            fork: None,
             caveats: Vec::new(),
         }
     }
@@ -277,6 +292,7 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
     say(acks == 0, "no acknowledgement was captured: nothing can be said of the path");
     say(c.doubled > 0, "packets that were captured twice were counted once");
     say(c.backwards > 0, "times run backwards in places: the later one was taken");
+    say(c.silent, "silent for more than ten minutes, or a time that is damaged: what came after is left out");
     say(c.syn_losses() > 0, "a handshake packet was sent again");
     all
 }

@@ -6,6 +6,7 @@
 //! overlaid: where the connection lost, it is noted what the startup would have done about it, and its own rule goes
 //! on looking, for who wants to know what the rule alone says.
 
+use slowstart::control::State;
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Step, Wake, Window};
 use slowstart::units::{Bytes, Gain, Instant, Rate, Span};
@@ -34,18 +35,24 @@ pub struct Moment {
     pub cwnd: Bytes,
 }
 
-/// A startup with its opinion.
+/// A startup as it stood at a moment up to which it would have sent what was sent.
 #[derive(Clone, Debug)]
-pub struct Watcher {
-    /// As a person wrote it.
-    pub label: String,
-    startup: AnyStartup,
-    cwnd: Bytes,
-    ceiling: Option<Bytes>,
-    wake: Option<Instant>,
-    phase: &'static str,
-    /// Its window when the round trip under way began.
-    round_cwnd: Bytes,
+pub struct Standing {
+    /// Itself.
+    pub startup: AnyStartup,
+    /// Its window and threshold, and when it wants to be called, by its own clock.
+    pub state: State,
+    /// When.
+    pub at: Instant,
+    /// It had left by its own rule, at this moment.
+    pub left: Option<(Exit, Moment)>,
+}
+
+/// What a startup would have done: what remains of it when it has nothing more to say.
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    /// Its window, when it was last asked.
+    pub cwnd: Bytes,
     /// Changes of phase, the first 32 of them.
     pub changes: Vec<Moment>,
     /// The exit by its own rule, whatever was lost.
@@ -54,57 +61,111 @@ pub struct Watcher {
     pub loss: Option<Moment>,
     /// From when on its window would have sent something else than was sent.
     pub valid_until: Option<Instant>,
-    /// Round trips since then.
+    /// Where it can be gone on from, if that was asked for: as it stood when its rule ended it, or when the last round
+    /// trip began in which it would have sent what was sent.
+    pub standing: Option<Box<Standing>>,
+}
+
+impl Opinion {
+    /// Its moments, by a clock that is zero at this time of its own. How it stands keeps the time that it knows.
+    pub fn since(&mut self, epoch: Span) {
+        let rule = self.rule.as_mut().map(|r| &mut r.1);
+        for m in self.changes.iter_mut().chain(rule).chain(&mut self.loss) {
+            m.at = m.at - epoch;
+        }
+    }
+
+    /// What it would have done, as far as that can be said: its own rule's exit or the one by loss, whichever came
+    /// first, if its opinion was still worth something then.
+    pub fn exit(&self) -> Option<Moment> {
+        let rule = self.rule.map(|(_, m)| m);
+        let first = [rule, self.loss].into_iter().flatten().min_by_key(|m| m.at)?;
+        self.valid_until.is_none_or(|v| first.at <= v).then_some(first)
+    }
+}
+
+/// A startup that looks on.
+#[derive(Clone, Debug)]
+pub struct Watcher {
+    startup: AnyStartup,
+    ceiling: Option<Bytes>,
+    wake: Option<Instant>,
+    phase: &'static str,
+    /// Its window when the round trip under way began.
+    round_cwnd: Bytes,
+    /// What it thinks so far.
+    pub opinion: Opinion,
+    /// Round trips since that was last worth something.
     since: u32,
     stopped: bool,
+    /// Whether to keep where it can be gone on from.
+    keeps: bool,
 }
 
 impl Watcher {
     /// At the begin of a connection with this initial window.
-    pub fn new(candidate: &Candidate, f: &Facts, handshake: &Handshake) -> Self {
+    /// `keeps` says whether somebody wants to go on from where its opinion ends.
+    pub fn new(candidate: &Candidate, f: &Facts, handshake: &Handshake, keeps: bool) -> Self {
         let mut w = Self {
-            label: candidate.label.clone(),
             startup: candidate.startup.clone(),
-            cwnd: f.iw,
             ceiling: None,
             wake: None,
             phase: candidate.startup.phase(),
             round_cwnd: f.iw,
-            changes: Vec::new(),
-            rule: None,
-            loss: None,
-            valid_until: None,
+            opinion: Opinion {
+                cwnd: f.iw,
+                changes: Vec::new(),
+                rule: None,
+                loss: None,
+                valid_until: None,
+                standing: None,
+            },
             since: 0,
             stopped: false,
+            keeps,
         };
         let step = w.startup.on_established(&w.view(f), handshake);
         w.apply(f, step, true);
+        w.keep(f);
         w
     }
 
-    /// Its window.
-    pub fn cwnd(&self) -> Bytes {
-        self.cwnd
+    /// Keeps how it stands, while it would have sent what was sent.
+    fn keep(&mut self, f: &Facts) {
+        if !self.keeps || self.opinion.valid_until.is_some() {
+            return;
+        }
+        self.opinion.standing = Some(Box::new(Standing {
+            startup: self.startup.clone(),
+            state: State {
+                cwnd: self.opinion.cwnd,
+                ssthresh: self.ceiling,
+                pace: None,
+                wake: self.wake,
+            },
+            at: f.now,
+            left: self.opinion.rule,
+        }));
     }
 
     /// Whether it has left by its own rule, or its opinion ended long ago: it has nothing more to say.
     pub fn done(&self) -> bool {
-        self.rule.is_some() || self.stopped
+        self.opinion.rule.is_some() || self.stopped
     }
 
     /// A round trip is over; so many after its opinion has ended, it is asked no more.
     pub fn stop_after(&mut self, rounds: u32) {
-        self.since = if self.valid_until.is_some() { self.since + 1 } else { 0 };
+        self.since = if self.opinion.valid_until.is_some() { self.since + 1 } else { 0 };
         self.stopped = self.since > rounds;
     }
 
     fn view<'a>(&self, f: &'a Facts) -> View<'a> {
-        View { facts: f, cwnd: self.cwnd, ssthresh: self.ceiling }
+        View { facts: f, cwnd: self.opinion.cwnd, ssthresh: self.ceiling }
     }
 
     /// The rate a host with its window would pace at, where the file does not say (`tcp_update_pacing_rate`).
     fn facts(&self, f: &Facts) -> Facts {
-        let rate = || Some(Rate::new(self.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
+        let rate = || Some(Rate::new(self.opinion.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
         Facts { pacing_rate: f.pacing_rate.or_else(rate), ..*f }
     }
 
@@ -112,8 +173,8 @@ impl Watcher {
         let here = |what, cwnd| Moment { what, at: f.now, cwnd };
         if self.startup.phase() != self.phase {
             self.phase = self.startup.phase();
-            if self.changes.len() < CHANGES {
-                self.changes.push(here(self.phase, self.cwnd));
+            if self.opinion.changes.len() < CHANGES {
+                self.opinion.changes.push(here(self.phase, self.opinion.cwnd));
             }
         }
         match step.wake {
@@ -125,20 +186,25 @@ impl Watcher {
             self.ceiling = Some(t.max(f.mss * 2));
         }
         if let Some(why) = step.exit {
-            let seen = step.detected.map_or(here(why.name(), self.cwnd), |d| Moment {
+            let seen = step.detected.map_or(here(why.name(), self.opinion.cwnd), |d| Moment {
                 what: why.name(),
                 at: d.at,
                 cwnd: d.cwnd,
             });
-            self.rule = Some((why, seen));
+            self.opinion.rule = Some((why, seen));
         }
         match step.window {
             Window::Grow(by) if earned => {
-                let room = self.ceiling.map_or(Bytes::MAX, |c| c - self.cwnd);
-                self.cwnd += by.min(room);
+                let room = self.ceiling.map_or(Bytes::MAX, |c| c - self.opinion.cwnd);
+                self.opinion.cwnd += by.min(room);
             }
-            Window::Set(to) => self.cwnd = to.max(f.mss),
+            Window::Set(to) => self.opinion.cwnd = to.max(f.mss),
             Window::Keep | Window::Grow(_) => {}
+        }
+        if step.exit.is_some() {
+            // The window it has is its threshold, where it named none (as in `slowstart::control`).
+            self.ceiling = self.ceiling.filter(|_| step.ssthresh.is_some()).or(Some(self.opinion.cwnd));
+            self.keep(f);
         }
     }
 
@@ -156,8 +222,8 @@ impl Watcher {
         if !self.done() {
             self.timers(f);
             let f = self.facts(f);
-            let s = Sent { cwnd: self.cwnd, ..*s };
-            let v = View { facts: &f, cwnd: self.cwnd, ssthresh: self.ceiling };
+            let s = Sent { cwnd: self.opinion.cwnd, ..*s };
+            let v = View { facts: &f, cwnd: self.opinion.cwnd, ssthresh: self.ceiling };
             self.startup.on_sent(&v, &s);
         }
     }
@@ -173,25 +239,25 @@ impl Watcher {
             return;
         }
         let f = self.facts(f);
-        let idle = used.is_some_and(|used| self.cwnd >= used * 2);
+        let idle = used.is_some_and(|used| self.opinion.cwnd >= used * 2);
         let limit = if idle && ack.limit.earns() { Limit::Application } else { ack.limit };
         let ack = Ack { limit, ..*ack };
-        let v = View { facts: &f, cwnd: self.cwnd, ssthresh: self.ceiling };
+        let v = View { facts: &f, cwnd: self.opinion.cwnd, ssthresh: self.ceiling };
         let step = self.startup.on_ack(&v, &ack);
         self.apply(&f, step, limit.earns() && !f.in_recovery);
     }
 
     /// The connection lost something. `now` is also when the startup's opinion ends, if it would leave.
     pub fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
-        if self.done() || self.loss.is_some() {
+        if self.done() || self.opinion.loss.is_some() {
             return;
         }
         let mut asked = self.startup.clone();
         let facts = self.facts(f);
-        let step = asked.on_congestion(&View { facts: &facts, cwnd: self.cwnd, ssthresh: self.ceiling }, c);
+        let step = asked.on_congestion(&View { facts: &facts, cwnd: self.opinion.cwnd, ssthresh: self.ceiling }, c);
         if let Some(why) = step.exit {
-            let d = step.detected.map_or((f.now, self.cwnd), |d| (d.at, d.cwnd));
-            self.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
+            let d = step.detected.map_or((f.now, self.opinion.cwnd), |d| (d.at, d.cwnd));
+            self.opinion.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
         } else {
             // It stays in startup, and must know.
             self.startup = asked;
@@ -201,7 +267,7 @@ impl Watcher {
 
     /// The loss was none.
     pub fn on_undone(&mut self, f: &Facts, r: &Recovery) {
-        self.loss = None;
+        self.opinion.loss = None;
         if !self.done() {
             let step = self.startup.on_recovered(&self.view(f), r);
             self.apply(f, step, false);
@@ -214,19 +280,14 @@ impl Watcher {
     pub fn on_round(&mut self, f: &Facts, start: Instant, peak: Bytes, window_limited: bool) {
         let apart = peak / 10 + f.mss * 2;
         // Its window was between these while the round was sent; after an exit the question is answered.
-        let (least, most) = (self.round_cwnd, self.cwnd);
+        let (least, most) = (self.round_cwnd, self.opinion.cwnd);
         let differs = least > peak + apart || most + apart < peak;
-        if self.valid_until.is_none() && window_limited && !self.done() && differs {
-            self.valid_until = Some(start);
+        if self.opinion.valid_until.is_none() && window_limited && !self.done() && differs {
+            self.opinion.valid_until = Some(start);
         }
-        self.round_cwnd = self.cwnd;
-    }
-
-    /// What it would have done, as far as that can be said: its own rule's exit or the one by loss, whichever came
-    /// first, if its opinion was still worth something then.
-    pub fn exit(&self) -> Option<Moment> {
-        let rule = self.rule.map(|(_, m)| m);
-        let first = [rule, self.loss].into_iter().flatten().min_by_key(|m| m.at)?;
-        self.valid_until.is_none_or(|v| first.at <= v).then_some(first)
+        self.round_cwnd = self.opinion.cwnd;
+        if !self.done() {
+            self.keep(f);
+        }
     }
 }

@@ -17,7 +17,7 @@ fn read(file: &Path, label: &str) -> String {
     assert_eq!(kind, Kind::KernelLog);
     let log =
         kernlog::replay(&open::text(input).expect("text"), &[candidate(label)].into(), false).expect("a log");
-    let w = &log.findings.startups[0].watcher;
+    let w = &log.findings.startups[0].opinion;
     let mut text = String::new();
     let rule = w.rule.map(|(_, m)| m);
     for m in w.changes.iter().filter(|m| rule.is_none_or(|r| m.at < r.at)).chain(&rule) {
@@ -30,24 +30,47 @@ fn read(file: &Path, label: &str) -> String {
 #[test]
 fn rules_leave_where_the_kernel_or_the_authors_code_left() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/kernlogs");
+    let mut wrong = Vec::new();
     for (name, label, want) in [
         ("geo-search-in1.csv.gz", "search-2.0", "rate-flat 10906998"),
+        ("geo-search-in1.csv.gz", "search-3.0", "rate-flat 10906998"),
+        ("geo-search-in1.csv.gz", "search-3.1", "rate-flat 10906998"),
+        ("geo-search-in1.csv.gz", "hystart:rules=5.10", "delay 1079104 (29)"),
         ("geo-search-in2.csv.gz", "search-2.0", "rate-flat 8028593"),
-        ("geo-allOff-in3.csv.gz", "search-2.0", "rate-flat 6519917"),
+        ("geo-search-in2.csv.gz", "search-3.0", "rate-flat 8028593"),
+        ("geo-search-in2.csv.gz", "search-3.1", "rate-flat 8028593"),
+        ("geo-search-in2.csv.gz", "hystart:rules=5.10", "delay 2281385 (90)"),
+        ("geo-hystart613-in2.csv.gz", "search-3.0", "rate-flat 8359721"),
+        ("geo-hystart613-in2.csv.gz", "search-3.1", "rate-flat 4279962"),
         ("geo-hystart613-in2.csv.gz", "hystart:rules=6.13", "delay 1799552 (48)"),
+        ("geo-hystart613-in2.csv.gz", "hystart:rules=5.10", "delay 1039887 (29)"),
         (
             "geo-hystart613-in2.csv.gz",
             "hystart++",
             "css 1759966 (47) slow-start 3440328 (66) css 3839936 (79) css-rounds 8839470 (172)",
         ),
+        ("geo-allOff-in3.csv.gz", "search-2.0", "rate-flat 6519917"),
+        ("geo-allOff-in3.csv.gz", "search-3.0", "rate-flat 6519917"),
+        ("geo-allOff-in3.csv.gz", "search-3.1", "rate-flat 6519917"),
         ("geo-allOff-in3.csv.gz", "hystart:rules=6.13", "delay 1800674 (48)"),
-        ("geo-allOff-in3.csv.gz", "hystart++", "css 1760363 (47)"),
+        ("geo-allOff-in3.csv.gz", "hystart:rules=5.10", "delay 1042036 (29)"),
+        ("geo-allOff-in3.csv.gz", "hystart++", "css 1760363 (47) css-rounds 24600074 (355)"),
+        ("4g-allOff-in1.csv", "search-3.0", "rate-flat 2848041"),
+        ("4g-allOff-in1.csv", "search-3.1", "rate-flat 342783"),
         ("4g-allOff-in1.csv", "hystart:rules=6.13", "delay 145705 (124)"),
-        ("4g-allOff-in1.csv", "hystart++", "css 145700 (123)"),
+        ("4g-allOff-in1.csv", "hystart:rules=5.10", "delay 89555 (49)"),
+        ("4g-allOff-in1.csv", "hystart++", "css 145700 (123) slow-start 146558 (132) css 191672 (189)"),
+        ("4g-allOff-in2.csv", "search-3.0", "rate-flat 3929817"),
+        ("4g-allOff-in2.csv", "search-3.1", "rate-flat 3929817"),
         ("4g-allOff-in2.csv", "hystart:rules=6.13", "delay 120048 (75)"),
-        ("4g-allOff-in2.csv", "hystart++", "css 120024 (74)"),
+        ("4g-allOff-in2.csv", "hystart:rules=5.10", "delay 120071 (76)"),
+        ("4g-allOff-in2.csv", "hystart++", "css 120024 (74) slow-start 166299 (90)"),
+        ("4g-allOff-in3.csv", "search-3.0", "rate-flat 448069"),
+        ("4g-allOff-in3.csv", "search-3.1", "rate-flat 359966"),
         ("4g-allOff-in3.csv", "hystart:rules=6.13", "delay 70275 (28)"),
-        ("4g-allOff-in3.csv", "hystart++", "css 70240 (27)"),
+        ("4g-allOff-in3.csv", "hystart:rules=5.10", "delay 70310 (29)"),
+        // Linux resumes at 110077, for it asks for nine samples and RFC 9406 for eight; it has a packet less from there.
+        ("4g-allOff-in3.csv", "hystart++", "css 70240 (27) slow-start 110030 (32) css 150252 (61)"),
     ] {
         let file = dir.join(name);
         if !file.exists() {
@@ -57,8 +80,11 @@ fn rules_leave_where_the_kernel_or_the_authors_code_left() {
         }
         let found = read(&file, label);
         println!("{name} {label}: {found}");
-        assert!(found.starts_with(want), "{name} {label}: found {found}, expected {want}");
+        if !found.starts_with(want) {
+            wrong.push(format!("{name} {label}: found {found}, expected {want}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// The log by formula of `crates/slowstart/tests`, whose arithmetic stands there.

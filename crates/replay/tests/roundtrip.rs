@@ -8,7 +8,7 @@ use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::transfer::Transfer;
-use slowstart_replay::{fork, qlog, wire};
+use slowstart_replay::{fit, qlog, wire};
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
@@ -193,18 +193,30 @@ fn tshark_reads_what_is_written() {
     }
 }
 
-/// A path that is known is found again: rate, round trip and queue.
+/// A path that is known is found again: rate within 2 %, round trip within a millisecond, queue within 10 %; and the
+/// jitter within a third.
 #[test]
 fn a_fitted_path_is_the_one_it_was() {
-    for (rate, rtt, queue) in [(20e6, 0.040, 100e3), (100e6, 0.025, 300e3), (5e6, 0.1, 60e3)] {
-        let path = format!("rate={rate}bit rtt={}ms queue={queue}B", rtt * 1e3);
+    for (rate, rtt, queue, jitter) in [
+        (20e6, 0.040, 100e3, 0.0),
+        (100e6, 0.025, 300e3, 0.0),
+        (5e6, 0.1, 60e3, 0.0),
+        (20e6, 0.040, 100e3, 2.0),
+        (100e6, 0.025, 500e3, 1.0),
+        (5e6, 0.1, 90e3, 8.0),
+        (2e6, 0.05, 60e3, 2.0),
+    ] {
+        let mut path = format!("rate={rate}bit rtt={}ms queue={queue}B", rtt * 1e3);
+        if jitter > 0.0 {
+            path += &format!(" jitter={jitter}ms");
+        }
         let o = run(&path, "standard", Some("12MB"));
         let mut file = Vec::new();
         wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
         let options = Options { shots: true, ..Options::default() };
         let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
         let t = report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer");
-        let fitted = fork::fit(&t.row, &t.findings.expect("asked for")).expect("a path");
+        let fitted = fit::fit(&t.row, &t.findings.expect("asked for")).expect("a path");
         println!("{path}: {fitted:?}");
         assert!((fitted.rate_bps / rate - 1.0).abs() < 0.02, "{path}: {fitted:?}");
         assert!((fitted.base_rtt_s - rtt).abs() < 1e-3, "{path}: {fitted:?}");
@@ -212,5 +224,7 @@ fn a_fitted_path_is_the_one_it_was() {
             (fitted.queue_bytes / queue - 1.0).abs() < 0.1 && fitted.queue_was_full,
             "{path}: {fitted:?}"
         );
+        let found = fitted.jitter_s * 1e3;
+        assert!((found - jitter).abs() <= (jitter / 3.0).max(0.01), "{path}: {fitted:?}");
     }
 }

@@ -141,6 +141,16 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         }
     }
 
+    /// A controller in the midst of a connection, with its startup as it stands and as it was born.
+    pub fn midway(startup: S, fresh: S, avoidance: A, state: State) -> Self {
+        Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state }
+    }
+
+    /// The startup is over, with the window and threshold as they stand, whatever it says itself.
+    pub fn leave(&mut self, f: &Facts, why: Exit) {
+        self.enter_avoidance(f, why);
+    }
+
     /// The startup, for those who know its type.
     pub fn startup(&self) -> &S {
         &self.startup

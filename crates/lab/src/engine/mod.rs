@@ -301,8 +301,13 @@ impl Engine {
         }
         let mut sends = false;
         match f.app.kind() {
-            AppKind::Bulk { size } => {
-                if end == sender && f.written[end] == 0 {
+            kind @ (AppKind::Bulk { .. } | AppKind::Told { .. }) => {
+                let (size, told) = match kind {
+                    AppKind::Told { size } => (Some(size), true),
+                    AppKind::Bulk { size } => (size, false),
+                    AppKind::Web | AppKind::Video { .. } => (None, true),
+                };
+                if end == sender && f.written[end] == 0 && !told {
                     let bytes = size.unwrap_or(u64::MAX >> 2);
                     f.written[end] = bytes;
                     f.ends[end].tx.write(bytes);
@@ -355,6 +360,27 @@ impl Engine {
             self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.send(now, road));
             self.take_losses(flow);
         }
+    }
+
+    // Driven from outside.
+
+    /// The sender of a flow whose application is told so ([`AppKind::Told`]) writes, now.
+    pub fn write(&mut self, flow: usize, bytes: u64) {
+        let f = &mut self.flows[flow];
+        let end = f.sender();
+        f.written[end] += bytes;
+        f.ends[end].tx.write(bytes);
+        self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.send(now, road));
+        self.take_losses(flow);
+        self.after(flow, end);
+    }
+
+    /// From now on another controller drives the sender of a flow: the connection goes on as it stands.
+    pub fn take_over(&mut self, flow: usize, control: Control) {
+        let f = &mut self.flows[flow];
+        let end = f.sender();
+        f.ends[end].tx.take_over(control);
+        self.after(flow, end);
     }
 
     // Records.

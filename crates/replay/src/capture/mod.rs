@@ -17,6 +17,9 @@ const BUFFER: usize = 1 << 18;
 /// damage, and would only make us allocate it.
 const LONGEST: usize = 1 << 24;
 
+/// The latest time that is believed, nanoseconds since 1970: in the year 2116.
+const LATEST: u64 = 1 << 62;
+
 /// A TCP packet of a capture.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -39,9 +42,13 @@ struct Interface {
 impl Interface {
     fn at(&self, units: u64) -> u64 {
         let per = u128::from(self.units_a_second.max(1));
-        let ns = u128::from(units) * 1_000_000_000 / per;
+        let ns = match self.units_a_second {
+            1_000_000_000 => u128::from(units),
+            1_000_000 => u128::from(units) * 1000,
+            _ => u128::from(units) * 1_000_000_000 / per,
+        };
         let ns = i128::try_from(ns).unwrap_or(i128::MAX) + i128::from(self.offset_s) * 1_000_000_000;
-        u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+        u64::try_from(ns.max(0)).unwrap_or(u64::MAX).min(LATEST)
     }
 }
 

@@ -414,6 +414,14 @@ impl<C: Controller> Sender<C> {
         self.handshake = Some(*hs);
     }
 
+    /// From now on this controller has the say. The window is held for used: whoever takes over knows that it was.
+    pub fn take_over(&mut self, control: C) {
+        self.control = control;
+        (self.cwnd_limited, self.max_out, self.usage_mark) = (true, self.board.out.packets, self.next);
+        self.app_limited_until = 0;
+        self.update_pacer();
+    }
+
     /// The first data is there: now the algorithm is told of the connection, as a server accepts before it answers.
     #[cold]
     fn begin(&mut self, now: Instant, hs: &Handshake) {
