@@ -28,7 +28,7 @@ const DETAILED: usize = 3;
 /// Says when a connection left slow start, and when each startup would have.
 ///
 /// FILE is a capture (pcap, pcapng), a kernel's log of ACKs (CSV), a qlog, NDT7 or flent measurement, the output of
-/// `ss -tin`, or rows of this program; plain, or compressed by gzip or zstd.
+/// `ss -tin`, or rows or kernel events of this program; plain, or compressed by gzip or zstd.
 ///
 /// Examples:
 ///   slowstart replay download.pcap
@@ -193,6 +193,7 @@ fn title(file: &str, report: &Report) -> String {
         Kind::Flent => "flent measurement".to_string(),
         Kind::Ss => "samples of ss".to_string(),
         Kind::Rows => "rows".to_string(),
+        Kind::Events => "kernel events".to_string(),
     };
     let left_out =
         if report.left_out > 0 { format!(", {} left out", report.left_out) } else { String::new() };
@@ -293,7 +294,8 @@ fn opinions(row: &Transfer) -> Table {
 
 /// What would have come after, a line each: the quickest first.
 fn continued(row: &Transfer, fork: &Fork) -> Table {
-    let headers = ["startup", "from (s)", "exit", "at (s)", "window", "class", "done (s)", "lost", "queue (ms)"];
+    let headers =
+        ["startup", "from (s)", "exit", "at (s)", "window", "class", "done (s)", "lost", "queue (ms)"];
     let mut alignments = vec![Align::Right; headers.len()];
     for i in [0, 2, 5] {
         alignments[i] = Align::Left;

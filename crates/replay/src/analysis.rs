@@ -1,6 +1,6 @@
 //! What a sender's events say: the end of its slow start, the path's capacity, and what each startup makes of them.
 
-use crate::infer::{Found, Held, Inference, Round, Unclear};
+use crate::infer::{Evidence, Found, Held, Inference, Round, Unclear};
 use crate::watch::{Candidate, Opinion, Watcher};
 use slowstart::control::Exited;
 use slowstart::step::Exit;
@@ -368,13 +368,18 @@ impl Analysis {
         self.silent.iter().for_each(|(i, o)| each(*i, o));
     }
 
-    /// The sender knows of a loss.
+    /// The sender knows of a loss, or of a mark.
     pub fn loss(&mut self, f: &Facts, c: &Congestion) {
         if !self.begun {
             self.begin();
         }
-        self.infer.on_loss(f.now, c.signal == Signal::Timeout);
-        if self.first_loss.is_none() {
+        let evidence = match c.signal {
+            Signal::Timeout => Evidence::Timeout,
+            Signal::Ecn => Evidence::Mark,
+            Signal::Loss | Signal::LocalStall => Evidence::Loss,
+        };
+        self.infer.on_loss(f.now, evidence);
+        if self.first_loss.is_none() && evidence != Evidence::Mark {
             (self.first_loss, self.rtt_before_loss) = (Some(f.now), self.max_rtt);
         }
         let (told, congestion) = (self.told(f), Congestion { newest: self.told_sent(&c.newest), ..*c });
@@ -427,9 +432,7 @@ impl Analysis {
             min_rtt,
             first_loss: self.first_loss,
         };
-        let class = observed
-            .ok()
-            .map(|f| judge.class(f.at, f.cwnd, f.evidence != crate::infer::Evidence::GrowthStopped));
+        let class = observed.ok().map(|f| judge.class(f.at, f.cwnd, f.evidence.is_congestion()));
         self.silent.extend(self.watchers.drain(..).map(|(i, w)| (i, w.opinion)));
         self.silent.sort_by_key(|o| o.0);
         let judged = |(i, mut o): (usize, Opinion)| {

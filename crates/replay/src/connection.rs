@@ -22,6 +22,9 @@ use std::sync::Arc;
 const HELD: usize = 1 << 16;
 /// A connection that was silent for so long is over.
 pub const SILENCE: Span = Span::secs(600);
+/// Flags of RFC 3168 §6.1: the sender answered a mark, the receiver tells of one.
+const CWR: u8 = 0x80;
+const ECE: u8 = 0x40;
 /// Packets that wait for the point of view to become clear.
 const UNDECIDED: usize = 512;
 /// What is so many times nearer than the other is at the one end.
@@ -189,6 +192,9 @@ pub struct Connection {
     pub backwards: u64,
     /// Whether timestamps are in use.
     pub timestamps: bool,
+    /// Whether marks are (RFC 3168 §6.1.1): asked for, and agreed to.
+    pub ecn: bool,
+    asked_ecn: bool,
 }
 
 impl Connection {
@@ -211,6 +217,8 @@ impl Connection {
             doubled: 0,
             backwards: 0,
             timestamps: false,
+            ecn: false,
+            asked_ecn: false,
         }
     }
 
@@ -249,10 +257,8 @@ impl Connection {
         self.last = self.last.max(p.at);
         let at = Instant(self.last - self.start);
         // The same packet again, as mirrors and routers show it: not even its identification differs.
-        let name = mix(
-            mix(0, u64::from(s.id) << 32 | u64::from(s.len)),
-            u64::from(s.seq) << 32 | u64::from(s.ack),
-        );
+        let name =
+            mix(mix(0, u64::from(s.id) << 32 | u64::from(s.len)), u64::from(s.seq) << 32 | u64::from(s.ack));
         let way = &mut self.ways[from];
         if s.id != 0 && way.recent.contains(&name) {
             self.doubled += 1;
@@ -283,10 +289,12 @@ impl Connection {
         w.syn_at = Some(at);
         self.timestamps = s.timestamp.is_some();
         if s.has(ACK) {
+            self.ecn = self.asked_ecn && s.has(ECE) && !s.has(CWR);
             self.answered = Some(at);
             self.caller = self.caller.or(Some(1 - from));
         } else {
             self.caller = Some(from);
+            self.asked_ecn = s.has(ECE | CWR);
         }
         let both = self.ways.iter().all(|w| w.scale.is_some());
         for w in &mut self.ways {
@@ -372,7 +380,8 @@ impl Connection {
             };
             let none: Arc<[Candidate]> = Arc::new([]);
             let candidates = if self.ways[from].syn_seen { config.candidates } else { &none };
-            let setup = Setup { mss, iw: None, gated: true, handshake, shots: config.shots, forks: config.forks };
+            let setup =
+                Setup { mss, iw: None, gated: true, handshake, shots: config.shots, forks: config.forks };
             let analysis = Analysis::new(setup, candidates);
             let receiver = self.ways[from].vantage == Vantage::Receiver;
             let mut f = facts(mss);
@@ -414,6 +423,7 @@ impl Connection {
             from: offset,
             upto: offset + u64::from(s.len),
             timestamp: s.timestamp.map(|t| t.0),
+            marked: s.marked,
         });
     }
 
@@ -435,7 +445,8 @@ impl Connection {
         }
         let echo = s.timestamp.map(|t| t.1);
         let pure = s.len == 0 && s.flags & (SYN | FIN) == 0;
-        let report = Report { at, upto, sack, sacks, window, echo, pure };
+        let marks = self.ecn && s.has(ECE) && !s.has(SYN);
+        let report = Report { at, upto, sack, sacks, window, echo, marks, pure };
         if w.vantage == Vantage::Receiver {
             w.held.push_back(Waiting { timestamp: s.timestamp.map(|t| t.0), report });
             if w.held.len() > HELD {

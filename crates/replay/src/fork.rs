@@ -100,7 +100,11 @@ fn seconds(at: Instant) -> f64 {
 }
 
 impl Fork<'_> {
-    fn composed(&self, of: &Candidate, s: &Standing) -> Composed<slowstart::startup::AnyStartup, AnyAvoidance> {
+    fn composed(
+        &self,
+        of: &Candidate,
+        s: &Standing,
+    ) -> Composed<slowstart::startup::AnyStartup, AnyAvoidance> {
         Composed::midway(s.startup.clone(), of.startup.clone(), self.avoidance.clone(), s.state)
     }
 

@@ -54,6 +54,8 @@ pub enum Evidence {
     Loss,
     /// The retransmission timer fired while it grew.
     Timeout,
+    /// The network marked packets while it grew (RFC 3168).
+    Mark,
     /// A sample has a threshold that the one before had not, and nothing was lost between.
     Threshold,
     /// The file says so.
@@ -61,12 +63,18 @@ pub enum Evidence {
 }
 
 impl Evidence {
+    /// Whether the network ended it, and not its own rule.
+    pub const fn is_congestion(self) -> bool {
+        matches!(self, Self::Loss | Self::Timeout | Self::Mark)
+    }
+
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::GrowthStopped => "growth stopped without loss",
             Self::Loss => "loss",
             Self::Timeout => "timeout",
+            Self::Mark => "a mark by the network",
             Self::Threshold => "a threshold was set without loss",
             Self::Told => "told by the file",
         }
@@ -164,11 +172,10 @@ impl Inference {
 
     /// A loss became known. What was acknowledged since slow start ended, if it ended before, let nothing more be sent
     /// than was: the slope of growth over acknowledgements fell.
-    pub fn on_loss(&mut self, at: Instant, timeout: bool) {
+    pub fn on_loss(&mut self, at: Instant, evidence: Evidence) {
         if self.loss.is_some() {
             return;
         }
-        let evidence = if timeout { Evidence::Timeout } else { Evidence::Loss };
         let cwnd = self.reached.last().map_or(self.best, |r| r.1);
         self.loss = Some(Found { at, cwnd, evidence });
         let Some(&now) = self.marks.back() else { return };
@@ -316,7 +323,7 @@ mod tests {
     #[test]
     fn a_loss_ends_growth_unless_it_was_none() {
         let mut i = rounds(&[10, 20, 40]);
-        i.on_loss(Instant(300_000_000), false);
+        i.on_loss(Instant(300_000_000), Evidence::Loss);
         assert_eq!(i.clone().answer(MSS).map(|f| f.evidence), Ok(Evidence::Loss));
         i.on_undone();
         assert_eq!(i.answer(MSS), Err(Unclear::StillGrowing));

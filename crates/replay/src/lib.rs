@@ -12,6 +12,7 @@
 //! - [`connection`]: packets told apart, from either side
 //! - [`table`]: the connections of a capture
 //! - [`kernlog`]: logs of a kernel, an ACK a line
+//! - [`events`]: events of startups in a running kernel
 //! - [`samples`]: windows seen from time to time: `ss`, NDT7, flent, our rows
 //! - [`qlog`]: QUIC's logs, and ours of simulated runs
 //! - [`wire`]: simulated runs as captures
@@ -25,6 +26,7 @@ pub mod analysis;
 pub mod capture;
 pub mod connection;
 pub mod error;
+pub mod events;
 pub mod fit;
 pub mod fork;
 pub mod infer;

@@ -29,6 +29,8 @@ pub enum Kind {
     Ss,
     /// Rows of ours.
     Rows,
+    /// Events of startups in a running kernel.
+    Events,
 }
 
 /// A decompressed stream.
@@ -91,7 +93,7 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), Bad> {
             0,
             format!(
                 "found {found}, expected a capture (pcap, pcapng), a kernel log (CSV), qlog, NDT7 or flent JSON, \
-                 the output of ss -tin, or rows of slowstart; plain or compressed by gzip or zstd"
+                 the output of ss -tin, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
             ),
         )
     })?;
@@ -137,6 +139,8 @@ fn kind(probe: &[u8]) -> Option<Kind> {
         Some(Kind::Flent)
     } else if first.contains("\"schema\"") && first.contains("\"startup\"") {
         Some(Kind::Rows)
+    } else if first.contains("\"sk\"") && first.contains("\"now_ns\"") {
+        Some(Kind::Events)
     } else {
         None
     }

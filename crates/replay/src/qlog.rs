@@ -323,7 +323,8 @@ pub fn replay(
             ["/raw/length", "/header/packet_size"].iter().find_map(|p| integer(e.data.pointer(p)))
         };
         let mss = Bytes(sizes.filter_map(size).max().unwrap_or(DATAGRAM).clamp(1, 65_535));
-        let setup = Setup { mss, iw: None, gated: true, handshake: Handshake::default(), shots, forks: false };
+        let setup =
+            Setup { mss, iw: None, gated: true, handshake: Handshake::default(), shots, forks: false };
         let mut e = Endpoint {
             f: facts(mss),
             analysis: Analysis::new(setup, candidates),

@@ -8,7 +8,7 @@ use crate::open::{self, Kind};
 use crate::table::Table;
 use crate::transfer::{self, Transfer};
 use crate::watch::Candidate;
-use crate::{kernlog, qlog, samples};
+use crate::{events, kernlog, qlog, samples};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,7 +89,8 @@ pub fn read(
     };
     match kind {
         Kind::Capture => {
-            let config = Config { candidates: &options.candidates, shots: options.shots, forks: options.forks };
+            let config =
+                Config { candidates: &options.candidates, shots: options.shots, forks: options.forks };
             let mut table = Table::new(config);
             let mut over = |c: Box<Connection>| {
                 for (row, findings) in transfer::of(*c) {
@@ -130,6 +131,11 @@ pub fn read(
         }
         Kind::Qlog => {
             for (row, findings) in qlog::replay(&open::text(input)?, &options.candidates, options.shots)? {
+                add(row, findings);
+            }
+        }
+        Kind::Events => {
+            for (row, findings) in events::replay(&open::text(input)?, &options.candidates, options.shots)? {
                 add(row, findings);
             }
         }

@@ -96,6 +96,10 @@ pub struct Counters {
     pub acks: u64,
     /// Of those, for more than one full segment.
     pub acks_of_several: u64,
+    /// Packets that the network had marked where they were seen.
+    pub marked: u64,
+    /// ACKs that told of marks.
+    pub echoes: u64,
     /// Packets sent with the peer's window full.
     pub peer_limited: u64,
     /// Packets in the largest super-segment.
@@ -115,6 +119,8 @@ pub struct Data {
     pub upto: u64,
     /// Its timestamp.
     pub timestamp: Option<u32>,
+    /// The network has marked it.
+    pub marked: bool,
 }
 
 /// An acknowledgement.
@@ -132,6 +138,8 @@ pub struct Report {
     pub window: u64,
     /// The timestamp echoed.
     pub echo: Option<u32>,
+    /// It tells of marks (RFC 3168 §6.1.3), and both ends have agreed to.
+    pub marks: bool,
     /// It carries no data and opens no window: three of its kind tell of a loss.
     pub pure: bool,
 }
@@ -153,6 +161,8 @@ pub struct Sender {
     alone: (u32, u32),
     unit: u64,
     last_len: u64,
+    /// What had been sent when the sender last answered a mark: it does once a window.
+    answered: u64,
     episode: Option<Episode>,
     /// Data is seen where it arrives, not where it is sent.
     receiver: bool,
@@ -184,6 +194,7 @@ impl Sender {
             acked_since_sent: false,
             alone: (0, 0),
             last_len: 0,
+            answered: 0,
             episode: None,
             receiver,
             counters: Counters::default(),
@@ -240,6 +251,7 @@ impl Sender {
         if d.upto <= d.from {
             return;
         }
+        self.counters.marked += u64::from(d.marked);
         if d.from > self.max {
             let len = d.from - self.max;
             self.push(self.max, d.from, now, None, Some(d.seen));
@@ -461,6 +473,20 @@ impl Sender {
         let held = self.sacked >= 3 * self.facts.mss.0 && advanced == 0;
         if (self.duplicates >= 3 || held) && !self.pieces.is_empty() {
             self.open(Signal::Loss);
+        }
+        if r.marks {
+            self.counters.echoes += 1;
+            if self.una > self.answered || self.counters.echoes == 1 {
+                self.answered = self.max;
+                let none = Congestion {
+                    signal: Signal::Ecn,
+                    first: true,
+                    lost: Bytes::ZERO,
+                    lost_ranges: 0,
+                    newest: Sent::default(),
+                };
+                self.analysis.loss(&self.facts, &none);
+            }
         }
         if advanced > 0 || arrived > 0 {
             self.news(now, prior, advanced, arrived, newest);

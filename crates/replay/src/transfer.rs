@@ -106,6 +106,12 @@ pub struct Transfer {
     pub spurious_packets: u64,
     /// Packets overtaken by others.
     pub reordered_packets: u64,
+    /// Packets that the network had marked where they were seen (ECN).
+    #[serde(default)]
+    pub marked_packets: u64,
+    /// ACKs that told the sender of marks.
+    #[serde(default)]
+    pub mark_echoes: u64,
     /// Payload that was acknowledged and never seen.
     pub unseen_bytes: u64,
     /// The share of ACKs that were for more than one segment.
@@ -183,6 +189,8 @@ impl Transfer {
             retransmitted_packets: 0,
             spurious_packets: 0,
             reordered_packets: 0,
+            marked_packets: 0,
+            mark_echoes: 0,
             unseen_bytes: 0,
             delayed_acks: None,
             super_segment: 1,
@@ -254,6 +262,7 @@ pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
         t.handshake_rtt_s = c.handshake.map(Span::as_secs_f64);
         (t.packets, t.retransmitted_packets) = (n.packets, n.retransmitted);
         (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
+        (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
         t.unseen_bytes = n.unseen;
         t.super_segment = n.super_segment.max(1);
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
@@ -291,6 +300,10 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
     );
     say(acks == 0, "no acknowledgement was captured: nothing can be said of the path");
     say(c.doubled > 0, "packets that were captured twice were counted once");
+    say(
+        c.ways[from].syn_seen() && !c.ecn && t.marked_packets > 0,
+        "the network marked packets, but the ends had not agreed that marks mean anything (RFC 3168)",
+    );
     say(c.backwards > 0, "times run backwards in places: the later one was taken");
     say(c.silent, "silent for more than ten minutes, or a time that is damaged: what came after is left out");
     say(c.syn_losses() > 0, "a handshake packet was sent again");

@@ -137,12 +137,7 @@ impl Watcher {
         }
         self.opinion.standing = Some(Box::new(Standing {
             startup: self.startup.clone(),
-            state: State {
-                cwnd: self.opinion.cwnd,
-                ssthresh: self.ceiling,
-                pace: None,
-                wake: self.wake,
-            },
+            state: State { cwnd: self.opinion.cwnd, ssthresh: self.ceiling, pace: None, wake: self.wake },
             at: f.now,
             left: self.opinion.rule,
         }));
@@ -165,7 +160,8 @@ impl Watcher {
 
     /// The rate a host with its window would pace at, where the file does not say (`tcp_update_pacing_rate`).
     fn facts(&self, f: &Facts) -> Facts {
-        let rate = || Some(Rate::new(self.opinion.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
+        let rate =
+            || Some(Rate::new(self.opinion.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
         Facts { pacing_rate: f.pacing_rate.or_else(rate), ..*f }
     }
 
@@ -254,7 +250,8 @@ impl Watcher {
         }
         let mut asked = self.startup.clone();
         let facts = self.facts(f);
-        let step = asked.on_congestion(&View { facts: &facts, cwnd: self.opinion.cwnd, ssthresh: self.ceiling }, c);
+        let step =
+            asked.on_congestion(&View { facts: &facts, cwnd: self.opinion.cwnd, ssthresh: self.ceiling }, c);
         if let Some(why) = step.exit {
             let d = step.detected.map_or((f.now, self.opinion.cwnd), |d| (d.at, d.cwnd));
             self.opinion.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });

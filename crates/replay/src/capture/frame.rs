@@ -21,6 +21,8 @@ pub struct Seen {
     pub window: u16,
     /// The flags, as `tcp::segment` has them.
     pub flags: u8,
+    /// The network has marked it: congestion experienced (RFC 3168 §5).
+    pub marked: bool,
     /// Payload bytes on the wire, captured or not.
     pub len: u32,
     /// IPv4 identification; 0 where there is none.
@@ -77,6 +79,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<Seen> {
             let mapped = |a: [u8; 4]| 0xffff_0000_0000 | u128::from(u32::from_be_bytes(a));
             seen.addresses = [mapped(h.source()), mapped(h.destination())];
             seen.id = h.identification();
+            seen.marked = h.ecn().value() == 3;
             if h.fragments_offset().value() > 0 {
                 return None;
             }
@@ -87,6 +90,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<Seen> {
         LaxNetSlice::Ipv6(ip) => {
             let h = ip.header();
             seen.addresses = [h.source(), h.destination()].map(u128::from_be_bytes);
+            seen.marked = h.traffic_class() & 3 == 3;
             let length = u32::from(h.payload_length());
             let extensions = ip.extensions().slice().len() as u32;
             (ip.payload(), length.checked_sub(extensions).filter(|_| length > 0))

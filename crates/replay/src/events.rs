@@ -1,0 +1,212 @@
+//! Events of startups in a running kernel, as `slowstart kernel` tells them: a JSON object a line, an event each.
+//!
+//! The keys are those of an event in `crates/linux` (`Facts`). `sk` (which connection, while it lives), `now_ns`, `kind`
+//! (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss` and `cwnd` must be there;
+//! others are used if they are, and what is not known is passed over. Where each ACK is told, every startup can be
+//! asked; where only the rest is, the line says when the kernel's own left.
+
+use crate::analysis::{Analysis, Findings, Setup, facts};
+use crate::error::Bad;
+use crate::infer::{Evidence, Found, Unclear};
+use crate::transfer::Transfer;
+use crate::watch::Candidate;
+use serde::Deserialize;
+use serde_json::Value;
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Windows and numbers beyond this are not believed.
+const MOST: u64 = 1 << 50;
+
+#[derive(Deserialize)]
+struct Event {
+    /// A number or a text: it only tells connections apart.
+    sk: Value,
+    now_ns: u64,
+    kind: String,
+    acked_bytes: u64,
+    next: u64,
+    mss: u64,
+    cwnd: u64,
+    #[serde(default)]
+    pacing_rate: u64,
+    #[serde(default)]
+    rtt_us: u64,
+    #[serde(default)]
+    iw: u64,
+    #[serde(default)]
+    retransmitted: u64,
+    #[serde(default)]
+    asked: bool,
+    #[serde(default)]
+    limited: Option<bool>,
+    #[serde(default)]
+    why: String,
+    #[serde(default)]
+    daddr: Value,
+    #[serde(default)]
+    sport: u16,
+    #[serde(default)]
+    dport: u16,
+}
+
+/// A connection as far as it was told of.
+struct Told {
+    analysis: Analysis,
+    f: Facts,
+    begin: u64,
+    sent: Bytes,
+    acks: u64,
+    retransmitted: u64,
+    /// Its startup was asked at some time.
+    asked: bool,
+    left: Option<Found>,
+    ends: [String; 2],
+}
+
+impl Told {
+    fn new(e: &Event, candidates: &Arc<[Candidate]>, shots: bool) -> Self {
+        let mss = Bytes(e.mss);
+        let iw = (e.iw > 0).then(|| mss * e.iw);
+        let setup = Setup { mss, iw, gated: false, handshake: Handshake::default(), shots, forks: false };
+        let address = match &e.daddr {
+            Value::String(a) => a.clone(),
+            // As it stands in memory, which is the order of the network.
+            v => Ipv4Addr::from((v.as_u64().unwrap_or(0) as u32).to_le_bytes()).to_string(),
+        };
+        Self {
+            analysis: Analysis::new(setup, candidates),
+            f: facts(mss),
+            begin: e.now_ns,
+            sent: Bytes::ZERO,
+            acks: 0,
+            retransmitted: 0,
+            asked: false,
+            left: None,
+            ends: [format!(":{}", e.sport), format!("{address}:{}", e.dport)],
+        }
+    }
+
+    fn on(&mut self, e: &Event) {
+        let f = &mut self.f;
+        f.now = f.now.max(Instant(e.now_ns.saturating_sub(self.begin)));
+        f.next = Mark(e.next.min(MOST));
+        f.inflight = Bytes(f.next.0.saturating_sub(e.acked_bytes));
+        f.pacing_rate = (e.pacing_rate > 0).then(|| Rate(e.pacing_rate.saturating_mul(8)));
+        self.asked |= e.asked;
+        self.retransmitted = self.retransmitted.max(e.retransmitted);
+        if !e.why.is_empty() && e.why != "none" && self.left.is_none() {
+            let cwnd = f.mss * e.cwnd.min(MOST);
+            self.left = Some(Found { at: f.now, cwnd, evidence: Evidence::Told });
+        }
+        match e.kind.as_str() {
+            "ack" => self.ack(e),
+            "loss" | "timeout" => {
+                let signal = if e.kind == "loss" { Signal::Loss } else { Signal::Timeout };
+                let first = self.analysis.first_loss().is_none();
+                let c = Congestion { signal, first, lost: f.mss, lost_ranges: 1, newest: Sent::default() };
+                self.analysis.loss(f, &c);
+            }
+            "undo" => self.analysis.undone(f),
+            // Begin, idle and end say no more than when.
+            _ => {}
+        }
+    }
+
+    fn ack(&mut self, e: &Event) {
+        let f = &mut self.f;
+        self.acks += 1;
+        let acked = Bytes(e.acked_bytes.min(MOST));
+        let rtt = (e.rtt_us > 0).then(|| Span::micros(e.rtt_us.min(MOST / 1000)));
+        if let Some(rtt) = rtt {
+            f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
+            f.srtt = Some(f.srtt.map_or(rtt, |s| s - s / 8 + rtt / 8));
+        }
+        let newly = acked - f.delivered;
+        let prior = f.inflight + newly;
+        f.delivered = f.delivered.max(acked);
+        // What was sent since the event before, at once: nobody tells when.
+        let new = Bytes(f.next.0) - self.sent;
+        self.sent += new;
+        let sent = Sent {
+            mark: f.next,
+            at: f.now,
+            bytes: new,
+            sent_total: self.sent,
+            inflight: f.inflight,
+            delivered: f.delivered,
+            ..Sent::default()
+        };
+        self.analysis.sent(f, &sent, false);
+        let ack = Ack {
+            upto: Mark(acked.0),
+            bytes: newly,
+            delivered: newly,
+            newly_lost: Bytes::ZERO,
+            prior_inflight: prior,
+            rtt,
+            newest: Sent::default(),
+            limit: if e.limited == Some(false) { Limit::Application } else { Limit::Window },
+        };
+        self.analysis.ack(f, &ack);
+    }
+
+    fn row(self, number: u64) -> (Transfer, Option<Findings>) {
+        let told = match self.left {
+            Some(found) => Ok(found),
+            None if self.asked => Err(Unclear::StillGrowing),
+            None => Err(Unclear::BeganBefore),
+        };
+        let last = Span(self.f.now.0).as_secs_f64();
+        let mut findings = self.analysis.finish(Some(told));
+        if self.acks == 0 {
+            findings.startups.clear();
+        }
+        let mut row = Transfer::new("kernel-events", number, self.f.mss).with(&findings);
+        let [from, to] = self.ends;
+        (row.from, row.to) = (from, to);
+        (row.packets, row.retransmitted_packets) = (self.acks, self.retransmitted);
+        row.duration_s = last;
+        row.caveats.push("events tell when ACKs came, not when packets left".to_string());
+        if self.acks == 0 {
+            row.caveats.push("no ACK was told: no startup can be asked".to_string());
+        }
+        (row, Some(findings))
+    }
+}
+
+/// Reads events: a row for each connection, in the order in which they begin.
+pub fn replay(
+    text: &str,
+    candidates: &Arc<[Candidate]>,
+    shots: bool,
+) -> Result<Vec<(Transfer, Option<Findings>)>, Bad> {
+    let mut live: BTreeMap<String, usize> = BTreeMap::new();
+    let mut all: Vec<Told> = Vec::new();
+    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let number = i as u64 + 1;
+        let e: Event = serde_json::from_str(line)
+            .map_err(|e| Bad::line(number, format!("found no event of the kernel: {e}")))?;
+        if !(1..=1 << 20).contains(&e.mss) {
+            let why = format!("mss: found {}, expected a number of bytes from 1 to 1048576", e.mss);
+            return Err(Bad::line(number, why));
+        }
+        let sk = e.sk.to_string();
+        if e.kind == "begin" {
+            // The kernel uses the place of a connection that is over again.
+            live.remove(&sk);
+        }
+        let at = *live.entry(sk).or_insert_with(|| {
+            all.push(Told::new(&e, candidates, shots));
+            all.len() - 1
+        });
+        all[at].on(&e);
+    }
+    if all.is_empty() {
+        return Err(Bad::whole("found no event, expected one a line"));
+    }
+    Ok(all.into_iter().enumerate().map(|(i, t)| t.row(i as u64 + 1)).collect())
+}
