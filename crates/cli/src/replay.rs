@@ -12,8 +12,8 @@ use slowstart_lab::scenario;
 use slowstart_lab::stats::quantile;
 use slowstart_replay::fork::{self, Forked};
 use slowstart_replay::open::Kind;
-use slowstart_replay::replay::{Options, Report, replay};
-use slowstart_replay::transfer::{Fork, Transfer, When, Would};
+use slowstart_replay::replay::{Options, Replayed, Report, replay};
+use slowstart_replay::transfer::{self, Fork, Transfer, When, Would};
 use slowstart_replay::watch::Candidate;
 use slowstart_replay::{fit, page};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub(crate) struct Replay {
     /// Rows as JSON lines on standard output, and nothing else there
     #[arg(long)]
     json: bool,
-    /// A folder for rows, and a page for each of the largest transfers
+    /// A folder for rows, samples, and a page for each of the largest transfers
     #[arg(long)]
     out: Option<PathBuf>,
     /// Goes on with the largest transfer in the simulator, on a path fitted to it, from where each startup's opinion ends
@@ -86,6 +86,10 @@ impl Replay {
         if let Some(out) = &self.out {
             let folder = Folder::create(out)?;
             folder.lines("results.jsonl", report.transfers.iter().map(|t| &t.row))?;
+            let events =
+                |t: &Replayed| Some(transfer::samples(&t.row, t.findings.as_ref()?).collect::<Vec<_>>());
+            let samples = report.transfers.iter().filter_map(events);
+            folder.lines("samples.jsonl", samples.flatten())?;
             pages(&folder, &report)?;
         }
         if self.json {
@@ -132,6 +136,11 @@ impl Replay {
         print(&transfers(&rows).render(false, width))?;
         if rows.len() <= DETAILED {
             for row in rows.iter().filter(|r| !r.startups.is_empty()) {
+                if row.startups.iter().all(|w| w.exit.is_none() && w.valid_until_s.is_none()) {
+                    let ends = format!("connection {}, {} to {}", row.connection, row.from, row.to);
+                    print(&format!("{ends}: no startup would have left, or sent anything else\n"))?;
+                    continue;
+                }
                 if rows.len() > 1 {
                     print(&format!("connection {}, {} to {}", row.connection, row.from, row.to))?;
                 }

@@ -63,7 +63,7 @@ fn jitter(f: &Findings, payload: f64, transmission: f64) -> f64 {
     // The variance grows with the jitter.
     let (mut low, mut high) = (0.0, MOST);
     for _ in 0..40 {
-        let mid = (low + high) / 2.0;
+        let mid = f64::midpoint(low, high);
         if scatter(mid) < wanted { low = mid } else { high = mid }
     }
     low * transmission
@@ -108,17 +108,18 @@ fn line(points: &[(f64, f64)]) -> Option<f64> {
 impl Fitted {
     /// As `slowstart compare` reads it.
     pub fn inline(&self) -> String {
-        let mut line = format!(
-            "rate={:.0}bit rtt={:.3}ms queue={:.0}B",
+        // Less than ten microseconds is the clock's.
+        let jitter = if self.jitter_s >= 1e-5 {
+            format!(" jitter={:.3}ms", self.jitter_s * 1e3)
+        } else {
+            String::new()
+        };
+        format!(
+            "rate={:.0}bit rtt={:.3}ms queue={:.0}B{jitter}",
             self.rate_bps,
             self.base_rtt_s * 1e3,
             self.queue_bytes
-        );
-        // Less than ten microseconds is the clock's.
-        if self.jitter_s >= 1e-5 {
-            line += &format!(" jitter={:.3}ms", self.jitter_s * 1e3);
-        }
-        line
+        )
     }
 }
 

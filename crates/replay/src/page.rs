@@ -105,7 +105,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
 fn about(t: &Transfer) -> String {
     format!(
         "{} in {} s, seen from the {}'s side; least round trip {} ms, {} packets sent again. Each chart shows what was \
-         in flight and the window that a startup would have had, as long as that can be said.",
+         in flight and the window that a startup would have had, as long as that can be said: one without an exit did not leave by then.",
         words::bytes(t.bytes),
         words::number(t.duration_s),
         t.vantage,

@@ -11,6 +11,7 @@ use crate::watch::Moment;
 use serde::{Deserialize, Serialize};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::record::Class;
+use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 
 /// The version of the schema.
@@ -54,6 +55,43 @@ pub struct Would {
     pub rule: Option<When>,
     /// Its changes of phase.
     pub phases: Vec<When>,
+}
+
+/// A moment of a transfer: what was in flight, and the window that each startup had by then.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Of which connection.
+    pub connection: u64,
+    /// Who sends.
+    pub from: String,
+    /// Seconds since the connection's first packet.
+    pub time_s: f64,
+    /// Bytes in flight.
+    pub inflight_bytes: u64,
+    /// The round trip that an ACK brought then.
+    pub rtt_s: Option<f64>,
+    /// Bytes delivered so far.
+    pub delivered_bytes: u64,
+    /// Each startup's window, as long as its opinion is worth something.
+    pub cwnd_bytes: BTreeMap<String, u64>,
+}
+
+/// The samples of a transfer, at most some thousands.
+pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sample> + 'a {
+    f.shots.iter().map(move |s| {
+        let time_s = seconds(s.at);
+        let worth = |w: &&(&Would, &Bytes)| w.0.valid_until_s.is_none_or(|v| time_s <= v);
+        let windows: Vec<(&Would, &Bytes)> = t.startups.iter().zip(&s.windows).collect();
+        Sample {
+            connection: t.connection,
+            from: t.from.clone(),
+            time_s,
+            inflight_bytes: s.inflight.0,
+            rtt_s: s.rtt.map(Span::as_secs_f64),
+            delivered_bytes: s.delivered.0,
+            cwnd_bytes: windows.iter().filter(worth).map(|(w, b)| (w.startup.clone(), b.0)).collect(),
+        }
+    })
 }
 
 /// What would have come after, over a path fitted to the capture.

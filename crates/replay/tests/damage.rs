@@ -3,10 +3,10 @@
 //! Each case takes a sound file of one kind and damages it: bytes changed, cut, repeated, lengths made enormous.
 //! `SLOWSTART_CASES` says how many of each (64 by default; thousands take minutes).
 
+mod common;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, Report, read};
 use slowstart_replay::watch::Candidate;
@@ -27,15 +27,7 @@ fn replay(bytes: Vec<u8>) -> Result<Report, String> {
 
 /// A file of each kind.
 fn sound() -> Vec<(Kind, Vec<u8>)> {
-    let text = StudyText {
-        path: "rate=10Mbit rtt=20ms queue=20packets".to_string(),
-        startups: vec!["standard".to_string()],
-        size: Some("150kB".to_string()),
-        runs: Some(1),
-        ..StudyText::default()
-    };
-    let study = Study::check(&text, None).expect("a study");
-    let run = study.capture(Job { contender: 0, run: 0 });
+    let run = common::run("rate=10Mbit rtt=20ms queue=20packets", "standard", Some("150kB"));
     let (mut pcapng, mut log) = (Vec::new(), Vec::new());
     wire::write(&mut pcapng, &run.trace.packets, 1).expect("a Vec takes everything");
     qlog::write(&mut log, "t", &run.trace.samples, &run.trace.events).expect("a Vec takes everything");
@@ -55,6 +47,15 @@ fn sound() -> Vec<(Kind, Vec<u8>)> {
     let flent = r#"{"metadata":{"FLENT_VERSION":"2"},"raw_values":{"TCP upload":[{"t":1.0,"tcp_cwnd":10,"tcp_rtt":20.5},{"t":1.2,"tcp_cwnd":30}]}}"#;
     let ss = "1.5\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:40/2 mss:1448 cwnd:10 retrans:0/1\n\
               1.7\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:41/2 mss:1448 cwnd:30 ssthresh:20 retrans:0/2\n";
+    let events = "{\"sk\":1,\"now_ns\":1000,\"kind\":\"begin\",\"acked_bytes\":0,\"next\":0,\"mss\":1448,\"cwnd\":10}\n\
+                  {\"sk\":1,\"now_ns\":51000,\"kind\":\"ack\",\"acked_bytes\":1448,\"next\":15928,\"mss\":1448,\"cwnd\":10,\
+                  \"rtt_us\":50000}\n\
+                  {\"sk\":1,\"now_ns\":91000,\"kind\":\"loss\",\"acked_bytes\":1448,\"next\":15928,\"mss\":1448,\"cwnd\":11,\
+                  \"why\":\"loss\"}\n";
+    let ip = common::frames(&run, 0);
+    let tagged = [&[0; 12][..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 0x86, 0xdd]].concat();
+    let six = common::under(&common::six(&ip), &tagged);
+    let cooked = common::under(&ip, &[&[8, 0][..], &[0; 18]].concat());
     vec![
         (Kind::Capture, pcapng),
         (Kind::Qlog, log),
@@ -64,7 +65,10 @@ fn sound() -> Vec<(Kind, Vec<u8>)> {
         (Kind::Ndt7, ndt7.into()),
         (Kind::Flent, flent.into()),
         (Kind::Ss, ss.into()),
+        (Kind::Events, events.into()),
         (Kind::Capture, classic()),
+        (Kind::Capture, common::pcap(&six[..six.len().min(40)], 1, true, true, 200)),
+        (Kind::Capture, common::pcapng(&cooked[..cooked.len().min(40)], 276, true, 6, false)),
     ]
 }
 
@@ -147,6 +151,20 @@ fn what_cannot_be_read_says_where() {
     huge.extend([0; 5000]);
     refuses(&huge, "offset 24: ");
     refuses(&classic()[..30], "offset 24: the file ends in the middle of a packet");
+}
+
+/// Found by damaging: a time at the end of what 64 bits hold, after which a startup that counts intervals would have
+/// counted for ever.
+#[test]
+fn a_time_at_the_end_of_time_ends_the_connection() {
+    let mut ip =
+        common::frames(&common::run("rate=10Mbit rtt=20ms queue=20packets", "standard", Some("150kB")), 1);
+    for f in &mut ip[40..] {
+        f.ns = u64::MAX - 1;
+    }
+    let report = replay(common::pcapng(&ip, 101, false, 9, false)).expect("sound until then");
+    let t = report.transfers.iter().max_by_key(|t| t.row.bytes).expect("a download");
+    assert!(t.row.bytes > 0 && t.row.caveats.iter().any(|c| c.contains("damaged")), "{:?}", t.row.caveats);
 }
 
 /// What stood before the damage is answered, and that it is not all is said.

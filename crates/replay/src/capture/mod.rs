@@ -39,6 +39,14 @@ struct Interface {
     offset_s: i64,
 }
 
+/// `if_tsresol` (draft-ietf-opsawg-pcapng 4.2): a power of ten, or of two where the highest bit is set, which
+/// `pcap-parser` 0.17 takes for too large. What cannot be told in 64 bits is taken for microseconds.
+fn units_a_second(resolution: u8) -> u64 {
+    let exponent = u32::from(resolution & 0x7f);
+    let base = if resolution & 0x80 == 0 { 10_u64 } else { 2 };
+    base.checked_pow(exponent).unwrap_or(1_000_000)
+}
+
 impl Interface {
     fn at(&self, units: u64) -> u64 {
         let per = u128::from(self.units_a_second.max(1));
@@ -158,7 +166,7 @@ fn take(
         PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
         PcapBlockOwned::NG(Block::InterfaceDescription(b)) => interfaces.push(Interface {
             link: b.linktype,
-            units_a_second: b.ts_resolution().unwrap_or(1_000_000),
+            units_a_second: units_a_second(b.if_tsresol),
             offset_s: b.ts_offset(),
         }),
         PcapBlockOwned::NG(Block::EnhancedPacket(b)) => {

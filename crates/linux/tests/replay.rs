@@ -1,0 +1,166 @@
+//! What replay says of a connection, against what the kernel that made it counted: tcpdump at both ends of an emulated
+//! path, `cubic` over it. Needs root, TUN devices and tcpdump; says so where it has them not.
+
+mod common;
+
+use common::Net;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use nix::unistd::Pid;
+use slowstart_lab::path::PathSpec;
+use slowstart_linux::emulate::{Emulation, SERVER};
+use slowstart_replay::replay::{Options, replay};
+use slowstart_replay::transfer::Transfer;
+use slowstart_replay::watch::Candidate;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// tcpdump in a namespace, listening.
+fn tcpdump(ns: &str, file: &Path) -> Child {
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", ns, "tcpdump", "-Z", "root", "-i", "path0", "-s", "128", "-U", "-w"])
+        .arg(file)
+        .arg("tcp")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ip is there");
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    while !said.contains("listening on") {
+        let n = stderr.read_line(&mut said).expect("text");
+        assert!(n > 0, "tcpdump ended: {said}");
+    }
+    child
+}
+
+/// A counter of `TcpExt` in a namespace (what nstat shows).
+fn counter(ns: &str, name: &str) -> u64 {
+    let text =
+        Net::within(ns, || fs::read_to_string("/proc/thread-self/net/netstat").expect("the kernel has it"));
+    let mut lines = text.lines().filter_map(|l| l.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let at = names.split(' ').position(|n| n == name);
+    at.and_then(|i| values.split(' ').nth(i)?.parse().ok()).unwrap_or(0)
+}
+
+/// What a run left behind.
+struct Made {
+    captures: [PathBuf; 2],
+    samples: PathBuf,
+    /// `HyStart`'s exits by train and by delay, and the window then, segments.
+    train: u64,
+    delay: u64,
+    cwnd: u64,
+}
+
+/// A download under the kernel's cubic, with both ends captured and `ss` asked all the time.
+fn make(name: &str, line: &str, bytes: usize) -> Made {
+    let spec = PathSpec::load(line, None).expect("a path");
+    let e = Emulation::start(&spec, 1, false).expect("root");
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let captures = ["server", "client"].map(|end| dir.join(format!("{name}-{end}.pcap")));
+    let mut dumps = [tcpdump(e.server(), &captures[0]), tcpdump(e.client(), &captures[1])];
+    let listener = Net::within(e.server(), || TcpListener::bind((SERVER, 0))).expect("a port");
+    setsockopt(&listener, TcpCongestion, &"cubic".into()).expect("the kernel's own");
+    let address = listener.local_addr().expect("bound");
+    let over = AtomicBool::new(false);
+    let mut text = String::new();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let now = Command::new("date").arg("+%s.%N").output().expect("coreutils").stdout;
+                let ss = Command::new("ss").args(["-N", e.server(), "-tin", "state", "established"]).output();
+                text.push_str(&String::from_utf8_lossy(&now));
+                text.push_str(&String::from_utf8_lossy(&ss.expect("iproute2").stdout));
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        s.spawn(|| {
+            let mut server = listener.accept().expect("a client").0;
+            server.write_all(&vec![1; bytes]).expect("it reads");
+            // Until it is known what the socket ended with.
+            let _ = server.read(&mut [0]);
+        });
+        let mut client = Net::within(e.client(), || TcpStream::connect(address)).expect("connects");
+        let mut all = vec![0; bytes];
+        client.read_exact(&mut all).expect("a stream");
+        over.store(true, Ordering::Relaxed);
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    for dump in &mut dumps {
+        kill(Pid::from_raw(dump.id().cast_signed()), Signal::SIGINT).expect("it runs");
+        dump.wait().expect("it ends");
+    }
+    let samples = dir.join(format!("{name}.ss"));
+    fs::write(&samples, text).expect("a file");
+    let count = |name: &str| counter(e.server(), name);
+    let made = Made {
+        captures,
+        samples,
+        train: count("TCPHystartTrainDetect"),
+        delay: count("TCPHystartDelayDetect"),
+        cwnd: count("TCPHystartTrainCwnd") + count("TCPHystartDelayCwnd"),
+    };
+    let report = e.stop().expect("it ran");
+    println!("{name}: forward {}; back {}", report.forward.lateness, report.back.lateness);
+    made
+}
+
+fn read(file: &Path) -> Transfer {
+    let all = slowstart::startup::REGISTRY.iter();
+    let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
+    let report = replay(file, &Options { candidates, ..Options::default() }, |_| {}).expect("a file");
+    assert_eq!(report.cut, None);
+    report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a download")
+}
+
+#[test]
+fn the_kernels_own_exit_is_found_from_either_end() {
+    let tool = |name: &str| Command::new(name).arg("--version").output().is_ok();
+    let root = nix::unistd::geteuid().is_root();
+    if !root || !Path::new("/dev/net/tun").exists() || !tool("tcpdump") || !tool("ss") {
+        let why = "skipped: the kernel's round trip (needs root, /dev/net/tun, tcpdump and ss)\n";
+        std::io::stderr().write_all(why.as_bytes()).expect("stderr");
+        return;
+    }
+    for (name, line, bytes) in [
+        ("delay", "rate=50Mbit rtt=60ms queue=2bdp", 12_000_000),
+        ("long", "rate=20Mbit rtt=150ms queue=2bdp", 12_000_000),
+    ] {
+        let made = make(name, line, bytes);
+        let [server, client] = made.captures.each_ref().map(|f| read(f));
+        let samples = read(&made.samples);
+        let say = |t: &Transfer| format!("{} {:?} {:?}", t.vantage, t.exit, t.unclear);
+        println!(
+            "{name}: HyStart by train {}, by delay {}, at {} segments\n  {}\n  {}\n  ss: {:?} {:?}",
+            made.train,
+            made.delay,
+            made.cwnd,
+            say(&server),
+            say(&client),
+            samples.exit,
+            samples.caveats
+        );
+        assert_eq!((server.vantage.as_str(), client.vantage.as_str()), ("sender", "receiver"));
+        assert_eq!(server.bytes, bytes as u64);
+        let exit = server.exit.as_ref().expect("it left slow start");
+        if made.train + made.delay > 0 {
+            assert_eq!(exit.evidence, "growth stopped without loss", "{name}");
+            // What was in flight when it left, and what a round trip more may have added.
+            let window = made.cwnd * server.mss_bytes;
+            let near = (window * 2 / 3..=window * 3 / 2).contains(&exit.cwnd_bytes);
+            assert!(near, "{name}: {} bytes, the kernel {window}", exit.cwnd_bytes);
+        } else {
+            assert_eq!(exit.evidence, "loss", "{name}");
+        }
+        // The kernel set its threshold between two of the samples; that is within a round trip of what is seen.
+        let set = samples.exit.as_ref().expect("a threshold").time_s;
+        let rtt = server.min_rtt_s.unwrap_or(0.0) + server.peak_delay_s.unwrap_or(0.0);
+        assert!((exit.time_s - set).abs() < 2.0 * rtt + 0.05, "{name}: {} s, ss {set} s", exit.time_s);
+    }
+}

@@ -1,0 +1,127 @@
+//! A simulated download as frames, and files of them in every form that captures come in.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use slowstart_lab::run::Job;
+use slowstart_lab::run::Outcome;
+use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_replay::wire;
+
+/// A download of so many bytes over a path.
+pub(crate) fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {
+    let text = StudyText {
+        path: path.to_string(),
+        startups: vec![startup.to_string()],
+        size: size.map(String::from),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    let study = Study::check(&text, None).expect("a study");
+    study.capture(Job { contender: 0, run: 0 })
+}
+
+/// A packet: when, what was captured of it, and how long it was.
+#[derive(Clone)]
+pub(crate) struct Frame {
+    pub(crate) ns: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) len: u32,
+}
+
+/// The IP packets that an end saw.
+pub(crate) fn frames(o: &Outcome, end: u8) -> Vec<Frame> {
+    let mut file = Vec::new();
+    wire::write(&mut file, &o.trace.packets, end).expect("a Vec takes everything");
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four"));
+    let (mut at, mut all) = (0, Vec::new());
+    while at < file.len() {
+        if word(at) == 6 {
+            let (captured, len) = (word(at + 20) as usize, word(at + 24));
+            let ns = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+            all.push(Frame { ns, bytes: file[at + 28..at + 28 + captured].to_vec(), len });
+        }
+        at += word(at + 4) as usize;
+    }
+    all
+}
+
+/// The same packets, with so much before each.
+pub(crate) fn under(frames: &[Frame], header: &[u8]) -> Vec<Frame> {
+    let with =
+        |f: &Frame| Frame { ns: f.ns, bytes: [header, &f.bytes].concat(), len: f.len + header.len() as u32 };
+    frames.iter().map(with).collect()
+}
+
+/// The same packets under IPv6.
+pub(crate) fn six(frames: &[Frame]) -> Vec<Frame> {
+    let with = |f: &Frame| {
+        let payload = (f.len - 20) as u16;
+        let mut head = vec![0x60, 0, 0, 0];
+        head.extend(payload.to_be_bytes());
+        head.extend([6, 64]);
+        for address in [12, 16] {
+            head.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
+            head.extend(&f.bytes[address..address + 4]);
+        }
+        Frame { ns: f.ns, bytes: [&head, &f.bytes[20..]].concat(), len: f.len + 20 }
+    };
+    frames.iter().map(with).collect()
+}
+
+/// A number in the order that a file has.
+fn number(big: bool, n: u32) -> [u8; 4] {
+    if big { n.to_be_bytes() } else { n.to_le_bytes() }
+}
+
+/// A classic pcap: of microseconds or nanoseconds, in either byte order, with so many bytes of each packet at most.
+pub(crate) fn pcap(frames: &[Frame], link: u32, big: bool, nanos: bool, snap: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let magic = if nanos { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
+    out.extend(number(big, magic));
+    out.extend(number(big, if big { 0x0002_0004 } else { 0x0004_0002 }));
+    for n in [0, 0, snap as u32, link] {
+        out.extend(number(big, n));
+    }
+    for f in frames {
+        let part = f.ns % 1_000_000_000 / if nanos { 1 } else { 1000 };
+        let captured = f.bytes.len().min(snap);
+        for n in [(f.ns / 1_000_000_000) as u32, part as u32, captured as u32, f.len] {
+            out.extend(number(big, n));
+        }
+        out.extend(&f.bytes[..captured]);
+    }
+    out
+}
+
+/// A pcapng whose clock ticks every `10^-exponent` s, or every `2^-exponent` s if `binary`.
+pub(crate) fn pcapng(frames: &[Frame], link: u16, big: bool, exponent: u8, binary: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let padded = body.len().next_multiple_of(4);
+        let total = number(big, padded as u32 + 12);
+        out.extend(number(big, kind));
+        out.extend(total);
+        out.extend(body);
+        out.resize(out.len() + padded - body.len(), 0);
+        out.extend(total);
+    };
+    let half = |n: u16| if big { n.to_be_bytes() } else { n.to_le_bytes() };
+    let head = [&number(big, 0x1a2b_3c4d)[..], &half(1), &half(0), &[0xff; 8]].concat();
+    block(0x0a0d_0d0a, &head);
+    let resolution = exponent | if binary { 0x80 } else { 0 };
+    let option = [&half(9)[..], &half(1), &[resolution, 0, 0, 0], &[0; 4]].concat();
+    block(1, &[&half(link)[..], &half(0), &number(big, 65_535), &option].concat());
+    // A block that nobody knows is passed over.
+    block(0x0bad_0bad, &[1, 2, 3, 4]);
+    for f in frames {
+        let per = if binary { 1_u128 << exponent } else { 10_u128.pow(u32::from(exponent)) };
+        let units = (u128::from(f.ns) * per / 1_000_000_000) as u64;
+        let mut body = Vec::new();
+        for n in [0, (units >> 32) as u32, units as u32, f.bytes.len() as u32, f.len] {
+            body.extend(number(big, n));
+        }
+        body.extend(&f.bytes);
+        block(6, &body);
+    }
+    out
+}

@@ -1,0 +1,58 @@
+//! `--fork` against what would really have come: a run of one startup is captured, gone on with under another, and held
+//! against a run of that other over the same path.
+
+mod common;
+
+use common::run;
+use slowstart_replay::open::Kind;
+use slowstart_replay::replay::{Options, Replayed, read};
+use slowstart_replay::watch::Candidate;
+use slowstart_replay::{fit, fork, wire};
+use std::io::Cursor;
+
+fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> Replayed {
+    let mut file = Vec::new();
+    wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
+    let candidates = candidates.to_vec().into();
+    let options = Options { candidates, shots: true, forks: true, ..Options::default() };
+    let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
+    report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer")
+}
+
+#[test]
+fn what_would_have_come_is_what_comes() {
+    let candidates: Vec<Candidate> =
+        ["standard", "hystart", "hystart++", "search", "limited", "vegas", "ess"]
+            .map(|name| {
+                let (_, startup) =
+                    slowstart_lab::scenario::startup("startup", name).expect("of the registry");
+                Candidate { label: name.to_string(), startup }
+            })
+            .to_vec();
+    for path in ["rate=40Mbit rtt=80ms queue=1bdp", "rate=15Mbit rtt=150ms queue=2bdp"] {
+        for seen in ["vegas", "hystart", "standard"] {
+            let t = replay(&run(path, seen, Some("10MB")), &candidates);
+            let findings = t.findings.as_ref().expect("asked for");
+            let fitted = fit::fit(&t.row, findings).expect("a path");
+            let all = fork::run(&t.row, findings, &fitted, &candidates).expect("a path that can be built");
+            assert_eq!(all.len(), candidates.len());
+            for f in &all {
+                let real = replay(&run(path, &f.startup, Some("10MB")), &[]);
+                let (done, really) = (f.done_s.expect("it ends"), real.row.duration_s);
+                println!(
+                    "{path}: {} after {seen}, from {:.3} s: {:?} done {done:.2} s, really {:?} {really:.2} s",
+                    f.startup, f.from_s, f.class, real.row.class
+                );
+                // Where nothing was lost the capture does not show how much the queue holds.
+                if fitted.queue_was_full {
+                    assert!(
+                        (done / really - 1.0).abs() < 0.1,
+                        "{path} {seen} {}: {done}, not {really}",
+                        f.startup
+                    );
+                }
+                assert!(f.from_s <= really && done >= f.from_s);
+            }
+        }
+    }
+}
