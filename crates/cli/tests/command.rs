@@ -147,3 +147,66 @@ fn without_the_kernel_it_says_how_to_get_it() {
         refuses(&["kernel", "load", "search", "--pin"], &["make kernel", "clang", "libelf-dev"]);
     }
 }
+
+/// A run of our own as somebody else's capture: rows, samples and pages, and what would have come after.
+#[test]
+fn a_capture_is_replayed_and_gone_on_with() {
+    let dir = folder("replayed");
+    let out = dir.join("run");
+    let path = "rate=20Mbit rtt=60ms queue=1bdp";
+    let out = out.to_str().expect("text");
+    let made = slowstart(&[
+        "compare",
+        path,
+        "--startup",
+        "vegas",
+        "--size",
+        "3MB",
+        "--runs",
+        "1",
+        "--out",
+        out,
+        "--pcap",
+    ]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let captured = std::fs::read_dir(out).expect("a folder").flatten().map(|e| e.path());
+    let capture =
+        captured.into_iter().find(|f| f.to_string_lossy().ends_with("server.pcapng")).expect("captured");
+    let capture = capture.to_str().expect("text");
+    let seen = dir.join("seen");
+    let seen = seen.to_str().expect("text");
+    let asked = ["replay", capture, "--startup", "vegas,standard", "--fork", "--out", seen];
+    let replayed = slowstart(&asked);
+    let shown = text(&replayed.stdout);
+    assert!(replayed.status.success(), "{}", text(&replayed.stderr));
+    for what in ["as it was", "simulated over a path fitted to the capture: rate=", "standard"] {
+        assert!(shown.contains(what), "{shown}");
+    }
+    let file = |name: &str| std::fs::read_to_string(dir.join("seen").join(name)).expect("written");
+    let row: serde_json::Value =
+        serde_json::from_str(file("results.jsonl").lines().next().expect("a row")).expect("JSON");
+    assert_eq!(row["fork"]["startups"].as_array().map(Vec::len), Some(2), "{row}");
+    let sample: serde_json::Value =
+        serde_json::from_str(file("samples.jsonl").lines().next().expect("a sample")).expect("JSON");
+    assert!(sample["cwnd_bytes"]["standard"].is_u64() && sample["inflight_bytes"].is_u64(), "{sample}");
+    assert!(file("report.html").contains("slowstart replay"));
+    // Cut in its midst, it is answered in part, and that is said; of nothing, nothing can be said.
+    let bytes = std::fs::read(capture).expect("there");
+    let half = dir.join("half.pcapng");
+    std::fs::write(&half, &bytes[..=bytes.len() / 2]).expect("a file");
+    let part = slowstart(&["replay", half.to_str().expect("text"), "--startup", "vegas"]);
+    assert!(part.status.success() && text(&part.stderr).contains("this is what stands before"));
+    for (name, bytes, says) in [
+        ("empty.pcap", Vec::new(), "offset 0: found nothing"),
+        ("noise.pcap", vec![0x55; 5000], "offset 0: found something else"),
+        (
+            "huge.pcap",
+            [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0; 12], &[1, 0, 0, 0], &[0xff; 5000]].concat(),
+            "offset 24",
+        ),
+    ] {
+        let file = dir.join(name);
+        std::fs::write(&file, bytes).expect("a file");
+        refuses(&["replay", file.to_str().expect("text")], &[name, says]);
+    }
+}

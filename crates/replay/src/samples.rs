@@ -238,9 +238,10 @@ pub fn ss(text: &str) -> Result<Vec<Transfer>, Bad> {
             begin = begin.or(now);
             continue;
         }
-        // State, two queues, here, there; more may follow on the same line (-O).
+        // State (which is left out where it was asked for), two queues, here, there; more may follow on the same line (-O).
         let address = |w: &str| w.rsplit_once(':').is_some_and(|(_, p)| p == "*" || p.parse::<u16>().is_ok());
-        if let [_, q1, q2, here, there, ..] = words[..]
+        let stated = words.first().is_some_and(|w| w.parse::<u64>().is_err());
+        if let [q1, q2, here, there, ..] = words[usize::from(stated)..]
             && q1.parse::<u64>().is_ok()
             && q2.parse::<u64>().is_ok()
             && address(here)
@@ -366,6 +367,7 @@ mod tests {
         assert!((exit.time_s - 0.3).abs() < 1e-6, "{exit:?}");
         // 160 kB in 40 ms is 4 MB/s, the median is 1 MB/s.
         assert_eq!(rows[0].class, Class::ChokePoint);
+        assert_eq!(ss(&text.replace("ESTAB ", "")).expect("samples"), rows);
         let lost = ss(&ss_text(&[(10, None, 0), (40, None, 0), (28, Some(28), 3)])).expect("samples");
         assert_eq!(lost[0].exit.as_ref().map(|e| e.evidence.as_str()), Some("loss"));
         let begun = ss(&ss_text(&[(10, Some(9), 0), (11, Some(9), 0)])).expect("samples");
