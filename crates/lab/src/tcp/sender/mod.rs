@@ -417,6 +417,7 @@ impl<C: Controller> Sender<C> {
     /// From now on this controller has the say. The window is held for used: whoever takes over knows that it was.
     pub fn take_over(&mut self, control: C) {
         self.control = control;
+        self.state = *self.control.state();
         (self.cwnd_limited, self.max_out, self.usage_mark) = (true, self.board.out.packets, self.next);
         self.app_limited_until = 0;
         self.update_pacer();
