@@ -16,6 +16,13 @@ pub enum Kind {
         /// Bytes.
         size: u64,
     },
+    /// One request and its answer, after which the server closes (HTTP/1.0).
+    Request {
+        /// Bytes of the request.
+        request: u64,
+        /// Bytes of the answer.
+        response: u64,
+    },
     /// Short objects on one connection, each asked for after a time of thought.
     Web,
     /// Segments of a stream: three at once to begin with, then one each period.
@@ -90,6 +97,7 @@ impl App {
         self.asked += 1;
         match self.kind {
             Kind::Bulk { .. } | Kind::Told { .. } => None,
+            Kind::Request { request, response } => first.then_some(Exchange { at: now, request, response }),
             Kind::Web => {
                 let wait = if first { Span::ZERO } else { self.chance.uniform_span(THOUGHT * 2) };
                 let response = self.size();

@@ -134,6 +134,9 @@ fn one<'a>(e: &'a Experiment, claim: &'a Claim, seen: &[Seen]) -> Judged<'a> {
                 let values: Vec<f64> = runs
                     .filter_map(|s| {
                         let own = measure.of(s, claim.flow)?;
+                        if let Some(less) = &claim.less {
+                            return Some(own - value(&study, less, s.run)?);
+                        }
                         let other = claim.versus.as_ref().unwrap_or(of);
                         let against = claim.versus_study.as_ref().unwrap_or(&study);
                         if claim.versus.is_none() && claim.versus_study.is_none() {

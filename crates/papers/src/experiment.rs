@@ -3,9 +3,11 @@
 //! All of it is data, in `scenarios/papers/<paper>/<name>.toml`; a new experiment is a new file and a line in [`ALL`].
 
 use crate::measure::Measure;
+use crate::web::{self, Web};
 use serde::Deserialize;
 use slowstart_lab::random::Stream;
 use slowstart_lab::scenario::{Study, StudyError, StudyText};
+use slowstart_lab::tcp::profile::Profile;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use thiserror::Error;
@@ -88,6 +90,8 @@ pub struct Claim {
     pub versus: Option<String>,
     /// ... or, if this is given, by the same startup's in this study.
     pub versus_study: Option<String>,
+    /// If given, this startup's value in the same run is taken off.
+    pub less: Option<String>,
     /// Of which flow of the run.
     #[serde(default)]
     pub flow: usize,
@@ -167,6 +171,22 @@ pub struct Runs {
     pub chart: Option<Draw>,
 }
 
+/// Runs of web clients, who share a bottleneck.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cloud {
+    /// What to call it.
+    pub name: String,
+    /// Startups, one at a time.
+    pub startups: Vec<String>,
+    /// Both ends' stack.
+    pub profile: String,
+    /// How many runs.
+    pub runs: u32,
+    /// What is run.
+    pub web: Web,
+}
+
 /// What a startup that looks on is called.
 pub fn offline_label(startup: &str) -> String {
     format!("offline {startup}")
@@ -200,6 +220,9 @@ pub struct Experiment {
     /// What is run.
     #[serde(default)]
     pub study: Vec<Runs>,
+    /// What is run of web clients.
+    #[serde(default)]
+    pub cloud: Vec<Cloud>,
     /// What is claimed.
     pub claim: Vec<Claim>,
 }
@@ -219,9 +242,17 @@ pub struct Cell {
     pub chart: Option<Draw>,
     text: StudyText,
     draw: BTreeMap<String, [u64; 2]>,
+    cloud: Option<(Web, Profile, bool)>,
 }
 
 impl Cell {
+    /// A run of web clients, if that is what it is.
+    pub fn cloud(&self, run: u32) -> Option<Result<web::Seen, StudyError>> {
+        let (web, profile, full) = self.cloud.as_ref()?;
+        let mut seeds = Stream::named(self.text.seed.unwrap_or(1), &format!("{}.cloud.{run}", self.study));
+        Some(web::run(web, &self.label, profile, seeds.any(), *full))
+    }
+
     /// The study of one run, with what is drawn for it: the same for every startup.
     pub fn study(&self, run: u32) -> Result<Study, StudyError> {
         let mut text = self.text.clone();
@@ -257,7 +288,7 @@ impl Experiment {
                 return Err(bad(format!("claim {:?}: of: expected a startup of a study", c.says)));
             }
             for study in e.studies_of(c, &cells).iter().chain(&c.versus_study) {
-                for of in c.of.iter().chain(&c.versus) {
+                for of in c.of.iter().chain(&c.versus).chain(&c.less) {
                     let there = |cell: &Cell| {
                         cell.study == *study
                             && (cell.label == *of || cell.offline.iter().any(|o| offline_label(o) == *of))
@@ -269,7 +300,7 @@ impl Experiment {
                 }
             }
         }
-        for cell in &cells {
+        for cell in cells.iter().filter(|c| c.cloud.is_none()) {
             cell.study(0).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), Box::new(why)))?;
         }
         Ok(e)
@@ -319,8 +350,30 @@ impl Experiment {
                         chart: runs.chart,
                         text,
                         draw: runs.draw.clone(),
+                        cloud: None,
                     });
                 }
+            }
+        }
+        for cloud in &self.cloud {
+            let profile = Profile::named(&cloud.profile).ok_or_else(|| {
+                let why = format!(
+                    "cloud {}: profile: found {:?}, expected one of `list profiles`",
+                    cloud.name, cloud.profile
+                );
+                Bad::Text(format!("scenarios/papers/{}.toml", self.id), why)
+            })?;
+            for startup in &cloud.startups {
+                all.push(Cell {
+                    study: cloud.name.clone(),
+                    label: startup.clone(),
+                    runs: if full { 1 } else { cloud.runs },
+                    offline: Vec::new(),
+                    chart: None,
+                    text: StudyText { seed: Some(seed), ..StudyText::default() },
+                    draw: BTreeMap::new(),
+                    cloud: Some((cloud.web.clone(), profile, full)),
+                });
             }
         }
         Ok(all)
@@ -377,4 +430,9 @@ pub const ALL: &[(&str, &str)] = texts!(
     "search/wifi-strong",
     "search/wifi-weak",
     "search/campus",
+    "tsl/load-40",
+    "tsl/load-90",
+    "tsl/load-98",
+    "tsl/mix",
+    "tsl/feedback",
 );

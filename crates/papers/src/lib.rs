@@ -19,3 +19,4 @@ pub mod measure;
 pub mod page;
 pub mod run;
 pub mod spectrum;
+pub mod web;

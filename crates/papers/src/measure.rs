@@ -3,6 +3,7 @@
 use crate::formula;
 use crate::run::Seen;
 use crate::spectrum;
+use crate::web;
 use serde::Deserialize;
 use slowstart_lab::record::Class;
 use std::str::FromStr;
@@ -68,6 +69,8 @@ pub enum Measure {
     RecoveryS,
     /// The frequency of the greatest peak in the RTT before the path was full.
     RttPeakHz,
+    /// What is seen of web clients.
+    Web(web::Measure),
     /// Rounds of limited slow start to a window, with a limit.
     LimitedRounds(f64, f64),
     /// Rounds of doubling, from a window to another.
@@ -128,6 +131,10 @@ impl FromStr for Measure {
             ("doubling_rounds", [from, to]) => Self::DoublingRounds(*from, *to),
             ("search_difference", [w, r]) => Self::SearchDifference(*w, *r),
             ("search_crossing", [w, threshold]) => Self::SearchCrossing(*w, *threshold),
+            _ if name.starts_with("web_") => Self::Web(
+                web::Measure::named(name, &numbers)
+                    .ok_or_else(|| format!("found {text:?}, expected a measure"))?,
+            ),
             _ => match name.strip_prefix("heuristic_").and_then(class) {
                 Some(c) => Self::HeuristicIs(c),
                 None => {
@@ -165,6 +172,10 @@ impl Measure {
 
     /// Its value in a run, if the run has one.
     pub fn of(&self, seen: &Seen, flow: usize) -> Option<f64> {
+        if let Some(web) = &seen.web {
+            let Self::Web(measure) = self else { return None };
+            return measure.of(web);
+        }
         let (row, bins) = (seen.rows.get(flow)?, seen.bins.get(flow)?);
         let exit = row.exit.as_ref();
         let bdp = row.bdp_bytes as f64;
@@ -248,6 +259,8 @@ impl Measure {
             | Self::DoublingRounds(..)
             | Self::SearchDifference(..)
             | Self::SearchCrossing(..) => self.formula(),
+            // There were no web clients.
+            Self::Web(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::claim::Judged;
 use crate::experiment::{Draw, Experiment};
 use crate::run::Seen;
+use crate::web::Measure;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use slowstart_lab::record::Sample;
 use slowstart_lab::report::chart::{Axis, Chart, Key};
@@ -93,6 +94,41 @@ fn medians(seen: &[Seen]) -> Markup {
     }
 }
 
+/// A table of response times: what the paper draws as distributions.
+fn clouds(seen: &[Seen]) -> Markup {
+    const SHARES: [f64; 6] = [0.1, 0.5, 0.7, 0.9, 0.99, 0.999];
+    html! {
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    @for h in ["study", "startup", "run", "connections", "lost SYN-ACKs", "lost packets (%)", "most in a second (%)", "throughput (%)"] {
+                        th scope="col" { (h) }
+                    }
+                    @for s in SHARES { th scope="col" { (words::number(100.0 * s)) " % (RTTs)" } }
+                } }
+                tbody {
+                    @for (s, w) in seen.iter().filter_map(|s| s.web.as_ref().map(|w| (s, w))) {
+                        tr {
+                            th scope="row" { (s.study) }
+                            td { (s.label) }
+                            td { (s.run) }
+                            td { (w.connections) }
+                            td { (w.hits.len()) }
+                            td { (words::number(100.0 * w.loss_rate())) }
+                            td { (words::number(100.0 * w.peak_loss_rate())) }
+                            td { (words::number(100.0 * w.throughput())) }
+                            @for share in SHARES {
+                                td { (Measure::Quantile(share).of(w).map_or("-".into(), words::number)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p class="note" { "Response times of the connections that lost a SYN-ACK, without the timeouts of the handshake; shares of them that were done by then." }
+    }
+}
+
 /// The page. The same input gives the same bytes.
 pub fn html(e: &Experiment, judged: &[Judged], seen: &[Seen]) -> String {
     let mut studies: Vec<&str> = seen.iter().map(|s| s.study.as_str()).collect();
@@ -144,7 +180,7 @@ pub fn html(e: &Experiment, judged: &[Judged], seen: &[Seen]) -> String {
                     }
                     @if !seen.is_empty() {
                         h2 { "Runs" }
-                        (medians(seen))
+                        @if seen[0].web.is_some() { (clouds(seen)) } @else { (medians(seen)) }
                     }
                     h2 { "Again" }
                     pre { code { (command) } }

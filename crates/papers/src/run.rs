@@ -1,6 +1,7 @@
 //! An experiment's runs, in parallel and in order, and the startups that look on.
 
 use crate::experiment::{Bad, Cell, Draw, Experiment, offline_label};
+use crate::web;
 use rayon::prelude::*;
 use slowstart::units::Instant;
 use slowstart_lab::engine::{Engine, Sampling};
@@ -40,6 +41,8 @@ pub struct Seen {
     pub events: Vec<Happened>,
     /// What is drawn.
     pub chart: Option<Draw>,
+    /// What was seen of web clients: then there is nothing of the above.
+    pub web: Option<web::Seen>,
 }
 
 impl Seen {
@@ -91,6 +94,22 @@ impl Log {
 
 /// One run of a cell; then one for each startup that looked on, whose rows differ by the exit only.
 fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
+    if let Some(seen) = cell.cloud(run) {
+        return Ok(vec![Seen {
+            study: cell.study.clone(),
+            label: cell.label.clone(),
+            run,
+            rows: Vec::new(),
+            bins: Vec::new(),
+            starts: Vec::new(),
+            start_s: 0.0,
+            mss: f64::NAN,
+            samples: Vec::new(),
+            events: Vec::new(),
+            chart: None,
+            web: Some(seen?),
+        }]);
+    }
     let study = cell.study(run)?;
     let interval = study.duration / SAMPLES;
     let (mut engine, end) = study.prepare(Job { contender: 0, run }, Sampling::Every(interval), false);
@@ -118,6 +137,7 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
         samples: std::mem::take(&mut engine.trace.samples),
         events: std::mem::take(&mut engine.trace.events),
         chart: cell.chart,
+        web: None,
         rows,
     };
     let mut all = vec![seen];

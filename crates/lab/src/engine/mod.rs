@@ -8,7 +8,7 @@ pub use flow::{BIN, Control, Direction, Flow, FlowSpec, MILESTONES, Truth, Witne
 use crate::app::Kind as AppKind;
 use crate::path::{Dropped, Path};
 use crate::record::{Cost, Crossing, Happened, Sample, Trace};
-use crate::tcp::endpoint::{CLOCKS, State};
+use crate::tcp::endpoint::{CLOCKS, Endpoint, State};
 use crate::tcp::sender::Event;
 use flow::{CLIENT, SERVER};
 use net::{APPLICATION, Net, Next};
@@ -33,6 +33,9 @@ pub struct Engine {
     net: Net,
     /// The flows, in the order they were given.
     pub flows: Vec<Flow>,
+    /// Places of flows that have left, and how many have come.
+    left: Vec<usize>,
+    entered: usize,
     sampling: Sampling,
     next_sample: Instant,
     gauges: bool,
@@ -40,28 +43,73 @@ pub struct Engine {
     pub trace: Trace,
     /// What it took.
     pub cost: Cost,
+    /// Data packets that the path has dropped.
+    pub dropped: u64,
 }
 
 impl Engine {
     /// Nothing has happened yet. `gauges` records what startups think with each sample.
     pub fn new(path: Path, specs: Vec<FlowSpec>, seed: u64, sampling: Sampling, gauges: bool) -> Self {
-        let mut net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
-        let mut flows = Vec::with_capacity(specs.len());
+        let net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
+        let mut engine = Self::over(net, sampling, gauges);
         for (i, spec) in specs.into_iter().enumerate() {
-            let (start, lines) = (spec.start, net.lines_of(spec.extra_delay));
+            let (start, lines) = (spec.start, engine.net.lines_of(spec.extra_delay));
             let mut flow = Flow::new(i, spec, lines, seed);
-            net.arm(i, &mut flow, APPLICATION, start);
-            flows.push(flow);
+            engine.net.arm(i, &mut flow, APPLICATION, start);
+            engine.flows.push(flow);
         }
+        engine
+    }
+
+    fn over(net: Net, sampling: Sampling, gauges: bool) -> Self {
         Self {
             net,
-            flows,
+            flows: Vec::new(),
+            left: Vec::new(),
+            entered: 0,
             sampling,
             next_sample: if matches!(sampling, Sampling::Every(_)) { Instant::ZERO } else { Instant::NEVER },
             gauges,
             trace: Trace::default(),
             cost: Cost::default(),
+            dropped: 0,
         }
+    }
+
+    /// An engine whose flows [come](Self::enter) and go, at most so many at a time.
+    pub fn open(path: Path, places: usize, seed: u64) -> Self {
+        Self::over(Net::open(path, places, seed), Sampling::Off, false)
+    }
+
+    /// A flow comes, now or later: to a place that another has left, or to one of its own. Answers which; none if all are
+    /// taken. Nobody asks of such a flow when the path was full: it is one of many.
+    pub fn enter(&mut self, spec: FlowSpec, seed: u64) -> Option<usize> {
+        let place =
+            self.left.pop().or_else(|| (self.flows.len() < self.net.places()).then_some(self.flows.len()))?;
+        self.net.set_extra(place, spec.extra_delay);
+        let start = spec.start;
+        let lines = [2 * place as u32, 2 * place as u32 + 1];
+        let mut flow = Flow::new(self.entered, spec, lines, seed);
+        self.entered += 1;
+        flow.truth.capacity = Some(start);
+        self.net.arm(place, &mut flow, APPLICATION, start);
+        match self.flows.get_mut(place) {
+            Some(old) => *old = flow,
+            None => self.flows.push(flow),
+        }
+        Some(place)
+    }
+
+    /// Whether nothing will happen to a flow any more.
+    pub fn is_over(&self, place: usize) -> bool {
+        let f = &self.flows[place];
+        let still = |end: &Endpoint<Control>| end.deadlines().into_iter().all(|d| d == Instant::NEVER);
+        f.ends.iter().all(still) && f.armed[APPLICATION] == Instant::NEVER && self.net.is_empty(f.lines)
+    }
+
+    /// The place of a flow that [is over](Self::is_over) may be taken.
+    pub fn leave(&mut self, place: usize) {
+        self.left.push(place);
     }
 
     /// The time.
@@ -167,6 +215,7 @@ impl Engine {
     fn dropped(&mut self, flow: usize, data: bool, d: &Dropped) {
         let f = &mut self.flows[flow];
         if data {
+            self.dropped += 1;
             f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
             f.truth.dropped += 1;
             f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
@@ -324,9 +373,14 @@ impl Engine {
                 f.due[end] =
                     MILESTONES.into_iter().chain(size).filter(|b| *b > got).min().unwrap_or(u64::MAX);
             }
-            AppKind::Web | AppKind::Video { .. } => {
+            AppKind::Request { .. } | AppKind::Web | AppKind::Video { .. } => {
                 let got = f.ends[end].rx.delivered();
                 if end == CLIENT {
+                    let one = matches!(f.app.kind(), AppKind::Request { .. });
+                    let whole = f.exchange.and_then(|(_, _, whole)| whole);
+                    if one && f.truth.completed.is_none() && whole.is_some_and(|w| got >= w) {
+                        f.truth.completed = Some(self.net.now);
+                    }
                     let next = match f.exchange {
                         None => f.app.begin(self.net.now),
                         Some((_, _, Some(whole))) if got >= whole => f.app.next(self.net.now),
@@ -345,6 +399,10 @@ impl Engine {
                     *answer = Some(f.written[SERVER]);
                     let bytes = e.response;
                     f.ends[SERVER].tx.write(bytes);
+                    if let AppKind::Request { .. } = f.app.kind() {
+                        f.ends[SERVER].tx.close();
+                        f.closed[SERVER] = true;
+                    }
                     sends = true;
                 }
             }

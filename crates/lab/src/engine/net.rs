@@ -214,6 +214,29 @@ impl Net {
         }
     }
 
+    /// For so many flows at a time, which come and go, each with lines of its own.
+    pub(super) fn open(path: Path, places: usize, seed: u64) -> Self {
+        let mut net = Self::new(path, Vec::new(), seed);
+        net.lines.resize(2 * places, Way::default());
+        net.extra.resize(places, Span::ZERO);
+        net
+    }
+
+    /// How many flows there may be at a time, where they come and go.
+    pub(super) fn places(&self) -> usize {
+        self.extra.len()
+    }
+
+    /// The delay of the flow that takes a place.
+    pub(super) fn set_extra(&mut self, place: usize, extra: Span) {
+        self.extra[place] = extra;
+    }
+
+    /// Whether nothing is under way on these lines.
+    pub(super) fn is_empty(&self, lines: [u32; 2]) -> bool {
+        lines.into_iter().all(|l| self.lines[l as usize].line.is_empty())
+    }
+
     /// The lines that the server and the client of a flow with this delay of its own send into.
     pub(super) fn lines_of(&self, extra: Span) -> [u32; 2] {
         let i = self.extra.partition_point(|e| *e < extra) as u32;

@@ -1,0 +1,109 @@
+//! What a claim looks at in a run of web clients. Response times are those of connections that lost a SYN-ACK, without
+//! the timeouts of the handshake, in round trips unless it says seconds.
+
+use super::{Hit, Seen};
+
+/// What is looked at.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// The mean, of those that used the startup studied.
+    Mean,
+    /// The mean of those that used standard TCP beside them.
+    MeanOfStandard,
+    /// The mean of all of them.
+    MeanOfAll,
+    /// The mean of connections that lost no SYN-ACK.
+    MeanOfOthers,
+    /// The time within which this share was answered.
+    Quantile(f64),
+    /// The same in seconds, of connections of 50 ms and more.
+    FarQuantileS(f64),
+    /// The share of those that took more than so many seconds, in per cent, of connections of 50 ms and more.
+    FarSlower(f64),
+    /// The median of answers of more than, and up to, so many bytes.
+    MedianOfSizes(f64, f64),
+    /// The least of answers up to so many bytes.
+    LeastUpTo(f64),
+    /// How close response times of neighbours are: the correlation of each with the next connection's that lost a
+    /// SYN-ACK, by rank.
+    Correlation,
+    /// Data packets dropped, in per cent.
+    Loss,
+    /// The same in the worst second.
+    PeakLoss,
+    /// Bytes of complete answers, in per cent of the bottleneck's rate.
+    Throughput,
+}
+
+impl Measure {
+    /// Of this name, with these numbers.
+    pub fn named(name: &str, numbers: &[f64]) -> Option<Self> {
+        Some(match (name, numbers) {
+            ("web_mean", []) => Self::Mean,
+            ("web_mean_of_standard", []) => Self::MeanOfStandard,
+            ("web_mean_of_all", []) => Self::MeanOfAll,
+            ("web_mean_of_others", []) => Self::MeanOfOthers,
+            ("web_quantile", [share]) => Self::Quantile(*share),
+            ("web_far_quantile_s", [share]) => Self::FarQuantileS(*share),
+            ("web_far_slower", [seconds]) => Self::FarSlower(*seconds),
+            ("web_median_of_sizes", [from, to]) => Self::MedianOfSizes(*from, *to),
+            ("web_least_up_to", [bytes]) => Self::LeastUpTo(*bytes),
+            ("web_correlation", []) => Self::Correlation,
+            ("web_loss", []) => Self::Loss,
+            ("web_peak_loss", []) => Self::PeakLoss,
+            ("web_throughput", []) => Self::Throughput,
+            _ => return None,
+        })
+    }
+
+    /// Its value in a run, if the run has one.
+    pub fn of(&self, seen: &Seen) -> Option<f64> {
+        let studied = || seen.hits.iter().filter(|h| h.studied);
+        let far = || studied().filter(|h| h.rtt_s >= 0.05).map(|h| h.response_s);
+        match *self {
+            Self::Mean => mean(studied().map(Hit::rtts)),
+            Self::MeanOfStandard => mean(seen.hits.iter().filter(|h| !h.studied).map(Hit::rtts)),
+            Self::MeanOfAll => mean(seen.hits.iter().map(Hit::rtts)),
+            Self::MeanOfOthers => Some(seen.others_rtts),
+            Self::Quantile(share) => quantile(share, studied().map(Hit::rtts)),
+            Self::FarQuantileS(share) => quantile(share, far()),
+            Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
+            Self::MedianOfSizes(from, to) => {
+                let within = |h: &&Hit| h.bytes as f64 > from && h.bytes as f64 <= to;
+                quantile(0.5, studied().filter(within).map(Hit::rtts))
+            }
+            Self::LeastUpTo(bytes) => {
+                quantile(0.0, studied().filter(|h| h.bytes as f64 <= bytes).map(Hit::rtts))
+            }
+            Self::Correlation => correlation(&studied().map(Hit::rtts).collect::<Vec<_>>()),
+            Self::Loss => Some(100.0 * seen.loss_rate()),
+            Self::PeakLoss => Some(100.0 * seen.peak_loss_rate()),
+            Self::Throughput => Some(100.0 * seen.throughput()),
+        }
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.fold((0.0, 0_u32), |(sum, n), v| (sum + v, n + 1));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+fn quantile(share: f64, values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all.get(((all.len() as f64 * share) as usize).min(all.len().saturating_sub(1))).copied()
+}
+
+/// Spearman's, of each value with the next.
+fn correlation(values: &[f64]) -> Option<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut rank = vec![0.0; values.len()];
+    for (r, i) in order.into_iter().enumerate() {
+        rank[i] = r as f64;
+    }
+    let middle = mean(rank.iter().copied())?;
+    let spread: f64 = rank.iter().map(|r| (r - middle).powi(2)).sum();
+    let both: f64 = rank.windows(2).map(|w| (w[0] - middle) * (w[1] - middle)).sum();
+    (spread > 0.0).then(|| both / spread)
+}

@@ -1,0 +1,247 @@
+//! Web connections as ns-2's PackMime-HTTP draws them (Cao, Cleveland, Gao, Jeffay, Smith & Weigle, INFOCOM 2004): when
+//! they come, what they ask for, and over which round trip.
+//!
+//! Arrivals have long-range dependence and a Weibull marginal; answers come in runs of small ones (validations) and
+//! downloads. Departs from it: requests and round trips are drawn from their marginals, each by itself; that they are
+//! correlated over connections is left out, since neither the bottleneck nor a response time sees it.
+//!
+//! Logarithms and powers are those of `libm`, the same bits on every machine.
+
+use slowstart::units::Span;
+use slowstart_lab::random::Stream;
+use std::collections::VecDeque;
+
+/// A table of quantiles: shares, and values at them. In between the logarithm of the value is linear in
+/// `-log10(1 - share)`, so that tails are tails.
+type Quantiles = [(f64, f64)];
+
+/// Answers of validations, in bytes. The least is ours.
+const SMALL: &Quantiles = &[(0.0, 40.0), (0.1, 75.0), (0.5, 141.0), (0.9, 249.0), (0.9999, 272.0)];
+/// Answers of downloads.
+const DOWNLOAD: &Quantiles = &[
+    (0.0, 273.0),
+    (0.1, 386.0),
+    (0.25, 691.0),
+    (0.5, 2258.0),
+    (0.75, 8895.0),
+    (0.9, 20.3e3),
+    (0.95, 35.9e3),
+    (0.99, 93e3),
+    (0.999, 604e3),
+    (0.9999, 3.9e6),
+];
+/// Requests: the low and the high half.
+const REQUEST: &Quantiles = &[
+    (0.0, 100.0),
+    (0.05, 217.0),
+    (0.25, 351.0),
+    (0.5, 424.0),
+    (0.75, 514.0),
+    (0.95, 1063.0),
+    (0.995, 4885.0),
+    (0.9995, 23e3),
+];
+/// Round trips on the client's side of the network, in milliseconds. The least is ours.
+const NEAR: &Quantiles =
+    &[(0.0, 0.1), (0.5, 1.5), (0.75, 5.7), (0.9, 36.0), (0.95, 84.0), (0.99, 600.0), (0.999, 1507.0)];
+/// On the server's side.
+const FAR: &Quantiles = &[
+    (0.0, 0.5),
+    (0.1, 2.3),
+    (0.25, 11.5),
+    (0.5, 58.0),
+    (0.75, 90.0),
+    (0.9, 114.0),
+    (0.95, 214.0),
+    (0.99, 670.0),
+    (0.999, 3121.0),
+];
+
+/// Terms of the autoregression that stands for the long memory of arrivals.
+const MEMORY: usize = 1000;
+/// Its order: d.
+const ORDER: f64 = 0.33;
+
+/// A connection to come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// After the one before it.
+    pub gap: Span,
+    /// Bytes asked with.
+    pub request: u64,
+    /// Bytes of the answer.
+    pub response: u64,
+    /// Its round trip, both DelayBoxes together.
+    pub rtt: Span,
+}
+
+/// The connections of a cloud of clients.
+pub struct PackMime {
+    gaps: Gaps,
+    chance: Stream,
+    /// Shapes of the lengths of runs of small answers and of downloads.
+    shapes: [f64; 2],
+    downloads: bool,
+    left: u64,
+}
+
+/// Logistic of a line in the logarithm of the rate.
+fn logistic(a: f64, b: f64, rate: f64) -> f64 {
+    let x = libm::exp(a + b * libm::log2(rate));
+    x / (1.0 + x)
+}
+
+/// Uniform in (0, 1).
+fn uniform(chance: &mut Stream) -> f64 {
+    (chance.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+fn normal(chance: &mut Stream) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(uniform(chance)));
+    radius * libm::cos(2.0 * std::f64::consts::PI * uniform(chance))
+}
+
+fn weibull(u: f64, shape: f64, scale: f64) -> f64 {
+    scale * libm::pow(-libm::log(1.0 - u), 1.0 / shape)
+}
+
+fn quantile(table: &Quantiles, u: f64) -> f64 {
+    let x = |share: f64| -libm::log10(1.0 - share);
+    let i = table.partition_point(|(share, _)| *share <= u).clamp(1, table.len() - 1);
+    let ((p0, v0), (p1, v1)) = (table[i - 1], table[i]);
+    let part = ((x(u) - x(p0)) / (x(p1) - x(p0))).min(1.0);
+    libm::exp(libm::log(v0) + (libm::log(v1) - libm::log(v0)) * part)
+}
+
+/// Gaps between arrivals: a fractional ARIMA process under a Weibull marginal of mean 1/rate.
+struct Gaps {
+    /// Coefficients of the autoregression, and what it has made, the newest first.
+    weights: Vec<f64>,
+    past: VecDeque<f64>,
+    signal: f64,
+    noise: f64,
+    shape: f64,
+    scale: f64,
+}
+
+impl Gaps {
+    fn new(rate: f64, chance: &mut Stream) -> Self {
+        let mut weights = Vec::with_capacity(MEMORY);
+        let mut weight = 1.0;
+        for k in 1..=MEMORY {
+            weight *= (k as f64 - 1.0 - ORDER) / k as f64;
+            weights.push(-weight);
+        }
+        let noise = logistic(0.333, 0.414, rate);
+        let shape = logistic(0.352, 0.388, rate);
+        // The variance of x(t) + x(t - 1) is one, with that of the noise.
+        let gamma = libm::tgamma(1.0 - ORDER);
+        let signal = gamma * gamma / libm::tgamma(1.0 - 2.0 * ORDER) / (2.0 + 2.0 * ORDER / (1.0 - ORDER))
+            * (1.0 - noise);
+        let mut gaps = Self {
+            weights,
+            past: VecDeque::from(vec![0.0; MEMORY]),
+            signal: libm::sqrt(signal),
+            noise: libm::sqrt(noise),
+            shape,
+            scale: 1.0 / (rate * libm::tgamma(1.0 + 1.0 / shape)),
+        };
+        for _ in 0..MEMORY {
+            gaps.next(chance);
+        }
+        gaps
+    }
+
+    /// Seconds.
+    fn next(&mut self, chance: &mut Stream) -> f64 {
+        let before: f64 = self.weights.iter().zip(&self.past).map(|(w, x)| w * x).sum();
+        let x = before + self.signal * normal(chance);
+        let y = x + self.past[0] + self.noise * normal(chance);
+        self.past.pop_back();
+        self.past.push_front(x);
+        // The normal distribution, kept off its ends.
+        let u = (0.5 * libm::erfc(-y / std::f64::consts::SQRT_2)).clamp(1e-12, 1.0 - 1e-12);
+        weibull(u, self.shape, self.scale)
+    }
+}
+
+impl PackMime {
+    /// So many connections a second in the mean.
+    pub fn new(rate: f64, seed: u64) -> Self {
+        let mut chance = Stream::named(seed, "packmime");
+        let gaps = Gaps::new(rate, &mut chance);
+        let shapes = [logistic(0.718, 0.357, rate), logistic(1.293, 0.316, rate)];
+        Self { gaps, chance, shapes, downloads: false, left: 0 }
+    }
+
+    /// The bytes of the next answer: runs of small ones and of downloads take turns.
+    fn response(&mut self) -> u64 {
+        const SCALES: [f64; 2] = [0.775, 3.11];
+        if self.left == 0 {
+            self.downloads = !self.downloads;
+            let i = usize::from(self.downloads);
+            self.left =
+                libm::ceil(weibull(uniform(&mut self.chance), self.shapes[i], SCALES[i])).max(1.0) as u64;
+        }
+        self.left -= 1;
+        let table = if self.downloads { DOWNLOAD } else { SMALL };
+        quantile(table, uniform(&mut self.chance)) as u64
+    }
+}
+
+impl Iterator for PackMime {
+    type Item = Connection;
+    fn next(&mut self) -> Option<Connection> {
+        let gap = self.gaps.next(&mut self.chance);
+        let response = self.response();
+        let request = quantile(REQUEST, uniform(&mut self.chance)) as u64;
+        let rtt = quantile(NEAR, uniform(&mut self.chance)) + quantile(FAR, uniform(&mut self.chance));
+        Some(Connection { gap: Span((gap * 1e9) as u64), request, response, rtt: Span((rtt * 1e6) as u64) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The figures of the sheet: answers of 8.1 kB in the mean, 72 in a hundred of them downloads of 11.2 kB; half of the
+    /// connections within 70 ms; arrivals at their rate, in clumps.
+    #[test]
+    fn connections_are_as_published() {
+        for rate in [60.0, 135.0] {
+            let all: Vec<Connection> = PackMime::new(rate, 1).take(200_000).collect();
+            let mean = |of: &dyn Fn(&Connection) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+            let response = mean(&|c| c.response as f64);
+            let downloads = mean(&|c| f64::from(u8::from(c.response >= 273)));
+            let gap = mean(&|c| c.gap.as_secs_f64());
+            let mut rtts: Vec<f64> = all.iter().map(|c| c.rtt.as_secs_f64()).collect();
+            rtts.sort_by(f64::total_cmp);
+            println!("{rate}: {response:.0} bytes, {downloads:.3}, gap {gap:.5}, RTT {:.4}", rtts[100_000]);
+            assert!((7000.0..9500.0).contains(&response), "{response}");
+            assert!((0.68..0.76).contains(&downloads), "{downloads}");
+            assert!((gap * rate - 1.0).abs() < 0.05, "{gap}");
+            assert!((0.055..0.075).contains(&rtts[100_000]), "{}", rtts[100_000]);
+        }
+    }
+
+    /// Long memory: counts in windows vary more than independent arrivals would, the more so the longer the window.
+    #[test]
+    fn arrivals_clump() {
+        let mut at = 0.0;
+        let mut counts = vec![0.0_f64; 4000];
+        for c in PackMime::new(60.0, 3) {
+            at += c.gap.as_secs_f64();
+            match counts.get_mut(at as usize) {
+                Some(n) => *n += 1.0,
+                None => break,
+            }
+        }
+        let dispersion = |n: &[f64]| {
+            let mean = n.iter().sum::<f64>() / n.len() as f64;
+            n.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n.len() as f64 / mean
+        };
+        let tens: Vec<f64> = counts.chunks(10).map(|c| c.iter().sum()).collect();
+        assert!(dispersion(&counts) > 1.2, "{}", dispersion(&counts));
+        assert!(dispersion(&tens) > 1.5 * dispersion(&counts), "{}", dispersion(&tens));
+    }
+}
