@@ -156,12 +156,14 @@ impl Cloud<'_> {
                 seen.others_rtts += took / rtt_s;
                 return false;
             }
-            // A round trip beyond the timeout only seems to lose: it waited for nothing.
-            let waited = if rtt_s > TIMEOUT_S { 0.0 } else { TIMEOUT_S * ((1_u64 << losses) - 1) as f64 };
+            // A round trip beyond the timeout, with its queue, only seems to lose: it waited for nothing. Less than two
+            // round trips nothing takes.
+            let waited = TIMEOUT_S * ((1_u64 << losses) - 1) as f64;
+            let waited = if took - waited < 2.0 * rtt_s { 0.0 } else { waited };
             seen.hits.push(Hit {
                 bytes: o.connection.response,
                 rtt_s,
-                response_s: (took - waited).max(rtt_s),
+                response_s: took - waited,
                 studied: o.studied,
             });
             false
