@@ -175,7 +175,8 @@ pub(super) struct Net {
     /// Each direction, each extra delay.
     lines: Vec<Way>,
     extra: Vec<Span>,
-    /// What arrives first on each line. Lines are few, and a heap would sift with every packet.
+    /// What arrives first on each line, where lines are few: a heap would sift with every packet. Of more than a few,
+    /// the heap of clocks knows.
     heads: Vec<Pending>,
     clocks: BinaryHeap<Reverse<Pending>>,
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
@@ -185,6 +186,9 @@ pub(super) struct Net {
     /// What arrived last. It stays here: to copy what was just written waits for it.
     pub(super) arrived: Segment,
 }
+
+/// Delays up to which each line is looked at for what is due.
+const FEW: usize = 4;
 
 /// What happens next.
 pub(super) enum Next {
@@ -205,7 +209,7 @@ impl Net {
             now: Instant::ZERO,
             seed,
             lines: vec![Way::default(); 2 * extra.len()],
-            heads: vec![IDLE; 2 * extra.len()],
+            heads: if extra.len() <= FEW { vec![IDLE; 2 * extra.len()] } else { Vec::new() },
             extra,
             clocks: BinaryHeap::new(),
             losses: Vec::new(),
@@ -254,6 +258,9 @@ impl Net {
         self.now = at;
         let source = pending as u32 as usize;
         let Some(clock) = source.checked_sub(self.lines.len()) else {
+            if self.heads.is_empty() {
+                self.clocks.pop();
+            }
             return self.arrival(source).map(|next| (at, next));
         };
         self.clocks.pop();
@@ -266,10 +273,22 @@ impl Net {
         let packet = way.line.pop(self.now)?;
         way.unpack(&packet, &mut self.arrived);
         let next = way.line.first();
-        self.heads[line] = next.map_or(IDLE, |(at, _)| key(self.seed, at, line));
         let ahead = next.map(|(_, p)| (p.to as usize / 2, p.to as usize % 2));
+        let next = next.map(|(at, _)| at);
+        self.expect(line, next);
         let (flow, end) = (packet.to as usize / 2, packet.to as usize % 2);
         Some(Next::Arrival { flow, end, sent: packet.sent, ahead })
+    }
+
+    /// When the next packet of a line arrives.
+    #[inline]
+    fn expect(&mut self, line: usize, next: Option<Instant>) {
+        let pending = next.map_or(IDLE, |at| key(self.seed, at, line));
+        match self.heads.get_mut(line) {
+            Some(head) => *head = pending,
+            None if pending != IDLE => self.clocks.push(Reverse(pending)),
+            None => {}
+        }
     }
 
     /// Sets a clock of a flow.
@@ -326,7 +345,7 @@ impl Net {
             flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
         }
         if idle && let Some(at) = way.line.next() {
-            self.heads[line] = key(self.seed, at, line);
+            self.expect(line, Some(at));
         }
         data
     }
