@@ -71,7 +71,7 @@ pub struct Connection {
     pub request: u64,
     /// Bytes of the answer.
     pub response: u64,
-    /// Its round trip, both DelayBoxes together.
+    /// Its round trip, both of its delay boxes together.
     pub rtt: Span,
 }
 
