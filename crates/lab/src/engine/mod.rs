@@ -354,7 +354,7 @@ impl Engine {
                 let (size, told) = match kind {
                     AppKind::Told { size } => (Some(size), true),
                     AppKind::Bulk { size } => (size, false),
-                    AppKind::Web | AppKind::Video { .. } => (None, true),
+                    AppKind::Request { .. } | AppKind::Web | AppKind::Video { .. } => (None, true),
                 };
                 if end == sender && f.written[end] == 0 && !told {
                     let bytes = size.unwrap_or(u64::MAX >> 2);
