@@ -11,7 +11,7 @@ use crate::record::{Cost, Crossing, Happened, Sample, Trace};
 use crate::tcp::endpoint::{CLOCKS, Endpoint, State};
 use crate::tcp::sender::Event;
 use flow::{CLIENT, SERVER};
-use net::{APPLICATION, Net, Next};
+use net::{APPLICATION, Arrival, Net};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
@@ -139,38 +139,14 @@ impl Engine {
 
     /// Runs until `end`, or until `stop` says so after an event.
     pub fn run(&mut self, end: Instant, mut stop: impl FnMut(&Self) -> bool) {
-        while let Some((at, next)) = self.net.next(end) {
+        while let Some((at, source)) = self.net.next(end) {
             while self.next_sample <= at {
                 self.sample_all();
             }
             self.cost.events += 1;
-            match next {
-                Next::Arrival { flow, end, sent, ahead } => {
-                    // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
-                    if let Some(next) = ahead.filter(|a| a.0 != flow).and_then(|a| self.flows.get(a.0)) {
-                        next.warm(ahead.map_or(0, |a| a.1));
-                    }
-                    let f = &mut self.flows[flow];
-                    let len = self.net.arrived.len;
-                    if len > 0 && end != f.sender() {
-                        f.observe(at, sent, len);
-                    }
-                    if let Some(packets) = self.net.capture.as_mut().filter(|_| f.spec.recorded) {
-                        let (flow, end, segment) = (flow as u32, end as u8, self.net.arrived);
-                        packets.push(Crossing { at, flow, end, leaves: false, segment });
-                    }
-                    self.cost.packets +=
-                        self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, road.arrived, road));
-                    if self.net.losses.is_empty() && f.is_quiet(end) {
-                        self.net.arm_end(flow, f, end);
-                    } else {
-                        self.after(flow, end);
-                    }
-                    if self.sampling == Sampling::EachAck && end == self.flows[flow].sender() {
-                        self.sample(flow, at);
-                    }
-                }
-                Next::Clock { flow, clock } => self.expire(flow, clock),
+            match self.net.clock(source) {
+                None => self.arrive(at, source),
+                Some((flow, clock)) => self.expire(flow, clock),
             }
             if stop(self) {
                 return;
@@ -182,6 +158,35 @@ impl Engine {
         self.net.now = self.net.now.max(end);
     }
 
+    /// A packet arrives over a line.
+    fn arrive(&mut self, at: Instant, line: usize) {
+        let Some(Arrival { flow, end, sent, ahead }) = self.net.arrival(line) else { return };
+        // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
+        if let Some((next, end)) = ahead.filter(|a| a.0 != flow) {
+            self.flows[next].warm(end);
+        }
+        let f = &mut self.flows[flow];
+        let len = self.net.arrived.len;
+        if len > 0 && end != f.sender() {
+            f.observe(at, sent, len);
+        }
+        if let Some(packets) = self.net.capture.as_mut().filter(|_| f.spec.recorded) {
+            let (flow, end, segment) = (flow as u32, end as u8, self.net.arrived);
+            packets.push(Crossing { at, flow, end, leaves: false, segment });
+        }
+        self.cost.packets +=
+            self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, road.arrived, road));
+        if self.net.losses.is_empty() && f.is_quiet(end) {
+            self.net.arm_end(flow, f, end);
+        } else {
+            self.after(flow, end);
+        }
+        if self.sampling == Sampling::EachAck && end == self.flows[flow].sender() {
+            self.sample(flow, at);
+        }
+    }
+
+    #[inline(never)]
     fn expire(&mut self, flow: usize, clock: usize) {
         let (f, now) = (&mut self.flows[flow], self.net.now);
         if f.armed[clock] != now {
@@ -443,6 +448,7 @@ impl Engine {
 
     // Records.
 
+    #[cold]
     fn sample_all(&mut self) {
         let at = self.next_sample;
         for flow in 0..self.flows.len() {
@@ -455,6 +461,7 @@ impl Engine {
         }
     }
 
+    #[cold]
     fn sample(&mut self, flow: usize, at: Instant) {
         let f = &self.flows[flow];
         if !f.spec.recorded {

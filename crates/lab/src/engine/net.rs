@@ -190,13 +190,14 @@ pub(super) struct Net {
 /// Delays up to which each line is looked at for what is due.
 const FEW: usize = 4;
 
-/// What happens next.
-pub(super) enum Next {
-    /// A packet [has arrived](Net::arrived) that left its sender at `sent`.
-    /// `ahead` is the flow and the end of the packet behind it.
-    Arrival { flow: usize, end: usize, sent: Instant, ahead: Option<(usize, usize)> },
-    /// A clock of a flow.
-    Clock { flow: usize, clock: usize },
+/// A packet [has arrived](Net::arrived).
+pub(super) struct Arrival {
+    pub(super) flow: usize,
+    pub(super) end: usize,
+    /// When it left its sender.
+    pub(super) sent: Instant,
+    /// The flow and the end of the packet behind it.
+    pub(super) ahead: Option<(usize, usize)>,
 }
 
 impl Net {
@@ -247,8 +248,9 @@ impl Net {
         [2 * i, 2 * i + 1]
     }
 
-    /// Takes the next event up to `end`, and when it is due: now.
-    pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, Next)> {
+    /// The source of the next event up to `end`, and when it is due: now. It is to be taken by [`Net::clock`], or if it is
+    /// no clock's by [`Net::arrival`].
+    pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, usize)> {
         let clock = self.clocks.peek().map_or(IDLE, |p| p.0);
         let pending = self.heads.iter().fold(clock, |first, head| first.min(*head));
         let at = Instant((pending >> 64) as u64);
@@ -256,28 +258,31 @@ impl Net {
             return None;
         }
         self.now = at;
-        let source = pending as u32 as usize;
-        let Some(clock) = source.checked_sub(self.lines.len()) else {
-            if self.heads.is_empty() {
-                self.clocks.pop();
-            }
-            return self.arrival(source).map(|next| (at, next));
-        };
-        self.clocks.pop();
-        Some((at, Next::Clock { flow: clock / SOURCES, clock: clock % SOURCES }))
+        Some((at, pending as u32 as usize))
     }
 
-    #[inline]
-    fn arrival(&mut self, line: usize) -> Option<Next> {
+    /// Takes the event of a clock: its flow and which it is.
+    pub(super) fn clock(&mut self, source: usize) -> Option<(usize, usize)> {
+        let clock = source.checked_sub(self.lines.len())?;
+        self.clocks.pop();
+        Some((clock / SOURCES, clock % SOURCES))
+    }
+
+    /// Takes the first packet of a line.
+    pub(super) fn arrival(&mut self, line: usize) -> Option<Arrival> {
+        if self.heads.is_empty() {
+            self.clocks.pop();
+        }
         let way = &mut self.lines[line];
         let packet = way.line.pop(self.now)?;
         way.unpack(&packet, &mut self.arrived);
         let next = way.line.first();
-        let ahead = next.map(|(_, p)| (p.to as usize / 2, p.to as usize % 2));
+        let place = |p: &Packet| (p.to as usize / 2, p.to as usize % 2);
+        let ahead = next.map(|(_, p)| place(p));
         let next = next.map(|(at, _)| at);
         self.expect(line, next);
-        let (flow, end) = (packet.to as usize / 2, packet.to as usize % 2);
-        Some(Next::Arrival { flow, end, sent: packet.sent, ahead })
+        let (flow, end) = place(&packet);
+        Some(Arrival { flow, end, sent: packet.sent, ahead })
     }
 
     /// When the next packet of a line arrives.
