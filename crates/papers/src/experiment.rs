@@ -125,6 +125,10 @@ pub enum Draw {
     Rtt,
     /// The window.
     Window,
+    /// What waits at the bottleneck.
+    Queue,
+    /// Packets that the sender's interface refused and that it took for congestion, summed up.
+    Stalls,
 }
 
 /// Runs over a path, or over one path for each entry of `over`.
@@ -169,6 +173,9 @@ pub struct Runs {
     pub full: Option<u32>,
     /// What is drawn.
     pub chart: Option<Draw>,
+    /// Sampled with each ACK, for what is faster than the common interval shows.
+    #[serde(default)]
+    pub each_ack: bool,
 }
 
 /// Runs of web clients, who share a bottleneck.
@@ -240,6 +247,8 @@ pub struct Cell {
     pub offline: Vec<String>,
     /// What is drawn.
     pub chart: Option<Draw>,
+    /// Sampled with each ACK.
+    pub each_ack: bool,
     text: StudyText,
     draw: BTreeMap<String, [u64; 2]>,
     cloud: Option<(Web, Profile, bool)>,
@@ -348,6 +357,7 @@ impl Experiment {
                         runs: runs.full.filter(|_| full).unwrap_or(runs.runs),
                         offline: if *startup == runs.startups[0] { runs.offline.clone() } else { Vec::new() },
                         chart: runs.chart,
+                        each_ack: runs.each_ack,
                         text,
                         draw: runs.draw.clone(),
                         cloud: None,
@@ -423,7 +433,12 @@ pub const ALL: &[(&str, &str)] = texts!(
     "ess/jitter",
     "hystart/fig1",
     "hystart/fig2",
+    "hystart/fig3",
     "hystart/limited",
+    "rss/r1",
+    "rss/ziegler-nichols",
+    "rss/modern",
+    "rss/queue",
     "search/closed-form",
     "search/leo",
     "search/lte",

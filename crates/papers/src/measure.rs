@@ -67,6 +67,16 @@ pub enum Measure {
     BlackoutS,
     /// From the first loss known to the end of that recovery.
     RecoveryS,
+    /// Packets that the sender's own interface refused.
+    Stalls,
+    /// Those of them that it took for congestion: at most one a round trip.
+    StallSignals,
+    /// How far the queue of the bottleneck moves between two times, packets from the least to the most.
+    QueueSwingPackets(f64, f64),
+    /// What waits there on average, packets.
+    QueueMeanPackets(f64, f64),
+    /// The period of its movement about that: twice the mean time between crossings.
+    QueuePeriodS(f64, f64),
     /// The frequency of the greatest peak in the RTT before the path was full.
     RttPeakHz,
     /// What is seen of web clients.
@@ -126,6 +136,11 @@ impl FromStr for Measure {
             ("utilisation", [from, to]) => Self::Utilisation(*from, *to),
             ("blackout_s", []) => Self::BlackoutS,
             ("recovery_s", []) => Self::RecoveryS,
+            ("stalls", []) => Self::Stalls,
+            ("stall_signals", []) => Self::StallSignals,
+            ("queue_swing_packets", [from, to]) => Self::QueueSwingPackets(*from, *to),
+            ("queue_mean_packets", [from, to]) => Self::QueueMeanPackets(*from, *to),
+            ("queue_period_s", [from, to]) => Self::QueuePeriodS(*from, *to),
             ("rtt_peak_hz", []) => Self::RttPeakHz,
             ("limited_rounds", [target, limit]) => Self::LimitedRounds(*target, *limit),
             ("doubling_rounds", [from, to]) => Self::DoublingRounds(*from, *to),
@@ -151,6 +166,17 @@ const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
 
 fn flag(yes: bool) -> f64 {
     f64::from(u8::from(yes))
+}
+
+/// What waits at the bottleneck, in packets, sample by sample between two times of the flow.
+fn queue(seen: &Seen, from: f64, to: f64) -> Vec<f64> {
+    let within = |t: f64| (from..to).contains(&(t - seen.start_s));
+    let packets = |bytes: u64| bytes as f64 / seen.packet;
+    seen.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 impl Measure {
@@ -246,6 +272,20 @@ impl Measure {
                 let from = seen.events.iter().find(|e| e.what == "loss")?.time_s;
                 let over = |e: &&slowstart_lab::record::Happened| e.what == "recovered" && e.time_s > from;
                 Some(seen.events.iter().find(over)?.time_s - from)
+            }
+            Self::Stalls => Some(seen.stalls as f64),
+            Self::StallSignals => Some(seen.events.iter().filter(|e| e.what == "stall").count() as f64),
+            Self::QueueSwingPackets(from, to) => {
+                let queue = queue(seen, from, to);
+                let most = queue.iter().copied().max_by(f64::total_cmp)?;
+                Some(most - queue.iter().copied().min_by(f64::total_cmp)?)
+            }
+            Self::QueueMeanPackets(from, to) => mean(&queue(seen, from, to)),
+            Self::QueuePeriodS(from, to) => {
+                let queue = queue(seen, from, to);
+                let middle = mean(&queue)?;
+                let crossings = queue.windows(2).filter(|w| (w[0] < middle) != (w[1] < middle)).count();
+                (crossings > 0).then(|| 2.0 * (to - from) / crossings as f64)
             }
             Self::RttPeakHz => {
                 let until = start + row.capacity_time_s?;

@@ -16,7 +16,16 @@ fn value(draw: Draw, s: &Sample) -> Option<f64> {
         Draw::Delivered => Some(s.delivered_bytes as f64 / 1e6),
         Draw::Rtt => s.rtt_s.map(|r| r * 1000.0),
         Draw::Window => Some(s.cwnd_bytes as f64 / 1000.0),
+        Draw::Queue => Some(s.queue_bytes as f64 / 1000.0),
+        Draw::Stalls => None,
     }
+}
+
+/// Stalls up to each sample.
+fn stalls(s: &Seen) -> Vec<(f64, f64)> {
+    let at: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
+    let upto = |t: f64| at.partition_point(|x| *x <= t) as f64;
+    s.samples.iter().map(|x| (x.time_s - s.start_s, upto(x.time_s))).collect()
 }
 
 const fn axis(draw: Draw) -> &'static str {
@@ -25,6 +34,8 @@ const fn axis(draw: Draw) -> &'static str {
         Draw::Delivered => "delivered (MB)",
         Draw::Rtt => "round-trip time (ms)",
         Draw::Window => "window (kB)",
+        Draw::Queue => "waiting (kB)",
+        Draw::Stalls => "stalls taken for congestion",
     }
 }
 
@@ -32,6 +43,9 @@ const fn axis(draw: Draw) -> &'static str {
 fn chart(id: usize, study: &str, draw: Draw, runs: &[&Seen]) -> Markup {
     // A third of the samples is enough for a figure of this width.
     let points = |s: &Seen| -> Vec<(f64, f64)> {
+        if draw == Draw::Stalls {
+            return stalls(s);
+        }
         let start = s.start_s;
         s.samples.iter().step_by(3).filter_map(|x| Some((x.time_s - start, value(draw, x)?))).collect()
     };

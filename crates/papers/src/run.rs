@@ -35,6 +35,10 @@ pub struct Seen {
     pub start_s: f64,
     /// Payload of a segment, bytes.
     pub mss: f64,
+    /// A full segment on the wire, bytes.
+    pub packet: f64,
+    /// Packets that the interface of the flow studied refused.
+    pub stalls: u64,
     /// Of the flow studied.
     pub samples: Vec<Sample>,
     /// Of the flow studied.
@@ -112,7 +116,8 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
     }
     let study = cell.study(run)?;
     let interval = study.duration / SAMPLES;
-    let (mut engine, end) = study.prepare(Job { contender: 0, run }, Sampling::Every(interval), false);
+    let sampling = if cell.each_ack { Sampling::EachAck } else { Sampling::Every(interval) };
+    let (mut engine, end) = study.prepare(Job { contender: 0, run }, sampling, false);
     let mut log = Log::new();
     let watched = !cell.offline.is_empty();
     engine.run(end, |e| {
@@ -134,6 +139,8 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
         starts: engine.flows.iter().map(|f| at(f.spec.start)).collect(),
         start_s: at(engine.flows[0].spec.start),
         mss: f64::from(study.profile.mss),
+        packet: f64::from(study.profile.packet()),
+        stalls: engine.flows[0].ends[engine.flows[0].sender()].tx.counters.stalls,
         samples: std::mem::take(&mut engine.trace.samples),
         events: std::mem::take(&mut engine.trace.events),
         chart: cell.chart,
