@@ -397,14 +397,12 @@ fn duplicates_widen_the_reordering_window() {
     assert!(s.data().contains(&first), "50 ms of window and 2 of timer");
 }
 
-/// RFC 6937 §4, the example of one loss in a window of twenty under a halving avoidance: one segment for each two
-/// delivered, the retransmission first, until ten are in flight; then one for one.
-#[test]
-fn rate_reduction_of_a_half_sends_on_every_other_ack() {
+/// The first of a window is lost under a halving avoidance; how many segments each acknowledgement of another lets go.
+fn reduced(window: u64) -> (Script, Vec<u64>) {
     let mut s = Script::listening(&LINUX);
     let startup = scenario::algorithm("startup", "standard").expect("a startup").1;
     let reno = scenario::avoidance("avoidance", "reno").expect("an avoidance").1;
-    s.end = Endpoint::listening(&LINUX, startup.controller(&reno, Bytes(20 * MSS), 0), ISN);
+    s.end = Endpoint::listening(&LINUX, startup.controller(&reno, Bytes(window * MSS), 0), ISN);
     s.receive(&Segment {
         seq: PEER_ISN,
         flags: SYN,
@@ -417,14 +415,22 @@ fn rate_reduction_of_a_half_sends_on_every_other_ack() {
     s.wait(RTT);
     s.receive(&Segment { timestamp: Some((6, 1000)), ..s.bare(1) });
     s.take();
-    s.write(100);
-    assert_eq!(s.data().len(), 20);
+    s.write(5 * window);
+    assert_eq!(s.data().len() as u64, window);
     s.wait(RTT);
     let mut sent = Vec::new();
-    for n in 2..=20 {
+    for n in 2..=window {
         s.ack(0, &[(1, n)]);
-        sent.push(s.data().len());
+        sent.push(s.data().len() as u64);
     }
+    (s, sent)
+}
+
+/// RFC 6937 §4, the example of one loss in a window of twenty: one segment for each two delivered, the retransmission
+/// first, until ten are in flight; then one for one.
+#[test]
+fn rate_reduction_of_a_half_sends_on_every_other_ack() {
+    let (mut s, sent) = reduced(20);
     // Limited transmit twice, then the retransmission, then on every other; the last finds ten in flight already.
     assert_eq!(sent, [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
     assert_eq!((s.cwnd(), s.end.tx.board().packets_inflight()), (10, 10));
@@ -432,6 +438,33 @@ fn rate_reduction_of_a_half_sends_on_every_other_ack() {
     s.wait(RTT);
     s.ack(22, &[]);
     assert_eq!((s.cwnd(), s.end.tx.board().packets_inflight()), (10, 10));
+}
+
+/// RFC 6937 §3's arithmetic, for every window: with `pipe` above `ssthresh` the share `ssthresh / RecoverFS` of what was
+/// delivered, below it as much as was delivered, up to `ssthresh`.
+#[test]
+fn rate_reduction_is_that_of_rfc_6937() {
+    for window in 8..=64 {
+        let ssthresh = window / 2;
+        // Limited transmit sent two; the third duplicate tells of the loss.
+        let (mut pipe, mut delivered, mut out) = (window + 2 - 2 - 1, 0, 0);
+        let mut plain = vec![1, 1];
+        for _ in 4..=window {
+            delivered += 1;
+            pipe -= 1;
+            let share = if pipe > ssthresh {
+                (ssthresh * delivered).div_ceil(window) - out
+            } else {
+                (delivered - out).max(1).min(ssthresh - pipe)
+            };
+            // The first retransmission leaves at once.
+            let sent = if out == 0 { share.max(1) } else { share };
+            out += sent;
+            pipe += sent;
+            plain.push(sent);
+        }
+        assert_eq!(reduced(window).1, plain, "a window of {window}");
+    }
 }
 
 /// Where most of a window is lost, conservation and one more for each acknowledgement that makes progress: RFC 6937's

@@ -3,10 +3,21 @@
 use slowstart_lab::packetdrill::expr::{self, Names};
 use slowstart_lab::packetdrill::{parse, run};
 
-const SCRIPTS: [(&str, &str); 3] = [
+/// Each holds on a stock kernel 6.18 as well, under CUBIC.
+const SCRIPTS: [(&str, &str); 13] = [
     ("grows", include_str!("packetdrill/grows.pkt")),
     ("holds", include_str!("packetdrill/holds.pkt")),
     ("closes", include_str!("packetdrill/closes.pkt")),
+    ("rounds", include_str!("packetdrill/rounds.pkt")),
+    ("reorders", include_str!("packetdrill/reorders.pkt")),
+    ("counts", include_str!("packetdrill/counts.pkt")),
+    ("last", include_str!("packetdrill/last.pkt")),
+    ("waits", include_str!("packetdrill/waits.pkt")),
+    ("mark", include_str!("packetdrill/mark.pkt")),
+    ("limits", include_str!("packetdrill/limits.pkt")),
+    ("more", include_str!("packetdrill/more.pkt")),
+    ("refuses", include_str!("packetdrill/refuses.pkt")),
+    ("stamps", include_str!("packetdrill/stamps.pkt")),
 ];
 
 #[test]
@@ -21,7 +32,7 @@ fn scripts_hold() {
 fn what_does_not_hold_is_shown_with_its_line() {
     let wrong = SCRIPTS[0].1.replace("1:12001(12000)", "1:11001(11000)");
     let fault = run::run(&parse::script(&wrong).expect("a script"), true, None).expect_err("ten segments");
-    assert_eq!(fault.line, 10);
+    assert_eq!(fault.line, 11);
     assert!(fault.what.contains("expected  P. 1:11001(11000) ack 1\n    seen  "), "{fault}");
     let unsupported = parse::script("`sysctl -q net.ipv4.tcp_ecn=1`").expect("a script");
     let fault = run::run(&unsupported, true, None).expect_err("not modelled");
@@ -36,6 +47,7 @@ fn what_is_no_script_is_refused_at_its_line() {
         ("// a\n+0 listen(3, 1", 2),
         ("+0 %{ assert", 1),
         ("--speed=1", 1),
+        ("--tcp_ts_tick_usecs=x", 1),
         ("\n+ > . 1:1(0)", 2),
     ] {
         assert_eq!(parse::script(text).expect_err(text).line, line, "{text}");
@@ -51,4 +63,25 @@ fn expressions_are_those_of_python() {
     assert_eq!(expr::run("assert a == 9, a", &mut names), Err("expected a == 9, a, seen a = 10".to_owned()));
     assert!(expr::run("assert b == 9", &mut names).is_err());
     assert!(expr::run(&"(".repeat(100_000), &mut names).is_err());
+}
+
+/// What a script asks of timestamps, of the send buffer and of the peer's window can fail.
+#[test]
+fn each_new_check_can_fail() {
+    for (name, right, wrong) in [
+        ("stamps", "TS val 2200 ecr 201", "TS val 2100 ecr 201"),
+        ("waits", "0.300 write", "0.200 write"),
+        ("mark", "60000) = 25000", "60000) = 26000"),
+        ("limits", "96000 <= tcpi_rwnd_limited <= 108000", "tcpi_rwnd_limited < 96000"),
+        ("reorders", "tcpi_snd_cwnd == 11", "tcpi_snd_cwnd == 10"),
+        ("counts", "tcpi_snd_cwnd == 12", "tcpi_snd_cwnd == 14"),
+        ("rounds", "tcpi_snd_ssthresh == 36", "tcpi_snd_ssthresh == 48"),
+        ("more", ". 1501:1541(40)", ". 1501:1540(39)"),
+        ("refuses", "ack 1 <nop,nop,TS val 200 ecr 200>", "ack 2 <nop,nop,TS val 200 ecr 200000>"),
+    ] {
+        let text = SCRIPTS.iter().find(|s| s.0 == name).expect("a script").1;
+        assert!(text.contains(right), "{name}");
+        let script = parse::script(&text.replace(right, wrong)).expect("a script");
+        assert!(run::run(&script, true, None).is_err(), "{name}: {wrong}");
+    }
 }

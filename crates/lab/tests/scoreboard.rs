@@ -112,12 +112,12 @@ fn compare(ours: &mut Scoreboard, plain: &Naive) {
     ours.check();
 }
 
-fn sequence(seed: u64) {
+fn sequence(seed: u64, steps: u64) {
     let mut chance = Stream::named(seed, "scoreboard");
     let mut ours = Scoreboard::new(1, MSS, true);
     let mut plain = Naive { una: 1, ..Naive::default() };
     let (mut next, mut number) = (1_u64, 0);
-    for step in 0..120_u64 {
+    for step in 0..steps {
         let now = Instant(step * 1_000_000);
         let sent = next - plain.una;
         // Mostly edges of segments; now and then anything.
@@ -181,12 +181,26 @@ fn sequence(seed: u64) {
     }
 }
 
-#[test]
-fn agrees_with_a_plain_one() {
-    for seed in 0..4000 {
-        if let Err(why) = std::panic::catch_unwind(|| sequence(seed)) {
-            println!("sequence {seed}");
+fn agree(seeds: std::ops::Range<u64>, steps: u64) {
+    for seed in seeds {
+        if let Err(why) = std::panic::catch_unwind(|| sequence(seed, steps)) {
+            println!("sequence {seed} of {steps} steps");
             std::panic::resume_unwind(why);
         }
     }
+}
+
+#[test]
+fn agrees_with_a_plain_one() {
+    agree(0..4000, 120);
+}
+
+/// A million short ones: what few steps can bring about, in all its order.
+#[test]
+fn agrees_in_a_million_sequences() {
+    std::thread::scope(|s| {
+        for part in 0..4 {
+            s.spawn(move || agree(part * 250_000..(part + 1) * 250_000, 10));
+        }
+    });
 }

@@ -257,6 +257,7 @@ impl Net {
         if at > end || pending == IDLE {
             return None;
         }
+        debug_assert!(at >= self.now, "an event in the past of {}", self.now.0);
         self.now = at;
         Some((at, pending as u32 as usize))
     }

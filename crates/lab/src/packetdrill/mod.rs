@@ -4,11 +4,15 @@
 //!
 //! - [`parse`]: a script as events
 //! - [`expr`]: what stands between `%{` and `}%`
+//! - [`host`]: the machine it runs on, and its sysctls
 //! - [`socket`]: the calls a script makes, and what they mean to an endpoint
+//! - [`queue`]: what a send buffer holds
 //! - [`run`]: the clock, and expected against seen
 
 pub mod expr;
+pub mod host;
 pub mod parse;
+pub mod queue;
 pub mod run;
 pub mod socket;
 

@@ -68,6 +68,8 @@ pub struct Event {
 pub struct Script {
     /// How far from its time an event may be, if the script says.
     pub tolerance: Option<Span>,
+    /// What one more in a timestamp stands for, if timestamps are to be compared.
+    pub tick: Option<Span>,
     /// Its events.
     pub events: Vec<Event>,
 }
@@ -246,11 +248,18 @@ pub fn script(text: &str) -> Result<Script, Fault> {
         if c.take("--") {
             let option = c.line_end();
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            let micros = value.parse::<u64>().ok().filter(|&n| key == "tolerance_usecs" && n < 1 << 40);
-            let micros = micros.ok_or_else(|| {
-                Fault::new(line, format!("expected --tolerance_usecs=N, found `--{option}`"))
-            })?;
-            s.tolerance = Some(Span(micros * 1000));
+            let micros = value.parse::<u64>().ok().filter(|&n| n < 1 << 40).map(Span::micros);
+            match (key, micros) {
+                ("tolerance_usecs", Some(_)) => s.tolerance = micros,
+                // Zero is for not to compare.
+                ("tcp_ts_tick_usecs", Some(tick)) if tick.0 < 1 << 30 => {
+                    s.tick = Some(tick).filter(|t| *t > Span::ZERO);
+                }
+                _ => {
+                    let expected = "--tolerance_usecs=N or --tcp_ts_tick_usecs=N";
+                    return Err(Fault::new(line, format!("expected {expected}, found `--{option}`")));
+                }
+            }
             continue;
         }
         let when = if c.rest().starts_with(['`', '%']) {

@@ -2,8 +2,9 @@
 
 use super::Fault;
 use super::expr::{self, Names};
+use super::host::Host;
 use super::parse::{Event, Packet, Script, What, When};
-use super::socket::{Host, Sockets};
+use super::socket::Sockets;
 use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SYN, Segment};
 use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
@@ -39,6 +40,8 @@ struct Run {
     pending: Option<Pending>,
     /// Timestamps as the script has them, and as they are.
     stamps: Vec<(u32, u32)>,
+    /// What one more in a script's timestamp stands for, if they are to be compared.
+    tick: Option<Span>,
 }
 
 /// Runs a script; `ranges` compares adjacent packets as ranges of bytes, and ignores PSH.
@@ -56,6 +59,7 @@ pub fn run(script: &Script, ranges: bool, tolerance: Option<Span>) -> Result<(),
         seen: VecDeque::new(),
         pending: None,
         stamps: Vec::new(),
+        tick: script.tick,
     };
     let mut rest = script.events.as_slice();
     while let Some(first) = rest.first() {
@@ -91,6 +95,9 @@ impl Run {
             What::Call { name, args, result } => {
                 // A thread makes one call at a time.
                 self.settle()?;
+                if let ("socket" | "accept", Ok(fd @ 3..)) = (name.as_str(), result.parse()) {
+                    self.sockets.number(fd);
+                }
                 let mut out = Vec::new();
                 let answer = self.sockets.call(self.now, name, args, false, &mut out).map_err(fault)?;
                 self.collect(out);
@@ -119,7 +126,10 @@ impl Run {
                 self.sockets.info(self.now, &mut self.names);
                 expr::run(code, &mut self.names).map_err(fault)?;
             }
-            What::Shell(text) => self.sockets.host().shell(text).map_err(fault)?,
+            What::Shell(text) => {
+                self.sockets.host().shell(text).map_err(fault)?;
+                self.sockets.block();
+            }
         }
         Ok(1)
     }
@@ -160,9 +170,7 @@ impl Run {
     fn fire(&mut self, at: Instant) -> Result<(), Fault> {
         self.now = self.now.max(at);
         let mut out = Vec::new();
-        if let Some(end) = &mut self.sockets.end {
-            end.on_timer(self.now, &mut out);
-        }
+        self.sockets.on_timer(self.now, &mut out);
         self.collect(out);
         let line = self.pending.as_ref().map_or(0, |p| p.line);
         self.retry().map_err(|e| Fault::new(line, e))
@@ -272,6 +280,13 @@ impl Run {
         self.now = self.now.max(at);
         if let (Some(t), Some(l)) = (p.segment.timestamp, s.timestamp) {
             self.stamps.push((t.0, l.0));
+            if let (Some(tick), Some(first)) = (self.tick, self.stamps.first()) {
+                let due = tick * u64::from(t.0.wrapping_sub(first.0));
+                let seen = Span::millis(u64::from(l.0.wrapping_sub(first.1)));
+                if due.0.abs_diff(seen.0) > self.tolerance.0 {
+                    return Err(say(&format!("{}, {} ms after the first", describe(&s), seen.0 / 1_000_000)));
+                }
+            }
         }
         if self.matches(p, &want, &s) { Ok(taken) } else { Err(say(&describe(&s))) }
     }

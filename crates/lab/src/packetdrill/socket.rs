@@ -1,153 +1,19 @@
-//! What a script's calls and sysctls mean to an endpoint.
+//! What a script's calls mean to an endpoint.
 
 use crate::engine::Control;
-use crate::scenario;
 use crate::tcp::endpoint::{Endpoint, State};
-use crate::tcp::profile::Profile;
 use crate::tcp::segment::{ACK, RST, Segment};
-use crate::tcp::sender::Phase;
-use slowstart::avoidance;
-use slowstart::control::{Composed, Controller};
-use slowstart::registry::AnyController;
-use slowstart::units::{Bytes, Instant, Span};
+use crate::tcp::sender::{Interface, Phase};
+use slowstart::control::Controller;
+use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::view::{HostQueue, Limit};
 
 use super::expr::Names;
+use super::host::Host;
+use super::queue::{Chrono, Extent, Queue, Wait, goal};
 
 /// What a call answers, `None` while it blocks.
 pub type Answer = Option<Result<i64, &'static str>>;
-
-/// The machine a script runs on: its sysctls.
-#[derive(Clone, Debug)]
-pub struct Host {
-    /// The stack.
-    pub profile: Profile,
-    startup: &'static str,
-    avoidance: &'static str,
-    notsent_lowat: u64,
-    /// The first send buffer, bytes (`tcp_wmem[1]`).
-    wmem: u64,
-}
-
-impl Default for Host {
-    fn default() -> Self {
-        // Under pfifo nothing paces.
-        let profile = Profile { pacing: false, ..Profile::LINUX_6_18 };
-        Self {
-            profile,
-            startup: "hystart",
-            avoidance: "cubic",
-            notsent_lowat: u64::from(u32::MAX),
-            wmem: 256 << 10,
-        }
-    }
-}
-
-impl Host {
-    /// Runs shell commands: those that set what is modelled.
-    ///
-    /// # Errors
-    /// At the first that does anything else.
-    pub fn shell(&mut self, text: &str) -> Result<(), String> {
-        for line in text.replace("\\\n", " ").lines() {
-            let line = line.split('#').next().unwrap_or(line).trim();
-            let mut words = line.split_whitespace();
-            match words.next() {
-                None => {}
-                // The suite's own: what it sets for every script.
-                Some(c) if c.ends_with("common/defaults.sh") => {
-                    *self = Self::default();
-                    self.profile.idle_restart = false;
-                    self.profile.syn_retries = 5;
-                    self.profile.rmem = Bytes(15 << 20);
-                }
-                // Puts back what a script changed; each begins anew here.
-                Some(c) if c.starts_with("/tmp/sysctl_restore_") => {}
-                Some("sysctl") => self.settings(line.trim_start_matches("sysctl"))?,
-                Some(c) if c.ends_with("set_sysctls.py") => self.settings(line.trim_start_matches(c))?,
-                Some("tc") if line.ends_with("root fq") => self.profile.pacing = true,
-                Some("tc") if line.ends_with("root pfifo") => self.profile.pacing = false,
-                Some("echo") if line.ends_with("/sys/module/tcp_cubic/parameters/hystart_detect") => {
-                    self.startup = match words.next() {
-                        Some("0") => "standard",
-                        Some("3") => "hystart",
-                        _ => return Err(format!("unsupported: `{line}`")),
-                    };
-                }
-                Some(_) => return Err(format!("unsupported: `{line}`")),
-            }
-        }
-        Ok(())
-    }
-
-    /// `key=value` words; a quoted value may hold spaces.
-    fn settings(&mut self, text: &str) -> Result<(), String> {
-        let mut quoted = false;
-        let mut words = vec![String::new()];
-        for c in text.chars() {
-            match c {
-                '"' => quoted = !quoted,
-                c if c.is_whitespace() && !quoted => words.push(String::new()),
-                c => words.last_mut().into_iter().for_each(|w| w.push(c)),
-            }
-        }
-        for word in words.iter().filter(|w| !w.is_empty() && !w.starts_with('-')) {
-            let (key, value) = word.split_once('=').ok_or_else(|| format!("unsupported: `{word}`"))?;
-            let key = key.rsplit(['.', '/']).next().unwrap_or(key);
-            self.set(key, value).ok_or_else(|| format!("unsupported: sysctl {key}={value}"))?;
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, key: &str, value: &str) -> Option<()> {
-        let flag = || match value {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        };
-        let last = || value.split_whitespace().nth(2)?.parse().ok();
-        let p = &mut self.profile;
-        match key {
-            "tcp_slow_start_after_idle" => p.idle_restart = flag()?,
-            "tcp_timestamps" => {
-                p.timestamps = flag()?;
-                p.mss = if p.timestamps { 1448 } else { 1460 };
-            }
-            "tcp_sack" => p.sack = flag()?,
-            "tcp_recovery" => p.rack = flag()?,
-            "tcp_early_retrans" => p.tlp = value != "0",
-            "tcp_rmem" => p.rmem = Bytes(last().filter(|&n| (4096..1 << 30).contains(&n))?),
-            "tcp_wmem" => self.wmem = value.split_whitespace().nth(1)?.parse().ok()?,
-            "tcp_syn_retries" => p.syn_retries = value.parse().ok()?,
-            "tcp_synack_retries" => p.synack_retries = value.parse().ok()?,
-            "tcp_syn_linear_timeouts" => p.syn_linear = value.parse().ok()?,
-            "tcp_notsent_lowat" => self.notsent_lowat = value.parse().ok()?,
-            "tcp_congestion_control" => match value {
-                "cubic" => self.avoidance = "cubic",
-                "reno" => (self.startup, self.avoidance) = ("standard", "reno"),
-                _ => return None,
-            },
-            // How a burst is cut is not modelled: a segment is a segment.
-            "tcp_tso_win_divisor" | "tcp_min_tso_segs" => {}
-            // What is modelled, and always on.
-            "tcp_pacing_ss_ratio" => return (value == "200").then_some(()),
-            "tcp_pacing_ca_ratio" => return (value == "120").then_some(()),
-            "tcp_ecn" => return (value == "0").then_some(()),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn endpoint(&self) -> Endpoint<Control> {
-        let p = &self.profile;
-        let startup = scenario::startup("startup", self.startup).map(|s| s.1);
-        let startup = startup.unwrap_or_else(|e| unreachable!("{} is registered: {e}", self.startup));
-        let avoidance = avoidance::REGISTRY.iter().find(|a| a.name == self.avoidance);
-        let avoidance =
-            avoidance.map_or_else(|| unreachable!("{} is registered", self.avoidance), |a| (a.make)());
-        let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
-        Endpoint::connecting(p, AnyController::Composed(Composed::new(startup, avoidance, iw)), 0)
-    }
-}
 
 /// The sockets of a script: one connection, and the listener it came from.
 #[derive(Clone, Debug)]
@@ -161,7 +27,12 @@ pub struct Sockets {
     /// Descriptors that do not block.
     nonblocking: Vec<i64>,
     lowat: Option<u64>,
-    sndbuf: Option<u64>,
+    buffer: Queue,
+    /// Written so far by a call that blocks.
+    written: u64,
+    /// The largest window the peer offered (`tp->max_window`).
+    largest_window: u64,
+    chrono: Chrono,
     /// What the application has taken, bytes.
     taken: u64,
     shut: (bool, bool),
@@ -184,13 +55,21 @@ impl Sockets {
             next_fd: 3,
             nonblocking: Vec::new(),
             lowat: None,
-            sndbuf: None,
+            buffer: host.buffer(),
+            written: 0,
+            largest_window: 0,
+            chrono: Chrono::default(),
             taken: 0,
             shut: (false, false),
             hold: (false, false),
             orphan: false,
             heard: Instant::ZERO,
         }
+    }
+
+    /// The next descriptor is to be this: a script's numbers are its own.
+    pub fn number(&mut self, fd: i64) {
+        self.next_fd = fd;
     }
 
     /// The sysctls change.
@@ -202,14 +81,69 @@ impl Sockets {
         self.end.as_ref().map_or(0, |e| e.rx.delivered()).saturating_sub(self.taken)
     }
 
-    fn unsent(&self) -> u64 {
-        self.end.as_ref().map_or(0, |e| e.tx.unsent())
+    fn extent(&self) -> Extent {
+        self.end.as_ref().map_or(Extent { una: 1, next: 1, end: 1 }, |e| {
+            let (una, end) = (e.tx.board().una(), e.tx.end());
+            Extent { una: una.min(end), next: e.tx.next().min(end), end }
+        })
     }
 
-    fn room(&self) -> u64 {
-        let held = self.end.as_ref().map_or(0, |e| e.tx.unsent() + e.tx.next() - e.tx.board().una());
-        // SO_SNDBUF is doubled for what the kernel adds to the data; what it adds is not modelled, so half is data.
-        self.sndbuf.unwrap_or(self.host.wmem).saturating_sub(held)
+    fn low_water(&self) -> u64 {
+        self.lowat.filter(|&n| n > 0).unwrap_or(self.host.notsent_lowat)
+    }
+
+    fn established(&self) -> bool {
+        self.end.as_ref().is_some_and(|e| e.state() == State::Established)
+    }
+
+    /// Time passed, or something came or was written: what the sender waits for now, and whether its application still
+    /// does (`tcp_check_space`).
+    fn look(&mut self, now: Instant, heard: bool) {
+        let Some(e) = &self.end else { return };
+        let idle = e.tx.done() && self.extent().una == self.extent().end;
+        // tcp_cwnd_validate: all is sent, the window has room, and the application was told to wait.
+        let starved = self.buffer.full
+            && e.tx.unsent() == 0
+            && (self.chrono.wait() == Wait::Buffer || (heard && e.tx.limit() != Limit::Window));
+        let wait = match () {
+            () if idle => Wait::Idle,
+            () if e.tx.peer_limited() && e.tx.unsent() > 0 => Wait::Peer,
+            () if starved => Wait::Buffer,
+            () => Wait::Busy,
+        };
+        let (board, window) = (e.tx.board(), e.tx.window());
+        let filled = u64::from(board.packets_inflight()) >= window;
+        let (degree, mss) = (u64::from(e.tx.rack().degree), u64::from(e.tx.mss()));
+        self.chrono.set(now, wait);
+        if heard && self.buffer.full {
+            if !filled {
+                self.buffer.expand(window, degree, mss);
+            }
+            let (extent, lowat) = (self.extent(), self.low_water());
+            if self.buffer.writeable(extent, lowat) {
+                self.buffer.full = false;
+                if wait == Wait::Buffer {
+                    self.chrono.set(now, Wait::Busy);
+                }
+            }
+        }
+    }
+
+    /// A clock of the connection rang.
+    pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if let Some(e) = &mut self.end {
+            e.on_timer(now, out);
+        }
+        self.look(now, false);
+    }
+
+    /// The interface takes nothing any more, or takes what comes again.
+    pub fn block(&mut self) {
+        let blocked = self.host.blocked;
+        let queue = HostQueue { used: Bytes::ZERO, limit: Bytes::ZERO };
+        if let Some(e) = &mut self.end {
+            e.tx.interface = blocked.then_some(Interface { queue, room: 0, rate: Rate(1_000_000) });
+        }
     }
 
     /// A segment arrives: at the connection, or at nobody (RFC 9293 §3.10.7.1).
@@ -224,14 +158,20 @@ impl Sockets {
         });
         match &mut self.end {
             Some(e) if !gone => {
-                let before = e.rx.delivered();
+                let (before, was) = (e.rx.delivered(), e.state());
                 e.on_segment(now, s, out);
+                self.largest_window = self.largest_window.max(e.tx.offered());
+                if was != State::Established {
+                    // tcp_init_buffer_space
+                    self.buffer.expand(u64::from(self.host.profile.iw), 3, u64::from(e.tx.mss()));
+                }
                 // Data that nobody will read (RFC 2525 §2.17).
                 if self.orphan && e.rx.delivered() > before {
                     out.clear();
                     out.push(Segment { seq: s.ack, flags: RST, ..Segment::default() });
                     self.end = None;
                 }
+                self.look(now, true);
             }
             _ if s.has(RST) => {}
             _ if s.has(ACK) => out.push(Segment { seq: s.ack, flags: RST, ..Segment::default() }),
@@ -281,6 +221,7 @@ impl Sockets {
             "bind" => return Ok(ok),
             "listen" => {
                 self.listener = Some(fd);
+                self.buffer = self.host.buffer();
                 self.end = Some(self.host.endpoint().into_listening());
                 return Ok(ok);
             }
@@ -330,7 +271,7 @@ impl Sockets {
                 let want = arg(3).trim_matches(['[', ']']);
                 let value = match arg(2) {
                     "SO_ERROR" => 0,
-                    "SO_SNDBUF" => self.sndbuf.map_or(self.host.wmem, |n| 2 * n),
+                    "SO_SNDBUF" => self.buffer.limit(),
                     "TCP_NOTSENT_LOWAT" => self.lowat.unwrap_or(0),
                     _ => return Err(unsupported()),
                 };
@@ -356,27 +297,22 @@ impl Sockets {
                 if self.shut.1 {
                     return Ok(Some(Err("EPIPE")));
                 }
-                let room = self.room();
-                if self.end.as_ref().is_none_or(|e| e.state() != State::Established)
-                    || (room < bytes && blocks)
-                {
+                if !self.established() || (again && self.buffer.full) {
                     return Ok(wait(blocks));
                 }
-                if room == 0 {
-                    return Ok(Some(Err("EAGAIN")));
+                if !again {
+                    self.written = 0;
                 }
-                let n = bytes.min(room);
-                if let Some(e) = &mut self.end {
-                    e.tx.write(n);
-                    e.tx.hold(self.hold.0 || more, !self.hold.1);
-                    e.send(now, out);
-                    e.tx.hold(self.hold.0, !self.hold.1);
-                    // What MSG_MORE held back is not let go by the next acknowledgement.
-                    if more {
-                        e.tx.hold(true, !self.hold.1);
-                    }
+                self.written += self.write(now, bytes - self.written, more, out);
+                if self.written < bytes && blocks {
+                    return Ok(None);
                 }
-                Ok(Some(Ok(n.cast_signed())))
+                let answer = if self.written == 0 && bytes > 0 {
+                    Err("EAGAIN")
+                } else {
+                    Ok(self.written.cast_signed())
+                };
+                Ok(Some(answer))
             }
             "read" | "recv" => {
                 let n = self.unread().min(integer(2)?.max(0).cast_unsigned());
@@ -408,7 +344,7 @@ impl Sockets {
                     self.fd = None;
                     if self.unread() > 0 {
                         if let Some(e) = self.end.take() {
-                            out.push(e.reset());
+                            out.push(e.reset(now));
                         }
                     } else {
                         self.shut = (true, true);
@@ -419,6 +355,30 @@ impl Sockets {
             }
             _ => Err(unsupported()),
         }
+    }
+
+    /// Writes as much as the buffer takes, and pushes each piece that is full; answers how much that was.
+    fn write(&mut self, now: Instant, bytes: u64, more: bool, out: &mut Vec<Segment>) -> u64 {
+        let lowat = self.low_water();
+        let mut done = 0;
+        while done < bytes {
+            let extent = self.extent();
+            let Some(e) = &mut self.end else { break };
+            let room = self.buffer.room(extent, goal(u64::from(e.tx.mss()), self.largest_window), lowat);
+            if room == 0 {
+                self.buffer.full = true;
+                break;
+            }
+            let n = room.min(bytes - done);
+            e.tx.write(n);
+            done += n;
+            // MSG_MORE holds back what is not full for now; an acknowledgement lets it go.
+            e.tx.hold(self.hold.0 || more, !self.hold.1);
+            e.send(now, out);
+            e.tx.hold(self.hold.0, !self.hold.1);
+        }
+        self.look(now, false);
+        done
     }
 
     fn finish(&mut self, now: Instant, out: &mut Vec<Segment>) {
@@ -437,9 +397,14 @@ impl Sockets {
         value: &str,
         out: &mut Vec<Segment>,
     ) -> Option<()> {
-        let n: u64 = value.trim_matches(['[', ']']).parse().ok()?;
+        let value = value.trim_matches(['[', ']']);
+        // Packets are never fragmented, and the path's MTU is the host's.
+        if name == "IP_MTU_DISCOVER" {
+            return (level == "SOL_IP").then_some(());
+        }
+        let n: u64 = value.parse().ok()?;
         match (level, name) {
-            ("SOL_SOCKET", "SO_SNDBUF") => self.sndbuf = Some(n),
+            ("SOL_SOCKET", "SO_SNDBUF") => self.buffer.set(n),
             ("SOL_TCP", "TCP_NOTSENT_LOWAT") => self.lowat = Some(n),
             ("SOL_TCP", "TCP_NODELAY") => self.hold.1 = n != 0,
             ("SOL_TCP", "TCP_CORK") => self.hold.0 = n != 0,
@@ -459,13 +424,14 @@ impl Sockets {
         Some(())
     }
 
-    fn poll(&self, args: &[String]) -> Option<Answer> {
+    fn poll(&mut self, args: &[String]) -> Option<Answer> {
         let wants = args.first()?;
-        let writable = self.unsent() < self.lowat.filter(|&n| n > 0).unwrap_or(self.host.notsent_lowat)
-            && self.room() > 0;
+        let (extent, lowat) = (self.extent(), self.low_water());
+        let writeable = self.buffer.writeable(extent, lowat);
         let readable = self.unread() > 0 || self.end.as_ref()?.rx.finished();
         let ready = if wants.contains("events=POLLOUT") {
-            writable
+            self.buffer.full |= !writeable;
+            writeable
         } else if wants.contains("events=POLLIN") {
             readable
         } else {
@@ -487,6 +453,9 @@ impl Sockets {
         let (t, b) = (&e.tx, e.tx.board());
         let micros = |t: Option<Span>| i64::try_from(t.map_or(0, |t| t.0 / 1000)).unwrap_or(i64::MAX);
         let mss = Bytes(u64::from(t.mss()));
+        // The algorithm learns of the peer's segment size with the first data.
+        let window = if t.counters.packets == 0 { u64::from(self.host.profile.iw) } else { t.window() };
+        let (busy, peer, buffer) = self.chrono.spent(now);
         let threshold = t.control().state().ssthresh.map_or(0x7fff_ffff, |s| s.units(mss).cast_signed());
         let ca = match t.phase() {
             Phase::Open => 0,
@@ -501,7 +470,7 @@ impl Sockets {
             ("TCP_CA_Recovery", 3),
             ("TCP_CA_Loss", 4),
             ("tcpi_ca_state", ca),
-            ("tcpi_snd_cwnd", t.window().cast_signed()),
+            ("tcpi_snd_cwnd", window.cast_signed()),
             ("tcpi_snd_ssthresh", threshold),
             ("tcpi_unacked", i64::from(b.out.packets)),
             ("tcpi_sacked", i64::from(b.sacked.packets)),
@@ -511,6 +480,11 @@ impl Sockets {
             ("tcpi_rtt", micros(t.rtt().srtt())),
             ("tcpi_min_rtt", micros(t.rtt().min())),
             ("tcpi_rto", micros(Some(t.rtt().rto()))),
+            ("tcpi_reordering", i64::from(t.rack().degree)),
+            ("tcpi_reord_seen", i64::from(t.rack().reorderings)),
+            ("tcpi_busy_time", micros(Some(busy))),
+            ("tcpi_rwnd_limited", micros(Some(peer))),
+            ("tcpi_sndbuf_limited", micros(Some(buffer))),
             ("tcpi_last_data_recv", micros(Some(now.since(self.heard))) / 1000),
         ] {
             names.insert(name.to_owned(), value);

@@ -6,7 +6,7 @@ use super::rtt::RTO_INITIAL;
 use super::segment::{self, ACK, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment, Wire};
 use super::sender::{Chunk, Incoming, Sender, milliseconds};
 use slowstart::control::Controller;
-use slowstart::units::Instant;
+use slowstart::units::{Instant, Span};
 use slowstart::view::{Handshake, PathMemory};
 
 /// The state of the connection, as far as data is concerned (the close is in the halves).
@@ -99,7 +99,12 @@ pub struct Endpoint<C> {
     syn_sent: Instant,
     /// What an earlier connection to this peer found.
     pub remembered: Option<PathMemory>,
+    /// Until when no other acknowledgement of what was never sent is answered.
+    answered_until: Instant,
 }
+
+/// How often segments that make no sense are answered (`tcp_invalid_ratelimit`).
+const ANSWERS_EVERY: Span = Span::millis(500);
 
 impl<C: Controller> Endpoint<C> {
     /// An end that listens.
@@ -125,6 +130,7 @@ impl<C: Controller> Endpoint<C> {
             rate_response: 0,
             remembered: None,
             peer_first: false,
+            answered_until: Instant::ZERO,
         }
     }
 
@@ -145,8 +151,9 @@ impl<C: Controller> Endpoint<C> {
     }
 
     /// What tells the peer that the connection is over at once.
-    pub fn reset(&self) -> Segment {
+    pub fn reset(&self, now: Instant) -> Segment {
         Segment {
+            timestamp: self.head.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             seq: segment::wrap(self.tx.next(), self.head.isn),
             ack: segment::wrap(self.rx.next(), self.head.peer_isn),
             flags: RST | ACK,
@@ -274,7 +281,20 @@ impl<C: Controller> Endpoint<C> {
         self.tx.established(now, &hs, 1 + window);
     }
 
+    /// An acknowledgement of what was never sent came: the segment is dropped, and answered (RFC 9293 §3.10.7.4).
+    #[cold]
+    fn refuse(&mut self, now: Instant, out: &mut impl Wire) {
+        if now >= self.answered_until {
+            self.answered_until = now + ANSWERS_EVERY;
+            self.acknowledge(now, out);
+        }
+    }
+
     fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+        let sent = segment::wrap(self.tx.next(), self.head.isn);
+        if s.ack.wrapping_sub(sent).cast_signed() > 0 && s.has(ACK) {
+            return self.refuse(now, out);
+        }
         if self.receive(now, s) == Answer::Now {
             self.acknowledge(now, out);
         }

@@ -42,8 +42,10 @@ pub struct Rack {
     newest: (Instant, u64),
     /// The round trip of that.
     rtt: Span,
-    /// The path has been seen to reorder.
-    reordered: bool,
+    /// How often the path has been seen to reorder (`tcpi_reord_seen`).
+    pub reorderings: u32,
+    /// By how many segments at most, three until more were seen (`tp->reordering`).
+    pub degree: u32,
     /// The reordering window, in quarters of the least round trip.
     steps: u32,
     /// Recoveries for which a widened window is kept.
@@ -54,6 +56,8 @@ pub struct Rack {
 
 /// Recoveries a widened window lasts.
 const PERSIST: u32 = 16;
+/// The most segments a path is taken to reorder by (`tcp_max_reordering`).
+const MAX_DEGREE: u64 = 300;
 /// Duplicates that make reordering unlikely.
 pub const DUPLICATES: u32 = 3;
 
@@ -64,7 +68,8 @@ impl Default for Rack {
             again: VecDeque::new(),
             newest: (Instant::ZERO, 0),
             rtt: Span::ZERO,
-            reordered: false,
+            reorderings: 0,
+            degree: DUPLICATES,
             steps: 1,
             persist: 0,
             widen_after: 0,
@@ -89,9 +94,12 @@ impl Rack {
         self.newest = self.newest.max((r.at, r.end()));
     }
 
-    /// The path reorders.
-    pub fn reordering(&mut self) {
-        self.reordered = true;
+    /// The path reorders, by `bytes` (`tcp_check_sack_reordering`).
+    #[cold]
+    pub fn reordering(&mut self, bytes: u64, mss: u64) {
+        self.reorderings += 1;
+        let degree = bytes.div_ceil(mss).min(MAX_DEGREE) as u32;
+        self.degree = self.degree.max(degree);
     }
 
     /// A duplicate was reported: the window was too narrow (RFC 8985 §6.2 step 4).
@@ -119,7 +127,7 @@ impl Rack {
         min: Option<Span>,
         srtt: Option<Span>,
     ) -> Span {
-        if !self.reordered && (recovering || board.sacked.packets >= DUPLICATES) {
+        if self.reorderings == 0 && (recovering || board.sacked.packets >= DUPLICATES) {
             return Span::ZERO;
         }
         let window = min.unwrap_or_default() / 4 * u64::from(self.steps);

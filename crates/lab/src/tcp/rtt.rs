@@ -65,7 +65,7 @@ impl Rtt {
         // mdev is four times the deviation: mdev += error - mdev / 4. A sudden fall of the round trip counts an eighth
         // of that, so that it does not look like variance.
         let quarter = self.mdev / 4;
-        if rtt < srtt && error > quarter {
+        if self.rule == RtoRule::Linux && rtt < srtt && error > quarter {
             self.mdev += (error - quarter) / 8;
         } else {
             self.mdev = self.mdev + error - quarter;
@@ -186,6 +186,32 @@ mod tests {
         assert_eq!(r.srtt(), Some(Span::millis(90)));
         // RTTVAR = 3/4 * 40 + 1/4 * 80 = 50; RTO = 90 + 200.
         assert_eq!(r.rto(), Span::millis(290));
+    }
+
+    /// RFC 6298 §2.3 in real numbers, over samples that jump: to a few nanoseconds, which is what division loses.
+    #[test]
+    fn the_arithmetic_is_that_of_rfc_6298() {
+        let mut ours = Rtt::new(RtoRule::Rfc6298, Span::ZERO);
+        let mut plain: Option<(f64, f64)> = None;
+        for n in 0..10_000 {
+            let scale = if n % 100 < 50 { 20_000_000 } else { 900_000_000 };
+            let r = Span(1_000_000 + crate::random::scale(crate::random::at(7, n), scale));
+            ours.sample(r, Mark(n), Mark(n + 1));
+            let r = r.0 as f64;
+            let (srtt, var) = match plain {
+                None => (r, r / 2.0),
+                Some((srtt, var)) => (0.875 * srtt + 0.125 * r, 0.75 * var + 0.25 * (srtt - r).abs()),
+            };
+            plain = Some((srtt, var));
+            let seen = (ours.srtt().unwrap_or_default().0 as f64, ours.rto().0 as f64);
+            assert!((seen.0 - srtt).abs() < 20.0, "sample {n}: SRTT {} for {srtt}", seen.0);
+            assert!(
+                (seen.1 - srtt - 4.0 * var).abs() < 100.0,
+                "sample {n}: RTO {} for {}",
+                seen.1,
+                srtt + 4.0 * var
+            );
+        }
     }
 
     #[test]

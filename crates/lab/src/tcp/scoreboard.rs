@@ -129,8 +129,8 @@ pub struct Delivered {
     once: (Instant, Instant),
     /// How far the peer held data before this acknowledgement.
     held_to: u64,
-    /// Something sent only once arrived after something sent later: the path reorders.
-    pub reordered: bool,
+    /// Where the lowest begins that was sent only once and arrived after something sent later: the path reorders.
+    pub reordered: Option<u64>,
     /// Something newly selectively acknowledged.
     pub sacked: bool,
     /// Something sent more than once was newly covered.
@@ -148,7 +148,7 @@ impl Delivered {
             place: 0,
             once: (Instant::NEVER, Instant::ZERO),
             held_to,
-            reordered: false,
+            reordered: None,
             sacked: false,
             resent: false,
         }
@@ -420,7 +420,9 @@ impl Scoreboard {
             d.resent = true;
         } else {
             d.once = (d.once.0.min(r.at), d.once.1.max(r.at));
-            d.reordered |= r.end() < d.held_to;
+            if r.end() < d.held_to {
+                d.reordered = Some(d.reordered.map_or(r.start, |low| low.min(r.start)));
+            }
         }
         if (r.at, r.end()) > d.newest {
             d.newest = (r.at, r.end());

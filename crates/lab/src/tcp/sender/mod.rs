@@ -6,7 +6,7 @@ mod transmit;
 
 use super::pacer::Pacer;
 use super::profile::Profile;
-use super::rack::{Lost, Rack};
+use super::rack::{DUPLICATES, Lost, Rack};
 use super::rtt::Rtt;
 use super::scoreboard::{Delivered, Scoreboard};
 use slowstart::control::{Change, Controller, Exited, State};
@@ -282,6 +282,10 @@ impl<C: Controller> Sender<C> {
     pub fn pacer(&self) -> &Pacer {
         &self.pacer
     }
+    /// How loss is told from reordering.
+    pub fn rack(&self) -> &Rack {
+        &self.rack
+    }
     /// The state of recovery.
     pub fn phase(&self) -> Phase {
         self.phase
@@ -318,6 +322,20 @@ impl<C: Controller> Sender<C> {
     /// Bytes written that have not been sent.
     pub fn unsent(&self) -> u64 {
         self.end - self.next.min(self.end)
+    }
+    /// The end of what the application has written.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+    /// Bytes the peer takes beyond what it acknowledged.
+    pub fn offered(&self) -> u64 {
+        self.window_end.saturating_sub(self.board.una())
+    }
+    /// The congestion window has room, the peer's window has none for what is next.
+    pub fn peer_limited(&self) -> bool {
+        let len = u64::from(self.profile.mss).min(self.unsent());
+        len > self.window_end.saturating_sub(self.next)
+            && u64::from(self.board.packets_inflight()) < self.window()
     }
     /// The application has written all it will.
     pub fn closing(&self) -> bool {
@@ -468,6 +486,7 @@ impl<C: Controller> Sender<C> {
             self.on_duplicate(now, range, prior_una);
         }
         let progress = advanced || d.bytes > 0;
+        let duplicates = self.duplicates;
         let lost = if progress || duplicate.is_some() || self.is_duplicate(a, prior_una, window_moved) {
             self.alert(now, a, &d, advanced)
         } else {
@@ -478,7 +497,7 @@ impl<C: Controller> Sender<C> {
                 upto: Mark(self.board.una()),
                 // What the peer already held has been counted (tcp_cong_avoid's acked_sacked): the acknowledgement that
                 // fills the last hole of a recovery does not earn a window at once.
-                bytes: Bytes(if advanced { d.bytes } else { 0 }),
+                bytes: Bytes(if advanced || self.raises(&d) { self.fresh(&d, duplicates) } else { 0 }),
                 delivered: Bytes(d.bytes),
                 newly_lost: Bytes(self.board.lost_total - lost_before),
                 prior_inflight,
@@ -531,11 +550,31 @@ impl<C: Controller> Sender<C> {
                 self.board.sack(now, from.max(a.ack), to, &mut d, |r| rack.delivered(now, r, min));
             }
         }
+        // The blocks tell of it, and the acknowledgement may once more.
+        let mss = u64::from(self.profile.mss);
+        if let Some(low) = d.reordered.take() {
+            rack.reordering(self.board.held_to() - low, mss);
+        }
         self.board.acknowledge(now, a.ack, &mut d, |r| rack.delivered(now, r, min));
-        if d.reordered {
-            rack.reordering();
+        if let Some(low) = d.reordered {
+            rack.reordering(self.board.held_to().saturating_sub(low), mss);
         }
         (d, duplicate)
+    }
+
+    /// On a path known to reorder, what arrives out of order earns as what arrives in order (`tcp_may_raise_cwnd`).
+    fn raises(&self, d: &Delivered) -> bool {
+        d.sacked && self.profile.rack && self.rack.degree > DUPLICATES
+    }
+
+    /// The bytes that an acknowledgement is the first to tell of: without blocks, each duplicate before it told of a segment
+    /// (`tcp_remove_reno_sacks`).
+    fn fresh(&self, d: &Delivered, duplicates: u32) -> u64 {
+        if duplicates == 0 {
+            return d.bytes;
+        }
+        let mss = u64::from(self.profile.mss);
+        d.bytes.saturating_sub(u64::from(duplicates) * mss).max(mss.min(d.bytes))
     }
 
     /// A bare duplicate, for stacks without selective acknowledgement.

@@ -20,7 +20,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// What has held growth back, when an acknowledgement comes (`tcp_is_cwnd_limited`).
-    pub(super) fn limit(&self) -> Limit {
+    pub fn limit(&self) -> Limit {
         if !self.profile.gating || self.cwnd_limited {
             return Limit::Window;
         }

@@ -1,0 +1,160 @@
+//! The machine a script runs on: its sysctls, and the commands that set them.
+
+use crate::engine::Control;
+use crate::scenario;
+use crate::tcp::endpoint::Endpoint;
+use crate::tcp::profile::Profile;
+use slowstart::avoidance;
+use slowstart::control::Composed;
+use slowstart::registry::AnyController;
+use slowstart::units::Bytes;
+
+use super::queue::Queue;
+
+/// The machine a script runs on: its sysctls.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The stack.
+    pub profile: Profile,
+    startup: &'static str,
+    avoidance: &'static str,
+    /// Less than this waits to be sent before more may be written (`tcp_notsent_lowat`).
+    pub notsent_lowat: u64,
+    /// The first send buffer and the largest, bytes (`tcp_wmem`).
+    wmem: (u64, u64),
+    /// The interface has no room for anything.
+    pub blocked: bool,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        // Under pfifo nothing paces.
+        let profile = Profile { pacing: false, ..Profile::LINUX_6_18 };
+        Self {
+            profile,
+            startup: "hystart",
+            avoidance: "cubic",
+            notsent_lowat: u64::from(u32::MAX),
+            wmem: (256 << 10, 4 << 20),
+            blocked: false,
+        }
+    }
+}
+
+impl Host {
+    /// Runs shell commands: those that set what is modelled.
+    ///
+    /// # Errors
+    /// At the first that does anything else.
+    pub fn shell(&mut self, text: &str) -> Result<(), String> {
+        for line in text.replace("\\\n", " ").lines() {
+            let line = line.split('#').next().unwrap_or(line).trim();
+            let mut words = line.split_whitespace();
+            match words.next() {
+                None => {}
+                // The suite's own: what it sets for every script.
+                Some(c) if c.ends_with("common/defaults.sh") => {
+                    *self = Self::default();
+                    self.profile.idle_restart = false;
+                    self.profile.syn_retries = 5;
+                    self.profile.rmem = Bytes(15 << 20);
+                }
+                // Puts back what a script changed; each begins anew here.
+                Some(c) if c.starts_with("/tmp/sysctl_restore_") => {}
+                Some("sysctl") => self.settings(line.trim_start_matches("sysctl"))?,
+                Some(c) if c.ends_with("set_sysctls.py") => self.settings(line.trim_start_matches(c))?,
+                // Nothing is cut by hardware here.
+                Some("ethtool") if line.ends_with("tso off gso off") => {}
+                Some("tc") if line.ends_with("root pfifo limit 0") => self.blocked = true,
+                Some("tc") if line.ends_with("root fq") => self.profile.pacing = true,
+                Some("tc") if line.ends_with("root pfifo") => self.profile.pacing = false,
+                Some("echo") if line.ends_with("/sys/module/tcp_cubic/parameters/hystart_detect") => {
+                    self.startup = match words.next() {
+                        Some("0") => "standard",
+                        Some("3") => "hystart",
+                        _ => return Err(format!("unsupported: `{line}`")),
+                    };
+                }
+                Some(_) => return Err(format!("unsupported: `{line}`")),
+            }
+        }
+        Ok(())
+    }
+
+    /// `key=value` words; a quoted value may hold spaces.
+    fn settings(&mut self, text: &str) -> Result<(), String> {
+        let mut quoted = false;
+        let mut words = vec![String::new()];
+        for c in text.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                c if c.is_whitespace() && !quoted => words.push(String::new()),
+                c => words.last_mut().into_iter().for_each(|w| w.push(c)),
+            }
+        }
+        for word in words.iter().filter(|w| !w.is_empty() && !w.starts_with('-')) {
+            let (key, value) = word.split_once('=').ok_or_else(|| format!("unsupported: `{word}`"))?;
+            let key = key.rsplit(['.', '/']).next().unwrap_or(key);
+            self.set(key, value).ok_or_else(|| format!("unsupported: sysctl {key}={value}"))?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        let flag = || match value {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        };
+        let last = || value.split_whitespace().nth(2)?.parse().ok();
+        let p = &mut self.profile;
+        match key {
+            "tcp_slow_start_after_idle" => p.idle_restart = flag()?,
+            "tcp_timestamps" => {
+                p.timestamps = flag()?;
+                p.mss = if p.timestamps { 1448 } else { 1460 };
+            }
+            "tcp_sack" => p.sack = flag()?,
+            "tcp_recovery" => p.rack = flag()?,
+            "tcp_early_retrans" => p.tlp = value != "0",
+            "tcp_rmem" => p.rmem = Bytes(last().filter(|&n| (4096..1 << 30).contains(&n))?),
+            "tcp_wmem" => {
+                self.wmem = (value.split_whitespace().nth(1)?.parse().ok()?, last()?.max(1));
+            }
+            "tcp_syn_retries" => p.syn_retries = value.parse().ok()?,
+            "tcp_synack_retries" => p.synack_retries = value.parse().ok()?,
+            "tcp_syn_linear_timeouts" => p.syn_linear = value.parse().ok()?,
+            "tcp_notsent_lowat" => self.notsent_lowat = value.parse().ok()?,
+            "tcp_congestion_control" => match value {
+                "cubic" => self.avoidance = "cubic",
+                "reno" => (self.startup, self.avoidance) = ("standard", "reno"),
+                _ => return None,
+            },
+            // How a burst is cut is not modelled: a segment is a segment.
+            "tcp_tso_win_divisor" | "tcp_min_tso_segs" => {}
+            // What is modelled, and always on.
+            "tcp_pacing_ss_ratio" => return (value == "200").then_some(()),
+            "tcp_pacing_ca_ratio" => return (value == "120").then_some(()),
+            "tcp_ecn" => return (value == "0").then_some(()),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// A send buffer of this machine.
+    pub fn buffer(&self) -> Queue {
+        Queue::new(self.wmem.0, self.wmem.1)
+    }
+
+    /// A connection's end on this machine.
+    pub fn endpoint(&self) -> Endpoint<Control> {
+        let p = &self.profile;
+        let startup = scenario::startup("startup", self.startup).map(|s| s.1);
+        let startup = startup.unwrap_or_else(|e| unreachable!("{} is registered: {e}", self.startup));
+        let avoidance = avoidance::REGISTRY.iter().find(|a| a.name == self.avoidance);
+        let avoidance =
+            avoidance.map_or_else(|| unreachable!("{} is registered", self.avoidance), |a| (a.make)());
+        let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
+        Endpoint::connecting(p, AnyController::Composed(Composed::new(startup, avoidance, iw)), 0)
+    }
+}

@@ -1,0 +1,173 @@
+//! What a send buffer holds, and what kept a sender waiting: Linux `tcp_sendmsg_locked`, `sk_stream_write_space` and
+//! `tcp_chrono_set`, as far as an application can tell.
+
+use slowstart::units::{Instant, Span};
+use std::collections::VecDeque;
+
+/// What a buffer costs beside its data (`sk_wmem_queued` of one segment on a 64-bit kernel 6.18, less the segment).
+const OVERHEAD: u64 = 832;
+/// What a segment is taken to cost when a buffer is sized: head, shared info and the structure itself
+/// (`tcp_sndbuf_expand`).
+const HEAD: u64 = 320 + 320;
+const STRUCTURE: u64 = 256;
+/// The least `SO_SNDBUF` (`SOCK_MIN_SNDBUF`).
+const LEAST: u64 = 4608;
+/// The largest `SO_SNDBUF` that can be asked for (`net.core.wmem_max`), before it is doubled.
+const MOST: u64 = 212_992;
+/// The largest buffer of one segment to be cut by the hardware (`sk_gso_max_size`, less its header).
+const LARGEST: u64 = 65_536 - 321;
+
+/// A send buffer: data in pieces that were filled one after the other, and cut where a burst left.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// Where each piece begins, the first of them at or before what is not acknowledged.
+    pieces: VecDeque<u64>,
+    /// How much it may hold (`sk_sndbuf`).
+    limit: u64,
+    /// How far it may grow (`tcp_wmem[2]`); not at all, if the application set it.
+    most: Option<u64>,
+    /// The application was told to wait (`SOCK_NOSPACE`).
+    pub full: bool,
+}
+
+/// What lies in a buffer: acknowledged up to `una`, sent up to `next`, written up to `end`.
+#[derive(Copy, Clone, Debug)]
+pub struct Extent {
+    /// The first byte not acknowledged.
+    pub una: u64,
+    /// The first not sent.
+    pub next: u64,
+    /// The first not written.
+    pub end: u64,
+}
+
+impl Queue {
+    /// An empty one.
+    pub fn new(limit: u64, most: u64) -> Self {
+        Self { pieces: VecDeque::new(), limit, most: Some(most), full: false }
+    }
+
+    /// `SO_SNDBUF`: doubled, for what the kernel adds.
+    pub fn set(&mut self, bytes: u64) {
+        self.limit = (2 * bytes.min(MOST)).max(LEAST);
+        self.most = None;
+    }
+
+    /// How much it may hold.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Room for twice the window (`tcp_sndbuf_expand`).
+    pub fn expand(&mut self, cwnd: u64, degree: u64, mss: u64) {
+        let Some(most) = self.most else { return };
+        let segment = (mss + HEAD).next_power_of_two() + STRUCTURE;
+        let wanted = 2 * cwnd.max(10).max(degree + 1) * segment;
+        self.limit = self.limit.max(wanted.min(most));
+    }
+
+    /// What was acknowledged is gone, and a piece of which a part has left is two.
+    fn settle(&mut self, x: Extent) {
+        while self.pieces.get(1).is_some_and(|p| *p <= x.una) {
+            self.pieces.pop_front();
+        }
+        if x.una == x.end {
+            self.pieces.clear();
+        } else if x.next < x.end {
+            let at = self.pieces.partition_point(|p| *p < x.next);
+            if self.pieces.get(at) != Some(&x.next) {
+                self.pieces.insert(at, x.next);
+            }
+        }
+    }
+
+    /// Bytes it holds, overhead included (`sk_wmem_queued`).
+    fn held(&mut self, x: Extent) -> u64 {
+        self.settle(x);
+        x.end - x.una + OVERHEAD * self.pieces.len() as u64
+    }
+
+    /// How many of `bytes` can be written before there is something to push: as many as the last piece has room for, or a
+    /// new one of `goal`; none if a new one may not be begun, because the buffer is full or `lowat` bytes wait to be sent.
+    pub fn room(&mut self, x: Extent, goal: u64, lowat: u64) -> u64 {
+        let held = self.held(x);
+        let waits = self.pieces.back().map_or(0, |p| if x.next < x.end { x.end - p } else { 0 });
+        if waits > 0 && waits < goal {
+            goal - waits
+        } else if held < self.limit && x.end - x.next < lowat {
+            self.pieces.push_back(x.end);
+            goal
+        } else {
+            0
+        }
+    }
+
+    /// The application may be woken: a third is free, and what waits to be sent is less than half of `lowat`
+    /// (`__sk_stream_is_writeable`).
+    pub fn writeable(&mut self, x: Extent, lowat: u64) -> bool {
+        let held = self.held(x);
+        self.limit.saturating_sub(held) >= held / 2 && 2 * (x.end - x.next) < lowat
+    }
+}
+
+/// The bytes of a piece (`tcp_xmit_size_goal`): whole segments, and no more than half the largest window seen.
+pub fn goal(mss: u64, largest_window: u64) -> u64 {
+    let half = if largest_window > 536 { largest_window / 2 } else { largest_window };
+    (LARGEST.min(half) / mss * mss).max(mss)
+}
+
+/// What keeps a sender from sending (`enum tcp_chrono`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Nothing: there is nothing to send.
+    Idle,
+    /// The network.
+    Busy,
+    /// The peer's window.
+    Peer,
+    /// The send buffer.
+    Buffer,
+}
+
+/// How long it was kept, by what.
+#[derive(Clone, Debug)]
+pub struct Chrono {
+    now: Wait,
+    since: Instant,
+    busy: Span,
+    peer: Span,
+    buffer: Span,
+}
+
+impl Default for Chrono {
+    fn default() -> Self {
+        let zero = Span::ZERO;
+        Self { now: Wait::Idle, since: Instant::ZERO, busy: zero, peer: zero, buffer: zero }
+    }
+}
+
+impl Chrono {
+    /// From now on it is this.
+    pub fn set(&mut self, now: Instant, wait: Wait) {
+        let spent = now.since(self.since);
+        match self.now {
+            Wait::Idle => {}
+            Wait::Busy => self.busy += spent,
+            Wait::Peer => self.peer += spent,
+            Wait::Buffer => self.buffer += spent,
+        }
+        (self.now, self.since) = (wait, now);
+    }
+
+    /// What it is.
+    pub fn wait(&self) -> Wait {
+        self.now
+    }
+
+    /// `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` at `now`.
+    pub fn spent(&self, now: Instant) -> (Span, Span, Span) {
+        let mut c = self.clone();
+        c.set(now, Wait::Idle);
+        (c.busy + c.peer + c.buffer, c.peer, c.buffer)
+    }
+}
