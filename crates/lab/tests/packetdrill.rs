@@ -4,7 +4,7 @@ use slowstart_lab::packetdrill::expr::{self, Names};
 use slowstart_lab::packetdrill::{parse, run};
 
 /// Each holds on a stock kernel 6.18 as well, under CUBIC.
-const SCRIPTS: [(&str, &str); 13] = [
+const SCRIPTS: [(&str, &str); 14] = [
     ("grows", include_str!("packetdrill/grows.pkt")),
     ("holds", include_str!("packetdrill/holds.pkt")),
     ("closes", include_str!("packetdrill/closes.pkt")),
@@ -14,6 +14,7 @@ const SCRIPTS: [(&str, &str); 13] = [
     ("last", include_str!("packetdrill/last.pkt")),
     ("waits", include_str!("packetdrill/waits.pkt")),
     ("mark", include_str!("packetdrill/mark.pkt")),
+    ("ready", include_str!("packetdrill/ready.pkt")),
     ("limits", include_str!("packetdrill/limits.pkt")),
     ("more", include_str!("packetdrill/more.pkt")),
     ("refuses", include_str!("packetdrill/refuses.pkt")),
