@@ -444,10 +444,10 @@ fn rate_reduction_of_a_half_sends_on_every_other_ack() {
 /// delivered, below it as much as was delivered, up to `ssthresh`.
 #[test]
 fn rate_reduction_is_that_of_rfc_6937() {
-    for window in 8..=64 {
+    for window in 8..=64_u64 {
         let ssthresh = window / 2;
         // Limited transmit sent two; the third duplicate tells of the loss.
-        let (mut pipe, mut delivered, mut out) = (window + 2 - 2 - 1, 0, 0);
+        let (mut pipe, mut delivered, mut out) = (window + 2 - 2 - 1, 0_u64, 0_u64);
         let mut plain = vec![1, 1];
         for _ in 4..=window {
             delivered += 1;

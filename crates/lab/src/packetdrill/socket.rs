@@ -111,14 +111,11 @@ impl Sockets {
             () if starved => Wait::Buffer,
             () => Wait::Busy,
         };
-        let (board, window) = (e.tx.board(), e.tx.window());
-        let filled = u64::from(board.packets_inflight()) >= window;
-        let (degree, mss) = (u64::from(e.tx.rack().degree), u64::from(e.tx.mss()));
+        let (window, degree, mss) = (e.tx.window(), u64::from(e.tx.rack().degree), u64::from(e.tx.mss()));
         self.chrono.set(now, wait);
         if heard && self.buffer.full {
-            if !filled {
-                self.buffer.expand(window, degree, mss);
-            }
+            // A full window does not keep it from growing: so measured.
+            self.buffer.expand(window, degree, mss);
             let (extent, lowat) = (self.extent(), self.low_water());
             if self.buffer.writeable(extent, lowat) {
                 self.buffer.full = false;
