@@ -119,7 +119,9 @@ impl Host {
             "tcp_early_retrans" => p.tlp = value != "0",
             "tcp_rmem" => p.rmem = Bytes(last().filter(|&n| (4096..1 << 30).contains(&n))?),
             "tcp_wmem" => {
-                self.wmem = (value.split_whitespace().nth(1)?.parse().ok()?, last()?.max(1));
+                let first = value.split_whitespace().nth(1)?.parse().ok();
+                let sane = |n: &u64| (4096..=1 << 26).contains(n);
+                self.wmem = (first.filter(sane)?, last().filter(sane)?);
             }
             "tcp_syn_retries" => p.syn_retries = value.parse().ok()?,
             "tcp_synack_retries" => p.synack_retries = value.parse().ok()?,

@@ -105,11 +105,14 @@ impl Sockets {
         let starved = self.buffer.full
             && e.tx.unsent() == 0
             && (self.chrono.wait() == Wait::Buffer || (heard && e.tx.limit() != Limit::Window));
-        let wait = match () {
-            () if idle => Wait::Idle,
-            () if e.tx.peer_limited() && e.tx.unsent() > 0 => Wait::Peer,
-            () if starved => Wait::Buffer,
-            () => Wait::Busy,
+        let wait = if idle {
+            Wait::Idle
+        } else if e.tx.peer_limited() && e.tx.unsent() > 0 {
+            Wait::Peer
+        } else if starved {
+            Wait::Buffer
+        } else {
+            Wait::Busy
         };
         let (window, degree, mss) = (e.tx.window(), u64::from(e.tx.rack().degree), u64::from(e.tx.mss()));
         self.chrono.set(now, wait);
