@@ -18,7 +18,9 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let stock = out.join("stock");
     fs::create_dir_all(&stock).expect("OUT_DIR can be written");
-    for name in ["standard", "hystart", "limited", "tsl", "hystart_pp", "search"] {
+    for name in
+        ["standard", "hystart", "limited", "tsl", "hystart_pp", "search", "ess", "stopeg", "restricted"]
+    {
         compile(name, &out.join(format!("{name}.bpf.o")), &[]);
         compile(name, &stock.join(format!("{name}.bpf.o")), &["-DSTOCK"]);
     }

@@ -36,12 +36,25 @@ pub enum Why {
     CssRounds,
     /// Delivery no longer keeps pace with sending (SEARCH).
     RateFlat,
+    /// The round trip rose.
+    Delay,
+    /// The window reached an estimate of capacity.
+    Estimate,
 }
 
 impl Why {
     /// All, in the order of `facts.h`.
-    pub const ALL: [Self; 7] =
-        [Self::No, Self::Ssthresh, Self::Loss, Self::Timeout, Self::Cwr, Self::CssRounds, Self::RateFlat];
+    pub const ALL: [Self; 9] = [
+        Self::No,
+        Self::Ssthresh,
+        Self::Loss,
+        Self::Timeout,
+        Self::Cwr,
+        Self::CssRounds,
+        Self::RateFlat,
+        Self::Delay,
+        Self::Estimate,
+    ];
 
     /// The stable name in results, as `slowstart::step::Exit` has them.
     pub const fn name(self) -> &'static str {
@@ -53,6 +66,8 @@ impl Why {
             Self::Cwr => "cwr",
             Self::CssRounds => "css-rounds",
             Self::RateFlat => "rate-flat",
+            Self::Delay => "delay",
+            Self::Estimate => "estimate",
         }
     }
 }
@@ -95,6 +110,10 @@ pub struct Facts {
     pub next: u64,
     /// Bytes a second.
     pub pacing_rate: u64,
+    /// Bytes in the queue of the host's interface, where the startup asks for it.
+    pub queue_used: u64,
+    /// What that queue holds; 0: not known.
+    pub queue_limit: u64,
     /// What happened.
     pub kind: Kind,
     /// Payload of a full segment, in bytes.
@@ -111,7 +130,7 @@ pub struct Facts {
     pub rtt_us: u32,
     /// Smoothed round trip, in microseconds.
     pub srtt_us: u32,
-    /// Least round trip, in microseconds.
+    /// Least round trip, in microseconds; 0: none yet.
     pub min_rtt_us: u32,
     /// The window it began with, in segments.
     pub iw: u32,
@@ -119,6 +138,8 @@ pub struct Facts {
     pub delivered: u32,
     /// Segments sent again.
     pub retransmitted: u32,
+    /// Bytes the kernel hands to the interface at once.
+    pub gso_max: u32,
     /// The peer's IPv4 address, in network order.
     pub daddr: u32,
     /// This end's port.
@@ -129,10 +150,24 @@ pub struct Facts {
     pub paced: bool,
     /// Whether the startup was still asked, before.
     pub asked: bool,
+    /// The window held the sender back: growth is earned.
+    pub limited: bool,
+    /// No data has been sent.
+    pub fresh: bool,
+    /// What was sent again may have been lost: nothing has proved it spurious.
+    pub doubted: bool,
+    /// The window was cut with this event.
+    pub cut: bool,
     /// It left, for this reason.
     pub why: Why,
     /// The window it asked for, in segments; 0: it left it alone.
     pub set: u32,
+    /// The threshold it asked for, in segments; 0: it left it alone.
+    pub threshold: u32,
+    /// The window after, the avoidance's part included, in segments.
+    pub cwnd_after: u32,
+    /// The threshold after, in segments.
+    pub ssthresh_after: u32,
     /// Bytes the window may grow by, before the kernel's own gating.
     pub earned: u64,
 }
@@ -148,6 +183,8 @@ impl Facts {
             sent_bytes: n.u64()?,
             next: n.u64()?,
             pacing_rate: n.u64()?,
+            queue_used: n.u64()?,
+            queue_limit: n.u64()?,
             kind: *KINDS.get(n.u32()? as usize)?,
             mss: n.u32()?,
             cwnd: n.u32()?,
@@ -160,13 +197,21 @@ impl Facts {
             iw: n.u32()?,
             delivered: n.u32()?,
             retransmitted: n.u32()?,
+            gso_max: n.u32()?,
             daddr: n.u32()?,
             sport: n.u16()?,
             dport: n.u16()?,
             paced: n.u32()? != 0,
             asked: n.u32()? != 0,
+            limited: n.u32()? != 0,
+            fresh: n.u32()? != 0,
+            doubted: n.u32()? != 0,
+            cut: n.u32()? != 0,
             why: *Why::ALL.get(n.u32()? as usize)?,
             set: n.u32()?,
+            threshold: n.u32()?,
+            cwnd_after: n.u32()?,
+            ssthresh_after: n.u32()?,
             earned: n.u64()?,
         })
     }
@@ -208,23 +253,25 @@ mod tests {
     #[test]
     fn a_record_is_read_in_order_and_a_short_one_is_none() {
         let mut bytes = Vec::new();
-        for n in 1..=6_u64 {
+        for n in 1..=8_u64 {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(1_u32.to_ne_bytes());
-        for n in 101..=112_u32 {
+        for n in 101..=113_u32 {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(443_u16.to_ne_bytes());
         bytes.extend(5000_u16.to_ne_bytes());
-        for n in [1, 0, 6, 9_u32] {
+        for n in [1, 0, 1, 0, 0, 1, 6, 9, 8, 11, 12_u32] {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(77_u64.to_ne_bytes());
         let f = Facts::read(&bytes).expect("complete");
-        assert_eq!((f.sk, f.pacing_rate, f.kind, f.mss, f.daddr), (1, 6, Kind::Ack, 101, 112));
+        assert_eq!((f.sk, f.pacing_rate, f.kind, f.mss, f.daddr), (1, 6, Kind::Ack, 101, 113));
         assert_eq!((f.sport, f.dport, f.paced, f.asked), (443, 5000, true, false));
-        assert_eq!((f.why, f.set, f.earned), (Why::RateFlat, 9, 77));
+        assert_eq!((f.limited, f.fresh, f.doubted, f.cut), (true, false, false, true));
+        assert_eq!((f.why, f.set, f.threshold, f.earned), (Why::RateFlat, 9, 8, 77));
+        assert_eq!((f.cwnd_after, f.ssthresh_after), (11, 12));
         assert_eq!(Facts::read(&bytes[..bytes.len() - 1]), None);
     }
 }

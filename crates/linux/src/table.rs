@@ -57,6 +57,21 @@ const HYSTART_PP: &[(&str, Scale)] = &[
     ("limit", Scale::Whole),
     ("baseline", Scale::Words(&["rfc", "entry"])),
 ];
+const ESS: &[(&str, Scale)] = &[
+    ("guard", Scale::Millionths),
+    ("estimate", Scale::Words(&["train", "cycle", "first-rtt"])),
+    // A rate of its own would be overwritten with the next ACK: the kernel computes one for each.
+    ("jump", Scale::Words(&["burst"])),
+];
+const RESTRICTED: &[(&str, Scale)] = &[
+    ("set_point", Scale::Millionths),
+    ("kp", Scale::Millionths),
+    ("ti", Scale::Nanoseconds),
+    ("td", Scale::Nanoseconds),
+    ("hold", OFF_ON),
+];
+const TSL: &[(&str, Scale)] =
+    &[("iw", Scale::Whole), ("ssthresh", Scale::Whole), ("spurious", Scale::Words(&["alike", "undo"]))];
 
 /// Every startup that the kernel can run.
 pub const TABLE: &[Control] = &[
@@ -111,6 +126,22 @@ pub const TABLE: &[Control] = &[
         object: object!("search"),
         params: SEARCH,
     },
+    Control { startup: "ess", kernel: "ss_ess", compiled: "ss_ess", object: object!("ess"), params: ESS },
+    Control {
+        startup: "restricted",
+        kernel: "ss_rss",
+        compiled: "ss_rss",
+        object: object!("restricted"),
+        params: RESTRICTED,
+    },
+    Control {
+        startup: "stopeg",
+        kernel: "ss_stopeg",
+        compiled: "ss_stopeg",
+        object: object!("stopeg"),
+        params: &[("share", Scale::Millionths)],
+    },
+    Control { startup: "tsl", kernel: "ss_tsl", compiled: "ss_tsl", object: object!("tsl"), params: TSL },
 ];
 
 impl Control {

@@ -248,7 +248,7 @@ fn bpftool_registers_the_stock_objects() {
         assert_eq!(unload(&name).expect("removes"), name);
         seen += 1;
     }
-    assert_eq!((seen, names().len()), (7, 0));
+    assert_eq!((seen, names().len()), (10, 0));
 }
 
 #[test]

@@ -20,8 +20,10 @@ struct conn {
 	__u32 iw;
 	__u32 asked;		/* the startup is asked */
 	__u32 first;		/* ... for the first time: its end is an exit */
-	__u32 was_asked, was_first; /* before the loss, for an undo */
-	__u32 cut_cwnd, cut_ssthresh; /* before the loss; 0: told already */
+	__u32 was_asked, was_first; /* before the cut, for an undo */
+	__u32 undoable;		/* ... if there was one since the last */
+	__u32 left;		/* why it was left */
+	__u32 cut_cwnd, cut_ssthresh; /* before the cut; 0: told already */
 };
 
 struct {
@@ -48,6 +50,34 @@ struct counts {
 /* What somebody outside may write: 0 nothing is told, 1 events are, 2 each ACK is too. */
 __u32 watching SEC(".data.watching") = 0;
 
+/* As tcp_is_cwnd_limited: in slow start, a window of which more than half was used. */
+static __always_inline __u32 cwnd_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+#ifdef QUEUE
+/*
+ * The root queue of the interface this connection sends through. Its limit counts packets, but bytes in a bfifo; one that
+ * keeps it to itself (TBF) holds what the device's own queue would.
+ */
+static __always_inline void read_queue(struct sock *sk, struct facts *f)
+{
+	struct dst_entry *dst = sk->sk_dst_cache;
+	struct net_device *dev = dst ? dst->dev : 0;
+	struct Qdisc *q = dev ? dev->qdisc : 0;
+
+	if (!q)
+		return;
+	f->queue_used = q->qstats.backlog;
+	f->queue_limit = q->limit ? q->limit : dev->tx_queue_len;
+	if (!q->limit || q->ops->id[0] != 'b')
+		f->queue_limit *= dev->mtu;
+}
+#endif
+
 static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 kind, __u32 acked, struct facts *f)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -66,7 +96,8 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->inflight = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 	f->acked = acked;
 	f->srtt_us = tp->srtt_us >> 3;
-	f->min_rtt_us = tp->rtt_min.s[0].v;
+	f->min_rtt_us = tp->rtt_min.s[0].v + 1 ? tp->rtt_min.s[0].v : 0;
+	f->gso_max = sk->sk_gso_max_size;
 	f->delivered = tp->delivered;
 	f->retransmitted = tp->total_retrans;
 	f->daddr = sk->__sk_common.skc_daddr;
@@ -76,6 +107,14 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->rtt_us = c->rtt_us;
 	f->iw = c->iw;
 	f->asked = c->asked;
+	f->limited = cwnd_limited(tp);
+	f->fresh = !tp->data_segs_out;
+	f->doubted = tp->undo_marker != 0;
+	f->cwnd_after = f->cwnd;
+	f->ssthresh_after = f->ssthresh;
+#ifdef QUEUE
+	read_queue(sk, f);
+#endif
 	f->earned = (__u64)acked * f->mss;
 }
 
@@ -92,6 +131,7 @@ static __always_inline void leave(struct conn *c, struct facts *f, __u32 why)
 {
 	if (c->first && why < WHY_MAX) {
 		__sync_fetch_and_add(&counts.exits[why], 1);
+		c->left = why;
 		f->why = why;
 	}
 	c->asked = c->first = 0;
@@ -123,13 +163,21 @@ void BPF_PROG(ss_init, struct sock *sk)
 	}
 	__sync_fetch_and_add(&counts.open, 1);
 	__sync_fetch_and_add(&counts.begun, 1);
-#ifdef ON_BEGIN
-	on_begin(sk);
-#endif
 	c->iw = tp->snd_cwnd;
 	/* A connection that took this control in its midst has left slow start already, if it has a threshold. */
 	c->asked = c->first = tp->snd_cwnd < tp->snd_ssthresh;
 	read_facts(sk, c, KIND_BEGIN, 0, &f);
+#ifdef ON_BEGIN
+	on_begin(&f);
+	if (f.set)
+		tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
+	if (f.threshold)
+		tp->snd_ssthresh = MAX(f.threshold, 2);
+	if (tp->snd_cwnd > tp->snd_ssthresh && c->asked)
+		leave(c, &f, WHY_SSTHRESH);
+	f.cwnd_after = tp->snd_cwnd;
+	f.ssthresh_after = tp->snd_ssthresh;
+#endif
 	tell(&f);
 }
 
@@ -161,6 +209,50 @@ void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
 		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
 }
 
+/* What is earned and amounts to whole segments; the rest is kept. Nothing is earned where the window was not needed. */
+static __always_inline __u32 whole(struct conn *c, struct facts *f)
+{
+	__u64 n;
+
+	if (!f->limited)
+		return 0;
+	c->credit += f->earned;
+	n = c->credit / f->mss;
+	c->credit -= n * f->mss;
+	return n;
+}
+
+/* The one place where a startup's wish becomes a window. Answers the segments that the kernel is to count. */
+static __always_inline __u32 answer(struct tcp_sock *tp, struct conn *c, struct facts *f)
+{
+	__u32 why, rest = f->acked;
+
+	on_ack(&c->s, f);
+	if (f->set)
+		tp->snd_cwnd = MIN(f->set, tp->snd_cwnd_clamp);
+	why = f->why;
+	if (!why)
+		return whole(c, f);
+	f->why = WHY_NONE;
+	if (f->set)
+		rest = 0;
+	if (f->earned) {
+		tp->snd_cwnd = MIN(tp->snd_cwnd + whole(c, f), MIN(f->ssthresh, tp->snd_cwnd_clamp));
+		rest = 0;
+	}
+	tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
+	leave(c, f, why);
+	return rest;
+}
+
+static __always_inline void avoid(struct sock *sk, __u32 ack, __u32 acked)
+{
+	if (RENO)
+		tcp_reno_cong_avoid(sk, ack, acked);
+	else
+		cubictcp_cong_avoid(sk, ack, acked);
+}
+
 SEC("struct_ops/ss_cong_avoid")
 void BPF_PROG(ss_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
@@ -168,36 +260,22 @@ void BPF_PROG(ss_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct facts f;
 
-	if (c && c->asked) {
-		read_facts(sk, c, KIND_ACK, acked, &f);
-		c->rtt_us = 0;
-		if (f.cwnd >= f.ssthresh) {
-			leave(c, &f, WHY_SSTHRESH);
-		} else {
-			on_ack(&c->s, &f);
-			if (f.set)
-				tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
-			if (f.why) {
-				__u32 why = f.why;
-
-				f.why = WHY_NONE;
-				tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
-				leave(c, &f, why);
-			} else {
-				__u64 whole;
-
-				c->credit += f.earned;
-				whole = c->credit / f.mss;
-				c->credit -= whole * f.mss;
-				acked = whole;
-			}
-		}
-		tell(&f);
+	if (!c || !c->asked) {
+		avoid(sk, ack, acked);
+		return;
 	}
-	if (RENO)
-		tcp_reno_cong_avoid(sk, ack, acked);
+	read_facts(sk, c, KIND_ACK, acked, &f);
+	c->rtt_us = 0;
+	if (f.cwnd >= f.ssthresh)
+		leave(c, &f, WHY_SSTHRESH);
 	else
-		cubictcp_cong_avoid(sk, ack, acked);
+		acked = answer(tp, c, &f);
+	/* A startup that holds the window leaves nothing to do. */
+	if (acked)
+		avoid(sk, ack, acked);
+	f.cwnd_after = tp->snd_cwnd;
+	f.ssthresh_after = tp->snd_ssthresh;
+	tell(&f);
 }
 
 /* Called as an episode of loss begins, before ss_state tells which: only there is the reason known, here the window. */
@@ -209,6 +287,7 @@ __u32 BPF_PROG(ss_ssthresh, struct sock *sk)
 	if (c) {
 		c->was_asked = c->asked;
 		c->was_first = c->first;
+		c->undoable = 1;
 		c->cut_cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
 		c->cut_ssthresh = ((struct tcp_sock *)sk)->snd_ssthresh;
 	}
@@ -223,10 +302,13 @@ __u32 BPF_PROG(ss_undo, struct sock *sk)
 
 	if (c) {
 		read_facts(sk, c, KIND_UNDO, 0, &f);
-		if (c->was_asked) {
-			c->asked = 1;
+		/* An exit that was taken back does not count. */
+		if (c->undoable && c->was_first && !c->first && c->left < WHY_MAX)
+			__sync_fetch_and_sub(&counts.exits[c->left], 1);
+		if (c->undoable) {
+			c->asked = c->was_asked;
 			c->first = c->was_first;
-			c->was_asked = 0;
+			c->undoable = 0;
 		}
 		tell(&f);
 	}
@@ -259,9 +341,16 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 		f.cwnd = c->cut_cwnd;
 		f.ssthresh = c->cut_ssthresh;
 		c->cut_cwnd = 0;
+		f.cut = 1;
 	}
-	if (c->asked)
-		leave(c, &f, new_state == TCP_CA_Loss ? WHY_TIMEOUT : new_state == TCP_CA_CWR ? WHY_CWR : WHY_LOSS);
+	if (c->asked) {
+		__u32 why = new_state == TCP_CA_Loss ? WHY_TIMEOUT : new_state == TCP_CA_CWR ? WHY_CWR : WHY_LOSS;
+
+#ifdef LEAVES_WITH
+		why = LEAVES_WITH(&c->s, why);
+#endif
+		leave(c, &f, why);
+	}
 	tell(&f);
 	if (new_state == TCP_CA_Loss)
 		again(c);

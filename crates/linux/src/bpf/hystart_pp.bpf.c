@@ -63,6 +63,7 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 			s->samples = 0;
 			if (s->css && ++s->css_rounds >= CSS_ROUNDS) {
 				f->why = WHY_CSS_ROUNDS;
+				f->earned = 0;
 				s->in_round = 1;
 				s->round_end = f->next;
 				return;

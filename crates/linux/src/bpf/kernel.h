@@ -32,10 +32,35 @@ struct sock_common {
 	__be16 skc_dport;
 };
 
+struct gnet_stats_queue {
+	__u32 backlog;
+};
+
+struct Qdisc_ops {
+	char id[16];
+};
+
+struct Qdisc {
+	const struct Qdisc_ops *ops;
+	__u32 limit;
+	struct gnet_stats_queue qstats;
+};
+
+struct net_device {
+	struct Qdisc *qdisc;
+	unsigned int mtu, tx_queue_len;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate;
 	__u32 sk_pacing_status;
+	unsigned int sk_gso_max_size;
 };
 
 struct inet_connection_sock {
@@ -53,7 +78,8 @@ struct minmax {
 struct tcp_sock {
 	__u64 bytes_sent, bytes_acked, tcp_mstamp;
 	__u32 snd_una, snd_nxt, snd_cwnd, snd_ssthresh, snd_cwnd_clamp;
-	__u32 packets_out, sacked_out, lost_out, retrans_out;
+	__u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
+	__u8 is_cwnd_limited : 1;
 	__u32 srtt_us, mss_cache, delivered, lost, total_retrans, undo_marker, data_segs_out;
 	struct minmax rtt_min;
 };

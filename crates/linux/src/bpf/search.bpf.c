@@ -52,7 +52,7 @@ struct startup {
 
 static __always_inline void bins_new(struct startup *s, struct facts *f, __u64 rtt)
 {
-	s->width = MAX(rtt * WINDOW / (ONE * W), 1);
+	s->width = MAX(mul_div(rtt, WINDOW, ONE * W), 1);
 	s->first_rtt = rtt;
 	s->end = f->now_ns + s->width;
 	s->at = 0;
@@ -62,14 +62,17 @@ static __always_inline void bins_new(struct startup *s, struct facts *f, __u64 r
 	}
 }
 
-/* Closes the bins whose time has passed; how many. */
-static __always_inline __u64 bins_close(struct startup *s, struct facts *f)
+/* How many bins have ended by now, the one being filled included. */
+static __always_inline __u64 bins_passed(struct startup *s, struct facts *f)
 {
-	__u64 passed, a, b;
+	return f->now_ns <= s->end ? 0 : (f->now_ns - s->end) / s->width + 1;
+}
 
-	if (f->now_ns <= s->end)
-		return 0;
-	passed = (f->now_ns - s->end) / s->width + 1;
+/* Closes so many: in all but the last of them nothing happened. */
+static __always_inline void bins_close(struct startup *s, struct facts *f, __u64 passed)
+{
+	__u64 a, b;
+
 	a = s->acked[SLOT(s->at)];
 	b = s->sent[SLOT(s->at)];
 	/* Past a whole ring, more silent bins look no different. */
@@ -84,18 +87,13 @@ static __always_inline __u64 bins_close(struct startup *s, struct facts *f)
 	s->acked[SLOT(s->at)] = f->acked_bytes;
 	s->sent[SLOT(s->at)] = f->sent_bytes;
 	s->end += s->width * passed;
-	return passed;
-}
-
-static __always_inline __u64 window(struct startup *s, __u32 end)
-{
-	return OF_SENT ? s->sent[SLOT(end)] - s->sent[SLOT(end - W)] : s->acked[SLOT(end)] - s->acked[SLOT(end - W)];
 }
 
 /* What was expected of the window that ends now; 0 while history does not reach that far, or no longer does. */
 static __always_inline __u64 expected(struct startup *s, __u64 rtt)
 {
-	__u64 back = rtt / s->width, part = rtt % s->width, between;
+	__u64 back = rtt / s->width, part = rtt % s->width, old, older, new, newer, window;
+	__u64 *ring = OF_SENT ? s->sent : s->acked;
 	__u32 prev;
 
 	if (back >= EXTRA || s->at < back)
@@ -103,8 +101,12 @@ static __always_inline __u64 expected(struct startup *s, __u64 rtt)
 	prev = s->at - (__u32)back;
 	if (prev <= W)
 		return 0;
-	between = window(s, prev) * (s->width - part) / s->width + window(s, prev - 1) * part / s->width;
-	return OF_SENT ? between : between * 2;
+	old = ring[SLOT(prev - W)];
+	older = ring[SLOT(prev - W - 1)];
+	new = ring[SLOT(prev - 1)];
+	newer = ring[SLOT(prev)];
+	window = new - old + mul_div(old - older, part, s->width) + mul_div(newer - new, s->width - part, s->width);
+	return OF_SENT ? window : window * 2;
 }
 
 /* One packet out for each DRAIN_ACKS acknowledged, until the window is the target. */
@@ -137,19 +139,20 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 		return;
 	if (!s->width)
 		bins_new(s, f, rtt);
-	passed = bins_close(s, f);
+	passed = bins_passed(s, f);
 	if (!passed)
 		return;
 	if (passed > MISSED) {
-		s->width = 0;
+		bins_new(s, f, rtt);
 		return;
 	}
+	bins_close(s, f, passed);
 	due = expected(s, INITIAL ? s->first_rtt : rtt);
 	if (!due)
 		return;
 	got = s->acked[SLOT(s->at)] - s->acked[SLOT(s->at - W)];
 	got = due > got ? due - got : 0;
-	if (got * ONE / due < THRESHOLD)
+	if (mul_div(got, ONE, due) < THRESHOLD)
 		return;
 	f->earned = 0;
 	if (DRAIN) {
@@ -166,5 +169,8 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 		f->why = WHY_RATE_FLAT;
 	}
 }
+
+/* It had already decided; the loss is of what it sent before that. */
+#define LEAVES_WITH(s, why) ((s)->draining ? WHY_RATE_FLAT : (why))
 
 #include "hooks.h"

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/* ESS, Enhanced Slow-Start; `ess.rs` says more, and is what this is held to. A jump leaves at once. */
+#include "startup.h"
+#define NAME "ss_ess"
+enum { TRAIN, CYCLE, FIRST_RTT };
+#ifdef STOCK
+#define GUARD 2000000ull
+#define ESTIMATE TRAIN
+#else
+#define GUARD PARAM(0)
+#define ESTIMATE PARAM(1)
+#endif
+
+struct startup {
+	__u64 total;		/* bytes acknowledged */
+	__u64 seen;		/* acked_bytes at the last ACK */
+	/* The cycle, if there is one: */
+	__u64 selected;		/* what is beyond it ends it */
+	__u64 begin;		/* ns */
+	__u64 first_rtt;	/* ns; 0: none */
+	__u64 base;		/* the total then */
+	__u64 last;		/* the newest ACK of the active part: ns, and the total then */
+	__u64 acked;
+	__u32 acks;
+	__u32 full;		/* the window has held the sender back throughout */
+	__u32 cycle;
+};
+
+#define BITS_S (8 * 1000000000ull)
+
+/* Equation (2), in bits a second; 0: the cycle says nothing. */
+static __always_inline __u64 rate(struct startup *s, __u64 rtt)
+{
+	__u64 bytes = s->acked - s->base, time;
+
+	if (ESTIMATE == TRAIN) {
+		time = s->acks < 2 ? 0 : s->last - s->begin;
+	} else if (ESTIMATE == CYCLE) {
+		bytes = s->total - s->base;
+		time = rtt;
+	} else {
+		time = s->first_rtt && rtt > s->first_rtt ? rtt - s->first_rtt : 0;
+	}
+	return time ? mul_div(bytes * 8, 1000000000ull, time) : 0;
+}
+
+/* The end of a cycle: leave, jump, or go on as before. */
+static __always_inline void judge(struct startup *s, struct facts *f, __u64 rtt)
+{
+	__u64 least = f->min_rtt_us ? MIN(f->min_rtt_us * US, rtt) : rtt, bits, target;
+
+	if (rtt > mul_div(least, GUARD, ONE)) {
+		f->why = WHY_DELAY;
+		return;
+	}
+	bits = rate(s, rtt);
+	if (!bits)
+		return;
+	target = mul_div(bits, rtt, BITS_S);
+	if (target <= (__u64)f->cwnd * f->mss + f->earned) {
+		f->why = WHY_ESTIMATE;
+		return;
+	}
+	f->set = MAX(target / f->mss, 1);
+	f->earned = 0;
+}
+
+static __always_inline void on_ack(struct startup *s, struct facts *f)
+{
+	__u64 rtt = f->rtt_us * US, delivered = f->acked_bytes - s->seen;
+
+	s->seen = f->acked_bytes;
+	s->total += delivered;
+	if (s->cycle && f->acked_bytes <= s->selected) {
+		s->last = f->now_ns;
+		s->acked = s->total;
+		s->acks += delivered > 0;
+		s->full &= f->limited;
+		return;
+	}
+	if (s->cycle && s->full && f->limited && rtt)
+		judge(s, f, rtt);
+	s->cycle = 1;
+	s->selected = f->next;
+	s->begin = s->last = f->now_ns;
+	s->first_rtt = rtt;
+	s->base = s->acked = s->total;
+	s->acks = 0;
+	s->full = f->limited;
+}
+
+#include "hooks.h"

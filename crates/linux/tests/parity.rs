@@ -1,0 +1,263 @@
+//! Parity: the objects of the kernel and the Rust algorithms of the same names decide alike, ACK by ACK.
+//!
+//! An object tells, for each ACK, what the kernel knew before the decision, the decision, and what became of window and
+//! threshold. The Rust algorithm is told the former and must decide the latter. Needs root and TUN devices.
+//!
+//! `cargo test -p slowstart-linux --test parity -- --ignored --nocapture` is the long form: a million ACKs.
+
+mod common;
+#[path = "parity/mirror.rs"]
+mod mirror;
+
+use common::Net;
+use mirror::{Mirror, Tally};
+use nix::sys::socket::{
+    setsockopt,
+    sockopt::{Linger, TcpCongestion},
+};
+use slowstart::startup::AnyStartup;
+use slowstart_lab::path::PathSpec;
+use slowstart_linux::emulate::{Emulation, SERVER};
+use slowstart_linux::{Check, Facts, Held, Kind, Spec, Why, load};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+static ONE: Mutex<()> = Mutex::new(());
+
+fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
+    let able = Check::new().loads && Path::new("/dev/net/tun").exists();
+    if !able {
+        println!("skipped: kernel test {test} (needs root, BPF and /dev/net/tun)");
+    }
+    able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// How the sender of a connection writes.
+#[derive(Copy, Clone)]
+struct Writes {
+    /// Bytes at once.
+    each: usize,
+    /// How often.
+    times: usize,
+    /// And waits in between: with nothing to send, the window is not needed; after the retransmission timeout, it is
+    /// restarted.
+    pause: Duration,
+}
+
+const fn bulk(bytes: usize) -> Writes {
+    Writes { each: bytes, times: 1, pause: Duration::ZERO }
+}
+
+/// What connections are put through.
+const TRIALS: &[(&str, &str, Writes)] = &[
+    ("clean", "rate=200Mbit rtt=20ms queue=6bdp", bulk(1_500_000)),
+    ("alone", "rate=100Mbit rtt=40ms queue=8bdp", bulk(6_000_000)),
+    ("jittery", "rate=100Mbit rtt=30ms queue=6bdp jitter=5ms", bulk(1_000_000)),
+    ("shallow", "rate=100Mbit rtt=20ms queue=0.2bdp", bulk(1_000_000)),
+    ("lossy", "rate=100Mbit rtt=20ms queue=4bdp loss=1%", bulk(400_000)),
+    ("RTO-ridden", "rate=50Mbit rtt=20ms queue=4bdp loss=30% ack_loss=20%", bulk(60_000)),
+    // Nothing gets through for a while: what waits in the queue makes timeouts spurious, what does not fit is lost.
+    ("outage", "schedule=0s:100Mbit,150ms:0Mbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
+    ("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(3_000_000)),
+    (
+        "delays that jump",
+        "rate=100Mbit rtt=20ms queue=8bdp handover=700ms handover_step=400ms",
+        bulk(1_500_000),
+    ),
+    (
+        "application-limited",
+        "rate=100Mbit rtt=20ms queue=4bdp",
+        Writes { each: 60_000, times: 12, pause: Duration::from_millis(45) },
+    ),
+    (
+        "idle",
+        "rate=100Mbit rtt=20ms queue=4bdp loss=0.1%",
+        Writes { each: 150_000, times: 4, pause: Duration::from_millis(600) },
+    ),
+    ("lost SYN-ACK", "rate=50Mbit rtt=20ms queue=4bdp drop_synack=12", bulk(100_000)),
+    ("slow host", "rate=50Mbit rtt=20ms queue=8bdp", bulk(500_000)),
+];
+
+struct Loaded {
+    name: String,
+    algorithm: AnyStartup,
+    held: Held,
+}
+
+fn loaded() -> Vec<Loaded> {
+    // With parameters that are not the defaults where the defaults seldom decide.
+    let all = [
+        "standard",
+        "limited:max_ssthresh=40",
+        "hystart",
+        "hystart++",
+        "search-1.0",
+        "search-2.0",
+        "search",
+        "ess",
+        "restricted",
+        "stopeg",
+        "tsl",
+    ];
+    all.iter()
+        .map(|written| {
+            let spec = Spec::read(written, "cubic").unwrap_or_else(|e| panic!("{e}"));
+            let held = load(&spec).unwrap_or_else(|e| panic!("{e}"));
+            held.watch(2).expect("live");
+            Loaded { name: spec.startup.clone(), algorithm: spec.algorithm.clone(), held }
+        })
+        .collect()
+}
+
+/// One connection: the server sends under this control.
+fn connection(e: &Emulation, control: &str, w: Writes) {
+    let listener = Net::within(e.server(), || TcpListener::bind((SERVER, 0))).expect("a port");
+    setsockopt(&listener, TcpCongestion, &OsString::from(control)).expect("loaded");
+    let address = listener.local_addr().expect("bound");
+    // A path that loses much may lose the handshake for good, or a transfer: that is no matter here.
+    let Ok(mut client) =
+        Net::within(e.client(), || TcpStream::connect_timeout(&address, Duration::from_secs(20)))
+    else {
+        return;
+    };
+    client.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    thread::scope(move |s| {
+        s.spawn(move || {
+            let (mut server, _) = listener.accept().expect("a client");
+            server.set_write_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            let data = vec![1; w.each];
+            for n in 0..w.times {
+                if n > 0 {
+                    thread::sleep(w.pause);
+                }
+                if server.write_all(&data).is_err() {
+                    break;
+                }
+            }
+            // Until the client has all; then nothing is to linger on when the path is gone.
+            let _ = server.shutdown(std::net::Shutdown::Write);
+            server.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            let _ = server.read(&mut [0]);
+            let now = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+            setsockopt(&server, Linger, &now).expect("a TCP socket");
+        });
+        let mut buffer = vec![0; 1 << 16];
+        while matches!(client.read(&mut buffer), Ok(1..)) {}
+        drop(client);
+    });
+}
+
+/// So many connections of each startup at a time, through each trial, `rounds` times.
+fn compare(rounds: u64, beside: usize) -> Tally {
+    let all = loaded();
+    let tally = RefCell::new(Tally::default());
+    let mirrors = RefCell::new(BTreeMap::<(usize, u64), Mirror>::new());
+    let rings: Vec<_> = all
+        .iter()
+        .enumerate()
+        .map(|(i, l)| {
+            let (tally, mirrors) = (&tally, &mirrors);
+            let each = move |f: Facts| {
+                let (tally, mirrors) = (&mut *tally.borrow_mut(), &mut *mirrors.borrow_mut());
+                if f.kind == Kind::Begin {
+                    mirrors.insert((i, f.sk), Mirror::new(&l.name, &l.algorithm));
+                }
+                if let Some(m) = mirrors.get_mut(&(i, f.sk)) {
+                    m.take(&f, tally);
+                }
+                if f.kind == Kind::End {
+                    mirrors.remove(&(i, f.sk));
+                }
+            };
+            l.held.events(each).expect("a ring")
+        })
+        .collect();
+    let read = || rings.iter().for_each(|r| r.consume().expect("readable"));
+    for round in 0..rounds {
+        for (what, line, writes) in TRIALS {
+            let before = tally.borrow().acks;
+            let spec = PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+            let e = Emulation::start(&spec, round + 1, false).unwrap_or_else(|e| panic!("{line}: {e}"));
+            thread::scope(|s| {
+                // One at a time a startup meets the path itself; among others, it meets them.
+                let several = if *what == "alone" { 1 } else { beside };
+                let (e, all) = (&e, &all);
+                let runs: Vec<_> = if *what == "alone" {
+                    let names: Vec<String> = all.iter().map(|l| l.held.name.clone()).collect();
+                    vec![s.spawn(move || names.iter().for_each(|n| connection(e, n, *writes)))]
+                } else {
+                    all.iter()
+                        .flat_map(|l| (0..several).map(|_| l.held.name.clone()))
+                        .map(|n| s.spawn(move || connection(e, &n, *writes)))
+                        .collect()
+                };
+                while runs.iter().any(|r| !r.is_finished()) {
+                    thread::sleep(Duration::from_millis(5));
+                    read();
+                }
+            });
+            drop(e);
+            read();
+            println!("{what}: {} ACKs", tally.borrow().acks - before);
+        }
+    }
+    for l in &all {
+        common::settles(|| l.held.counts().expect("counts").open, 0);
+    }
+    read();
+    for l in &all {
+        let counts = l.held.counts().expect("counts");
+        assert_eq!((counts.missed, counts.bare, counts.open), (0, 0, 0), "{}", l.name);
+        // What the object counted is what was told. (`hystart` counts as a threshold what the Rust model names.)
+        if l.name != "hystart" {
+            for (why, n) in counts.exits.iter().filter(|(w, _)| *w != Why::No) {
+                let told = tally.borrow().exits.get(&(l.name.clone(), why.name())).copied().unwrap_or(0);
+                assert!(told >= *n, "{}: {} {n} counted, {told} told", l.name, why.name());
+            }
+        }
+    }
+    drop(rings);
+    tally.into_inner()
+}
+
+fn show(t: &Tally) {
+    println!(
+        "{} connections, {} ACKs ({} of them with window to spare), {} recoveries, {} timeouts, {} idle restarts, {} undone; {} disagreements",
+        t.connections, t.acks, t.not_limited, t.recoveries, t.timeouts, t.idle, t.undone, t.disagreements
+    );
+    for (why, n) in t.by_reason() {
+        let of: Vec<String> =
+            t.exits.iter().filter(|((_, w), _)| *w == why).map(|((s, _), n)| format!("{s} {n}")).collect();
+        println!("  {why}: {n} ({})", of.join(", "));
+    }
+    for line in &t.said {
+        println!("{line}");
+    }
+}
+
+#[test]
+fn the_objects_decide_as_the_rust_algorithms() {
+    let Some(_one) = able("the_objects_decide_as_the_rust_algorithms") else { return };
+    let t = compare(1, 1);
+    show(&t);
+    assert_eq!(t.disagreements, 0);
+    assert!(t.acks > 5000 && t.timeouts > 0 && t.recoveries > 5 && t.idle > 5, "{t:?}");
+}
+
+/// The long form: a million ACKs.
+#[test]
+#[ignore = "takes a quarter of an hour"]
+fn a_million_acks() {
+    let Some(_one) = able("a_million_acks") else { return };
+    let rounds = std::env::var("SLOWSTART_PARITY_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(20);
+    let t = compare(rounds, 3);
+    show(&t);
+    assert_eq!(t.disagreements, 0);
+}

@@ -1,0 +1,339 @@
+//! The Rust algorithm beside a connection of the kernel: it is told what the kernel told its startup, and must say the
+//! same.
+
+use slowstart::startup::{AnyStartup, Startup};
+use slowstart::step::{Exit, Step, Window};
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{
+    Ack, Congestion, Facts as Known, Growth, Handshake, HostQueue, Limit, Restart, Sent, Signal, View,
+};
+use slowstart_linux::{Facts, Kind, Why};
+use std::collections::BTreeMap;
+
+/// What was compared.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) connections: u64,
+    pub(crate) acks: u64,
+    pub(crate) recoveries: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) idle: u64,
+    pub(crate) undone: u64,
+    pub(crate) not_limited: u64,
+    /// By startup and reason.
+    pub(crate) exits: BTreeMap<(String, &'static str), u64>,
+    pub(crate) disagreements: u64,
+    /// The first of them, in words.
+    pub(crate) said: Vec<String>,
+}
+
+impl Tally {
+    fn differ(&mut self, name: &str, what: &str, rust: &str, f: &Facts) {
+        self.disagreements += 1;
+        if self.said.len() < 12 {
+            self.said.push(format!("{name}: {what}: Rust has {rust}, the kernel {f:?}"));
+        }
+    }
+
+    /// Exits by reason, of all startups.
+    pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+        let mut all = BTreeMap::new();
+        for ((_, why), n) in &self.exits {
+            *all.entry(*why).or_default() += n;
+        }
+        all
+    }
+}
+
+/// One connection.
+pub(crate) struct Mirror {
+    name: String,
+    fresh: AnyStartup,
+    startup: AnyStartup,
+    /// The kernel's own `HyStart` decides, and is held against the Rust model of it.
+    kernels: bool,
+    asked: bool,
+    first: bool,
+    /// Before the cut, until an undo.
+    before: Option<(bool, bool)>,
+    credit: u64,
+    /// At the last ACK of which the startup was asked.
+    now: u64,
+    acked: u64,
+    sent: u64,
+    delivered: u32,
+}
+
+/// A threshold that is arbitrarily high.
+const INFINITE: u32 = 0x7fff_ffff;
+
+fn seg(f: &Facts, n: u32) -> Bytes {
+    Bytes(u64::from(n) * u64::from(f.mss))
+}
+
+fn some(us: u32) -> Option<Span> {
+    (us > 0).then(|| Span::micros(us.into()))
+}
+
+fn known(f: &Facts) -> Known {
+    Known {
+        now: Instant(f.now_ns),
+        mss: Bytes(f.mss.into()),
+        iw: seg(f, f.iw),
+        inflight: seg(f, f.inflight),
+        delivered: seg(f, f.delivered),
+        lost: Bytes::ZERO,
+        next: Mark(f.next),
+        srtt: some(f.srtt_us),
+        min_rtt: some(f.min_rtt_us),
+        rwnd: Bytes::MAX,
+        pacing_rate: Some(Rate(f.pacing_rate.saturating_mul(8))),
+        pacing_on: f.paced,
+        gso_max: Bytes(f.gso_max.into()),
+        unsent: None,
+        host_queue: (f.queue_limit > 0)
+            .then_some(HostQueue { used: Bytes(f.queue_used), limit: Bytes(f.queue_limit) }),
+        nic_rate: None,
+        paces: false,
+        growth: Growth::Bytes,
+        in_recovery: false,
+    }
+}
+
+fn why(e: Exit) -> Why {
+    match e {
+        Exit::Ssthresh | Exit::AckTrain => Why::Ssthresh,
+        Exit::Loss => Why::Loss,
+        Exit::Ecn | Exit::LocalStall => Why::Cwr,
+        Exit::Timeout => Why::Timeout,
+        Exit::Delay => Why::Delay,
+        Exit::CssRounds => Why::CssRounds,
+        Exit::RateFlat => Why::RateFlat,
+        Exit::Estimate => Why::Estimate,
+    }
+}
+
+impl Mirror {
+    pub(crate) fn new(name: &str, fresh: &AnyStartup) -> Self {
+        Self {
+            name: name.to_string(),
+            fresh: fresh.clone(),
+            startup: fresh.clone(),
+            kernels: name == "hystart",
+            asked: false,
+            first: false,
+            before: None,
+            credit: 0,
+            now: 0,
+            acked: 0,
+            sent: 0,
+            delivered: 0,
+        }
+    }
+
+    /// Takes an event of the kernel.
+    pub(crate) fn take(&mut self, f: &Facts, t: &mut Tally) {
+        match f.kind {
+            Kind::Begin => self.begin(f, t),
+            Kind::Ack => self.ack(f, t),
+            Kind::Loss | Kind::Timeout => self.congestion(f, t),
+            Kind::Idle => {
+                t.idle += 1;
+                self.again(f, Restart::Idle);
+            }
+            Kind::Undo => {
+                t.undone += 1;
+                if let Some((asked, first)) = self.before.take() {
+                    (self.asked, self.first) = (asked, first);
+                }
+            }
+            Kind::End => {
+                if self.first {
+                    *t.exits.entry((self.name.clone(), "none")).or_default() += 1;
+                }
+                self.asked = false;
+            }
+        }
+    }
+
+    fn view<'a>(f: &Facts, k: &'a Known) -> View<'a> {
+        View { facts: k, cwnd: seg(f, f.cwnd), ssthresh: (f.ssthresh < INFINITE).then(|| seg(f, f.ssthresh)) }
+    }
+
+    /// The startup is left; the reason is compared if it is an exit, and counted.
+    fn leave(&mut self, f: &Facts, t: &mut Tally, reason: Why) {
+        let expected = if self.first { reason } else { Why::No };
+        if f.why != expected {
+            t.differ(&self.name, "reason", expected.name(), f);
+        }
+        if self.first {
+            *t.exits.entry((self.name.clone(), reason.name())).or_default() += 1;
+        }
+        (self.asked, self.first) = (false, false);
+    }
+
+    fn begin(&mut self, f: &Facts, t: &mut Tally) {
+        t.connections += 1;
+        self.asked = f.cwnd < f.ssthresh;
+        self.first = self.asked;
+        let k = known(f);
+        let lost = if f.fresh { f.retransmitted.min(255) as u8 } else { 0 };
+        let hs =
+            Handshake { syn_losses: lost, spurious: !f.doubted, rtt: None, granted: None, remembered: None };
+        let step = self.startup.on_established(&Self::view(f, &k), &hs);
+        let set = match step.window {
+            Window::Set(b) => (b.0 / k.mss.0).max(1) as u32,
+            Window::Keep | Window::Grow(_) => 0,
+        };
+        let threshold = step.ssthresh.map_or(0, |b| (b.0 / k.mss.0).max(2) as u32);
+        if (f.set, f.threshold) != (set, threshold) {
+            t.differ(&self.name, "beginning", &format!("{set} and {threshold}"), f);
+        }
+        let after = (if set > 0 { set } else { f.cwnd }, if threshold > 0 { threshold } else { f.ssthresh });
+        if (f.cwnd_after, f.ssthresh_after) != after {
+            t.differ(&self.name, "what became of the beginning", &format!("{after:?}"), f);
+        }
+        match step.exit {
+            Some(e) if self.asked => self.leave(f, t, why(e)),
+            _ => {}
+        }
+    }
+
+    /// What the startup answers to an ACK. What left since the ACK before it is told as one packet, which left right
+    /// after that: the kernel tells its controls of no packet.
+    fn answer(&mut self, f: &Facts) -> Step {
+        let k = known(f);
+        let since = f.delivered.wrapping_sub(self.delivered);
+        let then = Known {
+            now: Instant(self.now),
+            inflight: seg(f, f.inflight.wrapping_add(since)),
+            delivered: seg(f, self.delivered),
+            ..k
+        };
+        let bytes = Bytes(f.sent_bytes - self.sent);
+        let sent = Sent { mark: k.next, at: then.now, bytes, ..Sent::default() };
+        self.startup.on_sent(&Self::view(f, &then), &sent);
+        let ack = Ack {
+            upto: Mark(f.acked_bytes),
+            bytes: seg(f, f.acked),
+            delivered: Bytes(f.acked_bytes - self.acked),
+            newly_lost: Bytes::ZERO,
+            prior_inflight: then.inflight,
+            rtt: some(f.rtt_us),
+            newest: Sent::default(),
+            limit: if f.limited { Limit::Window } else { Limit::Application },
+        };
+        let mut v = Self::view(f, &k);
+        if self.kernels {
+            // The kernel's own has already set it, if it has decided.
+            v.ssthresh = None;
+        }
+        let step = self.startup.on_ack(&v, &ack);
+        (self.now, self.acked, self.sent, self.delivered) =
+            (f.now_ns, f.acked_bytes, f.sent_bytes, f.delivered);
+        step
+    }
+
+    fn ack(&mut self, f: &Facts, t: &mut Tally) {
+        t.acks += 1;
+        t.not_limited += u64::from(!f.limited);
+        if f.asked != self.asked {
+            t.differ(&self.name, "whether it is asked", &self.asked.to_string(), f);
+            self.asked = f.asked;
+        }
+        if self.kernels && self.first {
+            self.held_against_the_kernels(f, t);
+            return;
+        }
+        if f.cwnd >= f.ssthresh {
+            self.leave(f, t, Why::Ssthresh);
+            return;
+        }
+        let step = self.answer(f);
+        let (set, earned) = match step.window {
+            Window::Keep => (0, 0),
+            Window::Grow(b) => (0, b.0),
+            Window::Set(b) => ((b.0 / u64::from(f.mss)).max(1) as u32, 0),
+        };
+        if (f.set, f.earned) != (set, earned) {
+            t.differ(&self.name, "window", &format!("set {set}, earned {earned}"), f);
+        }
+        let mut cwnd = if set > 0 { set } else { f.cwnd };
+        let mut whole = 0;
+        if f.limited {
+            self.credit += earned;
+            whole = (self.credit / u64::from(f.mss)) as u32;
+            self.credit %= u64::from(f.mss);
+        }
+        let grown = cwnd.saturating_add(whole);
+        cwnd = grown.min(f.ssthresh);
+        // What is left over is the kernel's avoidance's, which grows as it will, by less than was acknowledged.
+        let rest = if step.exit.is_some() { set == 0 && earned == 0 } else { grown > f.ssthresh };
+        let exact = if rest { (cwnd..=cwnd + f.acked).contains(&f.cwnd_after) } else { f.cwnd_after == cwnd };
+        let ssthresh = if step.exit.is_some() { cwnd.max(2) } else { f.ssthresh };
+        if !exact || f.ssthresh_after != ssthresh {
+            t.differ(&self.name, "what became of it", &format!("{cwnd} and {ssthresh}"), f);
+        }
+        match step.exit {
+            Some(e) => self.leave(f, t, why(e)),
+            None if f.why != Why::No => t.differ(&self.name, "reason", "none", f),
+            None => {}
+        }
+    }
+
+    /// `HyStart` is the kernel's: it decided just before, by lowering the threshold to the window.
+    fn held_against_the_kernels(&mut self, f: &Facts, t: &mut Tally) {
+        let exit = self.answer(f).exit;
+        let left = f.cwnd >= f.ssthresh;
+        if exit.is_some() != left {
+            t.differ(&self.name, "the kernel's own", &format!("{exit:?}"), f);
+        }
+        if left {
+            let reason = exit.map_or("disagreed", Exit::name);
+            *t.exits.entry((self.name.clone(), reason)).or_default() += 1;
+            (self.asked, self.first) = (false, false);
+        }
+    }
+
+    fn congestion(&mut self, f: &Facts, t: &mut Tally) {
+        let signal = match (f.kind, f.why) {
+            (Kind::Timeout, _) => Signal::Timeout,
+            (_, Why::Cwr) => Signal::Ecn,
+            _ => Signal::Loss,
+        };
+        *(if f.kind == Kind::Timeout { &mut t.timeouts } else { &mut t.recoveries }) += 1;
+        if f.cut {
+            self.before = Some((self.asked, self.first));
+        }
+        if self.asked {
+            let k = known(f);
+            let c = Congestion {
+                signal,
+                first: f.cut,
+                lost: Bytes::ZERO,
+                lost_ranges: 1,
+                newest: Sent::default(),
+            };
+            let step = self.startup.on_congestion(&Self::view(f, &k), &c);
+            match step.exit {
+                Some(e) => self.leave(f, t, why(e)),
+                None => t.differ(&self.name, "congestion", "no exit", f),
+            }
+        } else if f.why != Why::No {
+            t.differ(&self.name, "reason", "none: it had left", f);
+        }
+        if f.kind == Kind::Timeout {
+            self.again(f, Restart::Timeout);
+        }
+    }
+
+    /// Slow start once more.
+    fn again(&mut self, f: &Facts, restart: Restart) {
+        use slowstart::step::Resume;
+        let k = known(f);
+        if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::AsBorn && !self.kernels {
+            self.startup = self.fresh.clone();
+            self.asked = true;
+        }
+    }
+}
