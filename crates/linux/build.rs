@@ -25,6 +25,7 @@ fn main() {
         compile(name, &stock.join(format!("{name}.bpf.o")), &["-DSTOCK"]);
     }
     compile("search", &stock.join("search_2_0.bpf.o"), &["-DSTOCK", "-DTHESIS"]);
+    compile("watch", &out.join("watch.bpf.o"), &[]);
     compile("select", &out.join("select.bpf.o"), &[]);
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rustc-env=SLOWSTART_STOCK={}", stock.display());

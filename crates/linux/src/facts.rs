@@ -76,21 +76,21 @@ const KINDS: [Kind; 7] =
     [Kind::Begin, Kind::Ack, Kind::Loss, Kind::Timeout, Kind::Idle, Kind::Undo, Kind::End];
 
 /// Reads numbers one after the other, in the byte order of this machine: the kernel is on it.
-struct Numbers<'a>(&'a [u8]);
+pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
 
 impl Numbers<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*first)
     }
-    fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_ne_bytes)
     }
-    fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_ne_bytes)
     }
-    fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.take().map(u16::from_ne_bytes)
     }
 }

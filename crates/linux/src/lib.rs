@@ -8,15 +8,19 @@ mod check;
 pub mod emulate;
 mod error;
 mod facts;
+mod flows;
 mod load;
 mod select;
+mod study;
 mod table;
 
 pub use check::{Check, Finding};
 pub use error::KernelError;
 pub use facts::{Counts, Facts, Kind, Why};
-pub use load::{Held, Running, Spec, list, load, load_pinned, unload};
+pub use flows::{Flow, Told, Watch};
+pub use load::{Held, Running, Spec, list, load, load_as, load_pinned, unload};
 pub use select::{Selection, select, unselect};
+pub use study::{Contestant, NATIVE, run};
 /// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.
 pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");
 

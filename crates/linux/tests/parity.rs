@@ -18,7 +18,7 @@ use nix::sys::socket::{
 use slowstart::startup::AnyStartup;
 use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{Emulation, SERVER};
-use slowstart_linux::{Check, Facts, Held, Kind, Spec, Why, load};
+use slowstart_linux::{Check, Facts, Held, Kind, Spec, Why, load_as};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -38,6 +38,8 @@ fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
     }
     able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
+
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// How the sender of a connection writes.
 #[derive(Copy, Clone)]
@@ -64,7 +66,7 @@ const TRIALS: &[(&str, &str, Writes)] = &[
     ("lossy", "rate=100Mbit rtt=20ms queue=4bdp loss=1%", bulk(400_000)),
     ("RTO-ridden", "rate=50Mbit rtt=20ms queue=4bdp loss=30% ack_loss=20%", bulk(60_000)),
     // Nothing gets through for a while: what waits in the queue makes timeouts spurious, what does not fit is lost.
-    ("outage", "schedule=0s:100Mbit,150ms:0Mbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
+    ("outage", "schedule=0s:100Mbit,150ms:100kbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
     ("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(3_000_000)),
     (
         "delays that jump",
@@ -107,9 +109,11 @@ fn loaded() -> Vec<Loaded> {
         "tsl",
     ];
     all.iter()
-        .map(|written| {
+        .enumerate()
+        .map(|(i, written)| {
             let spec = Spec::read(written, "cubic").unwrap_or_else(|e| panic!("{e}"));
-            let held = load(&spec).unwrap_or_else(|e| panic!("{e}"));
+            let held =
+                load_as(&spec, format!("ss_{}_{i}", std::process::id())).unwrap_or_else(|e| panic!("{e}"));
             held.watch(2).expect("live");
             Loaded { name: spec.startup.clone(), algorithm: spec.algorithm.clone(), held }
         })
@@ -122,16 +126,14 @@ fn connection(e: &Emulation, control: &str, w: Writes) {
     setsockopt(&listener, TcpCongestion, &OsString::from(control)).expect("loaded");
     let address = listener.local_addr().expect("bound");
     // A path that loses much may lose the handshake for good, or a transfer: that is no matter here.
-    let Ok(mut client) =
-        Net::within(e.client(), || TcpStream::connect_timeout(&address, Duration::from_secs(20)))
-    else {
+    let Ok(mut client) = Net::within(e.client(), || TcpStream::connect_timeout(&address, PATIENCE)) else {
         return;
     };
-    client.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     thread::scope(move |s| {
         s.spawn(move || {
             let (mut server, _) = listener.accept().expect("a client");
-            server.set_write_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            server.set_write_timeout(Some(PATIENCE)).expect("a timeout");
             let data = vec![1; w.each];
             for n in 0..w.times {
                 if n > 0 {
@@ -143,7 +145,7 @@ fn connection(e: &Emulation, control: &str, w: Writes) {
             }
             // Until the client has all; then nothing is to linger on when the path is gone.
             let _ = server.shutdown(std::net::Shutdown::Write);
-            server.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            server.set_read_timeout(Some(PATIENCE)).expect("a timeout");
             let _ = server.read(&mut [0]);
             let now = nix::libc::linger { l_onoff: 1, l_linger: 0 };
             setsockopt(&server, Linger, &now).expect("a TCP socket");

@@ -15,11 +15,12 @@ mod tun;
 pub use lateness::{LATE, Lateness};
 pub use names::sweep;
 pub use packet::parcel;
+pub(crate) use pump::clock;
 pub use pump::{Fate, Way};
 
 use crate::error::KernelError;
 use names::{Namespaces, run};
-use slowstart::units::Rate;
+use slowstart::units::{Instant, Rate};
 use slowstart_lab::path::PathSpec;
 use std::fs;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub struct Emulation {
 /// What became of the packets.
 #[derive(Clone, Debug)]
 pub struct Report {
+    /// When the path began, on the kernel's monotonic clock.
+    pub start: Instant,
     /// From server to client.
     pub forward: Way,
     /// From client to server.
@@ -136,6 +139,14 @@ impl Emulation {
             caveats.push("no real-time priority: packets may be late when the machine is busy".to_string());
         }
         Ok(Self { names, stop, pump: Some(pump), caveats })
+    }
+
+    /// Does something in a namespace of this path, on a thread that then ends.
+    pub fn within<T: Send>(
+        ns: &str,
+        what: impl FnOnce() -> Result<T, KernelError> + Send,
+    ) -> Result<T, KernelError> {
+        tun::within(ns, what)
     }
 
     /// The namespace of the server.

@@ -64,7 +64,7 @@ struct One<'a> {
     way: Way,
 }
 
-fn clock() -> Instant {
+pub(crate) fn clock() -> Instant {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| TimeSpec::new(0, 0));
     Instant(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
@@ -158,5 +158,5 @@ pub(super) fn pump(path: Path, server: &File, client: &File, stop: &AtomicBool, 
     for one in [&mut forward, &mut back] {
         one.way.under_way = one.line.len() as u64;
     }
-    Report { forward: forward.way, back: back.way }
+    Report { start, forward: forward.way, back: back.way }
 }

@@ -1,0 +1,170 @@
+//! Watching TCP connections, whatever their congestion control: `watch.bpf.c` from this side.
+
+use crate::check::Check;
+use crate::error::KernelError;
+use crate::facts::{Numbers, Why};
+use crate::load::quiet;
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
+use slowstart::units::Span;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
+
+/// What a record is about.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The connection closed.
+    Closed,
+    /// How it does.
+    Sample,
+    /// Its startup ended.
+    Exit,
+}
+
+/// A connection at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Which, while it lives.
+    pub sk: u64,
+    /// When, in nanoseconds of the kernel's monotonic clock.
+    pub now_ns: u64,
+    /// Bytes acknowledged.
+    pub acked_bytes: u64,
+    /// Bytes sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Bytes a second.
+    pub pacing_rate: u64,
+    /// What this record is about.
+    pub told: Told,
+    /// Why its startup ended: [`Why::No`] if it has not; `None` if that was before the watch began.
+    pub why: Option<Why>,
+    /// The window, in segments.
+    pub cwnd: u32,
+    /// The threshold, in segments; above 2^31 - 2 it is arbitrarily high.
+    pub ssthresh: u32,
+    /// In flight, in segments.
+    pub inflight: u32,
+    /// Payload of a segment, in bytes.
+    pub mss: u32,
+    /// Smoothed round trip, in microseconds.
+    pub srtt_us: u32,
+    /// Least round trip, in microseconds.
+    pub min_rtt_us: u32,
+    /// Segments sent again.
+    pub retransmitted: u32,
+    /// The kernel's state: 0 open, 1 disorder, 2 reduced, 3 recovery, 4 loss.
+    pub state: u32,
+    /// Timeouts of the retransmission timer.
+    pub timeouts: u32,
+    /// The window its startup ended with, in segments; before the cut, where it ended by one.
+    pub exit_cwnd: u32,
+    /// When that was.
+    pub exit_ns: u64,
+    /// When it was first seen.
+    pub begun_ns: u64,
+    /// This end's port.
+    pub sport: u16,
+    /// The peer's port.
+    pub dport: u16,
+    /// The peer.
+    pub peer: IpAddr,
+    /// Its congestion control.
+    pub control: String,
+}
+
+impl Flow {
+    fn read(record: &[u8]) -> Option<Self> {
+        let n = &mut Numbers(record);
+        let (sk, now_ns, acked_bytes, sent_bytes, pacing_rate) =
+            (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
+        let told = *[Told::Closed, Told::Sample, Told::Exit].get(n.u32()? as usize)?;
+        let why = Why::ALL.get(n.u32()? as usize).copied();
+        let (cwnd, ssthresh, inflight, mss) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
+        let (srtt_us, min_rtt_us, retransmitted, state) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
+        let (timeouts, exit_cwnd, exit_ns, begun_ns) = (n.u32()?, n.u32()?, n.u64()?, n.u64()?);
+        let (sport, dport, family, _) = (n.u16()?, n.u16()?, n.u16()?, n.u16()?);
+        let bytes: [u8; 16] = n.take()?;
+        let name: [u8; 16] = n.take()?;
+        let peer = if i32::from(family) == libc::AF_INET6 {
+            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+        } else {
+            Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into()
+        };
+        let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+        let control = String::from_utf8_lossy(&name[..end]).into_owned();
+        Some(Self {
+            sk,
+            now_ns,
+            acked_bytes,
+            sent_bytes,
+            pacing_rate,
+            told,
+            why,
+            cwnd,
+            ssthresh,
+            inflight,
+            mss,
+            srtt_us,
+            min_rtt_us,
+            retransmitted,
+            state,
+            timeouts,
+            exit_cwnd,
+            exit_ns,
+            begun_ns,
+            sport,
+            dport,
+            peer,
+            control,
+        })
+    }
+}
+
+/// A watch; with it goes everything that it put into the kernel.
+pub struct Watch {
+    object: Object,
+    _links: Vec<Link>,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Watches connections of one network namespace (its inode; 0: of all), each not oftener than so.
+    pub fn start(namespace: u64, period: Span) -> Result<Self, KernelError> {
+        let what = "watch connections";
+        Check::new().must_load(what)?;
+        quiet();
+        let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(what))?;
+        for mut map in object.maps_mut() {
+            if map.name() == ".rodata.scope" {
+                let value = map.initial_value_mut().unwrap_or_default();
+                for (slot, n) in value.chunks_exact_mut(8).zip([namespace, period.0]) {
+                    slot.copy_from_slice(&n.to_ne_bytes());
+                }
+            }
+        }
+        let object = object.load().map_err(KernelError::bpf(what))?;
+        let links = object.progs_mut().map(|p| p.attach()).collect::<Result<_, _>>();
+        Ok(Self { _links: links.map_err(KernelError::bpf(what))?, object })
+    }
+
+    /// Hands each record to `each`, when the ring is polled.
+    pub fn records<'a>(&self, mut each: impl FnMut(Flow) + 'a) -> Result<RingBuffer<'a>, KernelError> {
+        let what = "watch connections";
+        let map = self.object.maps().find(|m| m.name() == "told");
+        let map = map.ok_or_else(|| KernelError::refused(what, "no such map"))?;
+        let mut ring = RingBufferBuilder::new();
+        ring.add(&map, move |record| {
+            if let Some(f) = Flow::read(record) {
+                each(f);
+            }
+            0
+        })
+        .map_err(KernelError::bpf(what))?;
+        ring.build().map_err(KernelError::bpf(what))
+    }
+}
