@@ -1,5 +1,16 @@
 //! `slowstart compare` and `slowstart run`: the main job.
 
+#[cfg(feature = "kernel")]
+#[path = "compare_kernel.rs"]
+mod kernel;
+#[cfg(not(feature = "kernel"))]
+mod kernel {
+    /// Says how to get what this was built without.
+    pub(super) fn compare(_: super::Compare) -> anyhow::Result<()> {
+        anyhow::bail!("--engine kernel: {}", crate::kernel::WITHOUT)
+    }
+}
+
 use crate::output::{self, Folder, print};
 use crate::{spark, table};
 use anyhow::{Context, Result};
@@ -68,6 +79,10 @@ pub(crate) struct Compare {
     /// Seed of the study [default: 1]
     #[arg(long)]
     seed: Option<u64>,
+    /// `sim`, or `kernel`: the running Linux kernel behind the same path on the real clock (root; see docs/kernel.md).
+    /// Startups there are those of `slowstart kernel load`, and cubic, reno and bbr as the kernel has them
+    #[arg(long, default_value = "sim", value_parser = ["sim", "kernel"])]
+    engine: String,
     #[command(flatten)]
     how: How,
 }
@@ -129,6 +144,9 @@ pub(crate) fn startups(written: &[String]) -> Vec<String> {
 
 impl Compare {
     pub(crate) fn main(self) -> Result<()> {
+        if self.engine == "kernel" {
+            return kernel::compare(self);
+        }
         let mut set = BTreeMap::new();
         for knob in self.set.iter().flat_map(|s| s.split(',')) {
             let (key, value) =
@@ -198,26 +216,30 @@ impl How {
             return Ok(());
         }
         let drawn = draw(study, &rows, sampling);
-        let verdict = table::verdict(&rows);
         if let Some(folder) = &folder {
-            write(folder, study, &rows, &drawn, &verdict)?;
+            write(folder, study, &rows, &drawn, &table::verdict(&rows))?;
             for d in drawn.iter().filter(|_| self.pcap || self.qlog) {
                 self.record(folder, study, d)?;
             }
         }
+        self.show(study, &rows, &drawn, &title(study))
+    }
+
+    /// The result in words.
+    fn show(&self, study: &Study, rows: &[Row], drawn: &[Drawn], title: &str) -> Result<()> {
         if self.json {
             return Ok(());
         }
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        print(&title(study))?;
+        print(title)?;
         let width = terminal_size::terminal_size().filter(|_| std::io::stdout().is_terminal()).map(|s| s.0.0);
-        print(&table::comparison(&rows, colour, width))?;
-        if let Some(others) = table::others(&rows, colour, width) {
+        print(&table::comparison(rows, colour, width))?;
+        if let Some(others) = table::others(rows, colour, width) {
             print(&others)?;
         }
-        print(&sparks(study, &drawn))?;
-        print(&verdict)?;
-        for caveat in caveats(&rows) {
+        print(&sparks(study, drawn))?;
+        print(&table::verdict(rows))?;
+        for caveat in caveats(rows) {
             print(&format!("note: {caveat}"))?;
         }
         Ok(())
@@ -276,17 +298,22 @@ struct Drawn {
     trace: Trace,
 }
 
+/// The run in the middle.
+fn middle(rows: &[Row]) -> &Row {
+    let mut order: Vec<&Row> = rows.iter().collect();
+    order.sort_by(|a, b| {
+        let key = |r: &Row| r.completion_s.unwrap_or(f64::INFINITY);
+        key(a).total_cmp(&key(b)).then(b.goodput_bps.cmp(&a.goodput_bps)).then(a.run.cmp(&b.run))
+    });
+    order[(order.len() - 1) / 2]
+}
+
 /// For each startup, the run in the middle.
 fn draw(study: &Study, rows: &[Row], sampling: Option<Sampling>) -> Vec<Drawn> {
     rows.chunks(study.runs as usize)
         .enumerate()
         .map(|(contender, rows)| {
-            let mut order: Vec<&Row> = rows.iter().collect();
-            order.sort_by(|a, b| {
-                let key = |r: &Row| r.completion_s.unwrap_or(f64::INFINITY);
-                key(a).total_cmp(&key(b)).then(b.goodput_bps.cmp(&a.goodput_bps)).then(a.run.cmp(&b.run))
-            });
-            let row = order[(order.len() - 1) / 2];
+            let row = middle(rows);
             let interval = Span(((row.duration_s / SAMPLES * 1e9) as u64).clamp(50_000, 100_000_000));
             let sampling = sampling.unwrap_or(Sampling::Every(interval));
             let outcome = study.run(Job { contender, run: row.run }, sampling, true);

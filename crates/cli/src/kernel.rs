@@ -7,6 +7,7 @@ use nix::sys::signal::{SigSet, Signal};
 use slowstart_linux::{Check, Running, Spec, list, load, load_pinned, select, unload, unselect};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Startups in the running Linux kernel: load, list, select, remove.
 ///
@@ -48,6 +49,8 @@ enum Command {
         #[arg(long)]
         cgroup: PathBuf,
     },
+    /// Connections and how their startups end, live
+    Watch(crate::watch::Watch),
     /// What this kernel can do, and what is missing
     Check,
 }
@@ -68,6 +71,31 @@ struct Load {
 }
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+static CAUGHT: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C and a request to stop are noted, for [`caught`].
+pub(crate) fn catch() -> Result<()> {
+    let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    set.thread_block()?;
+    std::thread::spawn(move || {
+        if set.wait().is_ok() {
+            CAUGHT.store(true, Ordering::SeqCst);
+        }
+    });
+    Ok(())
+}
+
+/// Whether this program is to stop.
+pub(crate) fn caught() -> bool {
+    CAUGHT.load(Ordering::SeqCst)
+}
+
+/// The time, for those who wait for some.
+#[allow(clippy::disallowed_methods, reason = "what is watched happens on the real clock")]
+pub(crate) fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
 
 /// Waits for Ctrl-C or a request to stop.
 fn wait() -> Result<()> {
@@ -155,6 +183,7 @@ impl Kernel {
                 }
             }
             Command::Unselect { cgroup } => unselect(cgroup)?,
+            Command::Watch(w) => w.main()?,
             Command::Check => {
                 let check = Check::new();
                 for f in &check.findings {

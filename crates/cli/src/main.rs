@@ -19,6 +19,8 @@ mod reproduce;
 mod spark;
 mod table;
 mod validate;
+#[cfg(feature = "kernel")]
+mod watch;
 
 use clap::{Parser, Subcommand};
 #[cfg(not(feature = "kernel"))]
@@ -43,7 +45,7 @@ enum Command {
     Replay(replay::Replay),
     /// Hold the simulator against others
     Validate(validate::Validate),
-    /// Startups in the running Linux kernel: load, list, select, remove
+    /// Startups in the running Linux kernel: load, list, select, watch, remove
     Kernel(kernel::Kernel),
     /// Run any program behind a path, on the real kernel
     Emulate(emulate::Emulate),

@@ -3,6 +3,10 @@
 use anyhow::{Result, bail};
 use clap::Args;
 
+/// How to get it.
+pub(crate) const WITHOUT: &str = "built without the kernel: `make kernel` installs clang, libelf-dev and zlib1g-dev and \
+    builds with it, or `cargo build --release -p slowstart-cli --features kernel` where they are installed";
+
 /// Startups in the running Linux kernel; this program was built without them.
 ///
 /// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with them.
@@ -17,10 +21,7 @@ pub(crate) struct Kernel {
 impl Kernel {
     #[allow(clippy::unused_self, reason = "as where it was built with it")]
     pub(crate) fn main(&self) -> Result<()> {
-        bail!(
-            "built without the kernel: `make kernel` installs clang, libelf-dev and zlib1g-dev and builds with it, or \
-             `cargo build --release -p slowstart-cli --features kernel` where they are installed"
-        )
+        bail!(WITHOUT)
     }
 }
 

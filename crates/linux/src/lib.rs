@@ -18,7 +18,7 @@ pub use check::{Check, Finding};
 pub use error::KernelError;
 pub use facts::{Counts, Facts, Kind, Why};
 pub use flows::{Flow, Told, Watch};
-pub use load::{Held, Running, Spec, list, load, load_as, load_pinned, unload};
+pub use load::{Exits, Held, Running, Spec, list, load, load_as, load_pinned, unload, watch_exits};
 pub use select::{Selection, select, unselect};
 pub use study::{Contestant, NATIVE, run};
 /// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.

@@ -374,6 +374,74 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
     Ok(available()?.into_iter().filter(|n| n.starts_with("ss_")).map(of).collect())
 }
 
+/// Hears what the controls that are loaded tell of their connections; told of nothing more when it goes.
+pub struct Exits<'a> {
+    watching: Vec<MapHandle>,
+    ring: Option<RingBuffer<'a>>,
+}
+
+impl std::fmt::Debug for Exits<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exits").field("controls", &self.watching.len()).finish_non_exhaustive()
+    }
+}
+
+impl Exits<'_> {
+    /// Hands over what has been told.
+    pub fn poll(&self) -> Result<(), KernelError> {
+        self.ring.as_ref().map_or(Ok(()), |r| r.consume()).map_err(KernelError::bpf("read events"))
+    }
+}
+
+impl Drop for Exits<'_> {
+    fn drop(&mut self) {
+        for map in &self.watching {
+            let _ = map.update(&0_u32.to_ne_bytes(), &0_u32.to_ne_bytes(), MapFlags::ANY);
+        }
+    }
+}
+
+/// Asks every control of ours that is loaded now, whoever loaded it, to tell of beginnings and ends.
+pub fn watch_exits<'a>(each: impl FnMut(Facts) + 'a) -> Result<Exits<'a>, KernelError> {
+    let what = "watch controls";
+    let names: Vec<String> = available()?.into_iter().filter(|n| n.starts_with("ss_")).collect();
+    let maps = registered();
+    let each = std::rc::Rc::new(std::cell::RefCell::new(each));
+    let mut ring = RingBufferBuilder::new();
+    let (mut watching, mut events) = (Vec::new(), Vec::new());
+    for name in names {
+        let pin = |file| MapHandle::from_pinned_path(folder(&name).join(file)).ok();
+        let ids: Vec<u32> = maps.iter().filter(|(_, n)| *n == name).map(|(id, _)| *id).collect();
+        let held: Vec<u32> = ids.into_iter().flat_map(holders).flat_map(|(_, _, maps)| maps).collect();
+        let of = |map: &str| {
+            held.iter()
+                .filter_map(|id| MapHandle::from_map_id(*id).ok())
+                .find(|m| m.name() == OsStr::new(map))
+        };
+        let both =
+            pin("watching").or_else(|| of(".data.watching")).zip(pin("events").or_else(|| of("events")));
+        if let Some((level, told)) = both {
+            level
+                .update(&0_u32.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(KernelError::bpf(what))?;
+            watching.push(level);
+            events.push(told);
+        }
+    }
+    for map in &events {
+        let each = std::rc::Rc::clone(&each);
+        ring.add(map, move |record| {
+            if let Some(f) = Facts::read(record) {
+                (each.borrow_mut())(f);
+            }
+            0
+        })
+        .map_err(KernelError::bpf(what))?;
+    }
+    let ring = if events.is_empty() { None } else { Some(ring.build().map_err(KernelError::bpf(what))?) };
+    Ok(Exits { watching, ring })
+}
+
 /// Removes a control, by its name in the kernel or in the registry. Connections that use it keep it until they close.
 pub fn unload(name: &str) -> Result<String, KernelError> {
     let running = list()?;

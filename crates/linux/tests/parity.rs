@@ -67,6 +67,7 @@ const TRIALS: &[(&str, &str, Writes)] = &[
     ("RTO-ridden", "rate=50Mbit rtt=20ms queue=4bdp loss=30% ack_loss=20%", bulk(60_000)),
     // Nothing gets through for a while: what waits in the queue makes timeouts spurious, what does not fit is lost.
     ("outage", "schedule=0s:100Mbit,150ms:100kbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
+    ("roomy", "rate=200Mbit rtt=40ms queue=60bdp", bulk(1_500_000)),
     ("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(3_000_000)),
     (
         "delays that jump",
@@ -83,7 +84,7 @@ const TRIALS: &[(&str, &str, Writes)] = &[
         "rate=100Mbit rtt=20ms queue=4bdp loss=0.1%",
         Writes { each: 150_000, times: 4, pause: Duration::from_millis(600) },
     ),
-    ("lost SYN-ACK", "rate=50Mbit rtt=20ms queue=4bdp drop_synack=12", bulk(100_000)),
+    ("lost SYN-ACK", "rate=50Mbit rtt=20ms queue=4bdp drop_synack=60", bulk(100_000)),
     ("slow host", "rate=50Mbit rtt=20ms queue=8bdp", bulk(500_000)),
 ];
 

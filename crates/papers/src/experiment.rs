@@ -380,6 +380,7 @@ impl Experiment {
                     runs: if full { 1 } else { cloud.runs },
                     offline: Vec::new(),
                     chart: None,
+                    each_ack: false,
                     text: StudyText { seed: Some(seed), ..StudyText::default() },
                     draw: BTreeMap::new(),
                     cloud: Some((cloud.web.clone(), profile, full)),

@@ -108,6 +108,8 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
             starts: Vec::new(),
             start_s: 0.0,
             mss: f64::NAN,
+            packet: f64::NAN,
+            stalls: 0,
             samples: Vec::new(),
             events: Vec::new(),
             chart: None,

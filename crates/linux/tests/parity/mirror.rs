@@ -331,9 +331,10 @@ impl Mirror {
     fn again(&mut self, f: &Facts, restart: Restart) {
         use slowstart::step::Resume;
         let k = known(f);
-        if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::AsBorn && !self.kernels {
+        if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::AsBorn {
             self.startup = self.fresh.clone();
-            self.asked = true;
+            // The kernel's own goes on by itself; the object around it asks nobody.
+            self.asked |= !self.kernels;
         }
     }
 }
