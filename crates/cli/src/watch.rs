@@ -223,8 +223,8 @@ impl Watch {
         let mut terminal = live.then(ratatui::init);
         let mut done = Ok(());
         while done.is_ok() && !super::kernel::caught() && until.is_none_or(|u| super::kernel::now() < u) {
-            let asked = ours.poll();
-            done = asked.and_then(|()| records.consume().map_err(Into::into)).map_err(Into::into);
+            let told = ours.poll().map_err(anyhow::Error::from);
+            done = told.and_then(|()| records.consume().map_err(anyhow::Error::from));
             for line in lines.borrow_mut().drain(..) {
                 done = done.and_then(|()| print(&line));
             }
