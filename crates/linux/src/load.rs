@@ -389,7 +389,7 @@ impl std::fmt::Debug for Exits<'_> {
 impl Exits<'_> {
     /// Hands over what has been told.
     pub fn poll(&self) -> Result<(), KernelError> {
-        self.ring.as_ref().map_or(Ok(()), |r| r.consume()).map_err(KernelError::bpf("read events"))
+        self.ring.as_ref().map_or(Ok(()), RingBuffer::consume).map_err(KernelError::bpf("read events"))
     }
 }
 
