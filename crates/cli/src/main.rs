@@ -38,7 +38,7 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Compare startups over a path
-    Compare(compare::Compare),
+    Compare(Box<compare::Compare>),
     /// Run studies from files
     Run(compare::Run),
     /// Say when a connection of a capture left slow start, and when each startup would have
