@@ -512,7 +512,9 @@ impl Scoreboard {
         };
         let bytes = last.end() - first.start;
         d.once = (d.once.0.min(first.at), d.once.1.max(last.at));
-        d.reordered |= first.end() < d.held_to;
+        if first.end() < d.held_to {
+            d.reordered = Some(d.reordered.map_or(first.start, |low| low.min(first.start)));
+        }
         each(last);
         if (last.at, last.end()) > d.newest {
             d.newest = (last.at, last.end());
