@@ -3,8 +3,9 @@
 //! `cargo bench -p slowstart --bench cost [-- NAME]`. The flow is a slow start that finds no end: a window that doubles
 //! each round trip from 10 to 40,960 segments, an ACK for every second, so that what is measured is the startup and not
 //! what follows it (`exit` says so where a rule leaves all the same). Each ACK lets go four packets, which those see that
-//! ask to. What driving the flow costs without a startup is taken off. Instructions are counted by valgrind's callgrind, where that is installed, as the difference between two
-//! lengths of the same work, so that making the flow and starting the process do not count.
+//! ask to. What driving the flow costs without a startup is taken off. Instructions are counted by valgrind's callgrind,
+//! where that is installed, as the difference between two lengths of the same work, so that making the flow and starting
+//! the process do not count.
 
 use slowstart::avoidance;
 use slowstart::control::Controller;
