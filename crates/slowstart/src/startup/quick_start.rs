@@ -2,17 +2,19 @@
 //! window is what that rate carries in a round trip, and leaves at that rate.
 //!
 //! Departs from the RFC:
-//! - a request is made in the handshake only, not after an idle period (§4.2);
-//! - an ACK of the window that moves is read as the end of Quick-Start mode even if part of the window was not sent:
-//!   the window then is what was sent, as §4.4 has it.
+//! - a request is made in the handshake only, not in the midst of a connection or after an idle period, and always
+//!   for the same rate, whatever there is to be sent;
+//! - TTL difference and nonce are the host's business: it hands over only a rate that every router has granted. No
+//!   report of the approved rate goes back to them, and acknowledgements on the way back are not thinned;
+//! - what was sent when Quick-Start mode ends, to which §4.4 cuts the window, counts as no less than the initial window.
 //!
 //! Without a grant it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
-use crate::step::{Pace, Step};
+use crate::step::{Detected, Exit, Pace, Step};
 use crate::units::{Bytes, Mark, Rate};
-use crate::view::{Ack, Congestion, Handshake, Signal, View};
+use crate::view::{Ack, Congestion, Handshake, Recovery, Signal, View};
 
 params! {
     /// Parameters of Quick-Start.
@@ -31,8 +33,10 @@ enum Phase {
     Ordinary,
     /// The window leaves; it begins after this mark.
     Granted(Mark),
-    /// It has left up to this mark, beginning after the other, and not all of it has arrived.
+    /// It began after this mark and has left up to the other, and not all of it has arrived.
     Validating(Mark, Mark),
+    /// Some of it was lost or marked, as was then seen: slow start to the threshold.
+    Regrow(Exit, Detected),
 }
 
 /// Quick-Start.
@@ -78,28 +82,47 @@ impl Startup for QuickStart {
                 Step::grow(v.earned(ack))
             }
             Phase::Ordinary => Step::grow(v.earned(ack)),
+            Phase::Regrow(why, seen) => match v.ssthresh {
+                Some(t) if v.cwnd < t => Step::grow(v.earned(ack)),
+                _ => Step::exit(why).seen(seen),
+            },
         }
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
-        let (from, granted) = match self.phase {
-            Phase::Granted(from) => (from, true),
-            Phase::Validating(from, to) => (from, c.newest.mark <= to),
-            Phase::Ordinary => (Mark(0), false),
+        let from = match self.phase {
+            Phase::Granted(from) => from,
+            // A hole is where not everything has arrived; a mark is on what has.
+            Phase::Validating(from, to) if c.signal != Signal::Ecn || c.newest.mark <= to => from,
+            Phase::Regrow(..) if c.signal == Signal::Loss && !c.first => return Step::HOLD,
+            Phase::Regrow(_, seen) => return Step::exit(c.signal.into()).seen(seen),
+            Phase::Ordinary | Phase::Validating(..) => return Step::exit(c.signal.into()),
         };
-        self.phase = Phase::Ordinary;
-        if granted && matches!(c.signal, Signal::Loss | Signal::Ecn) {
-            // §4.6.1: as if nothing had been granted, from the default initial window; the threshold at most half of
-            // what got through.
-            let through = v.next.since(from) - v.inflight - c.lost;
-            return Step::set(v.iw).ssthresh((through / 2).max(v.mss * 2)).pace(Pace::Host).and_exit(c.signal.into());
+        // §4.6: as if nothing had been granted, by slow start from the default initial window; the threshold at most
+        // half of what got through.
+        let through = v.next.since(from) - v.inflight - c.lost;
+        let half = (through / 2).max(v.mss * 2);
+        match c.signal {
+            Signal::Loss | Signal::Ecn => {
+                self.phase = Phase::Regrow(c.signal.into(), Detected { at: v.now, cwnd: v.cwnd });
+                Step::set(v.iw).ssthresh(half).pace(Pace::Host)
+            }
+            Signal::Timeout => Step::exit(Exit::Timeout).ssthresh(half),
+            Signal::LocalStall => Step::exit(Exit::LocalStall),
         }
-        Step::exit(c.signal.into())
+    }
+
+    fn on_recovered(&mut self, _v: &View, r: &Recovery) -> Step {
+        if r.undone && matches!(self.phase, Phase::Regrow(..)) {
+            // Nothing was lost: the window of before comes back, and with it its threshold.
+            self.phase = Phase::Ordinary;
+        }
+        Step::HOLD
     }
 
     fn phase(&self) -> &'static str {
         match self.phase {
-            Phase::Ordinary => "slow-start",
+            Phase::Ordinary | Phase::Regrow(..) => "slow-start",
             Phase::Granted(_) => "granted",
             Phase::Validating(..) => "validating",
         }

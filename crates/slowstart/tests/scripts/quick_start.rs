@@ -1,9 +1,11 @@
 //! Quick-Start: RFC 4782's arithmetic, segments of 960 bytes in packets of 1000.
 
-use crate::common::startup;
+use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
+use slowstart::control::Controller;
 use slowstart::startup::Startup;
-use slowstart::units::Rate;
+use slowstart::units::{Mark, Rate, Span};
+use slowstart::view::{Congestion, Handshake, Sent, Signal};
 
 /// §4.4: R * T / (MSS + H) = 8 Mbit/s * 100 ms / 1000 B = 100 segments; payload leaves at 960/1000 of the rate.
 #[test]
@@ -27,19 +29,65 @@ fn a_grant_below_the_initial_window_or_none_is_not_used() {
     play("startup quick-start\niw 10\nhandshake 100ms\nestablished -> cwnd 10, pace host");
 }
 
-/// §4.6.1: a loss of the granted window goes back to the initial one, the threshold half of what got through at most.
+const HALFWAY: &str = "startup quick-start
+    mss 960
+    iw 10
+    handshake 100ms
+    granted 8000000
+    established -> cwnd 100
+    +100ms ack 40 -> cwnd 100, phase validating
+    ";
+
+/// §4.6: a loss of the granted window, or a mark on it, goes back to the initial one and slow start, the threshold half
+/// of what got through at most.
 #[test]
 fn a_loss_of_the_granted_window_takes_it_all_back() {
-    play(
-        "startup quick-start
-         mss 960
-         iw 10
-         handshake 100ms
-         granted 8000000
-         established -> cwnd 100
-         +100ms ack 40 -> cwnd 100
-         loss 10 -> exit loss, detected 100, left 10, ssthresh 20, phase avoidance",
-    );
+    for what in ["loss", "ecn"] {
+        let event = if what == "loss" { "loss 10" } else { "ecn" };
+        play(&format!(
+            "{HALFWAY}{event} -> cwnd 10, ssthresh 20, phase slow-start, pace host
+             ack 90 -> cwnd 10
+             recovered
+             ack 5 -> cwnd 15
+             ack 5 -> cwnd 20
+             ack 1 -> exit {what}, detected 100, left 20, ssthresh 20, phase avoidance"
+        ));
+    }
+    play(&format!("{HALFWAY}timeout -> exit timeout, detected 100, cwnd 1, ssthresh 20"));
+}
+
+/// The end of the window is still the window, even where what was sent after it tells of the loss.
+#[test]
+fn the_end_of_the_granted_window_counts() {
+    let hs =
+        Handshake { rtt: Some(Span::millis(100)), granted: Some(Rate(8_000_000)), ..Handshake::default() };
+    let (mut host, _) = Host::after(startup("quick-start"), avoidance("reno"), facts(960, 10), &hs);
+    host.fill();
+    for segments in [40, 59] {
+        let _ = host.ack(segments * 960, Some(Span::millis(100)));
+        host.fill();
+    }
+    assert_eq!(host.cwnd(), 159.0);
+    let lost = host.facts.mss;
+    host.facts.inflight -= lost;
+    let newest = Sent { mark: Mark(110 * 960), ..host.oldest() };
+    let c = Congestion { signal: Signal::Loss, first: true, lost, lost_ranges: 1, newest };
+    let change = host.control.on_congestion(&host.facts, &c);
+    assert!(change.exited.is_none());
+    assert_eq!(host.cwnd(), 10.0);
+}
+
+#[test]
+fn a_loss_after_the_granted_window_is_an_ordinary_one() {
+    play(&format!("{HALFWAY}ack 59 -> cwnd 159, phase validating\nloss 1 -> cwnd 10, phase slow-start"));
+    play(&format!(
+        "{HALFWAY}ack 60 -> cwnd 160, phase slow-start\nloss 1 -> exit loss, cwnd 80, detected 160"
+    ));
+}
+
+#[test]
+fn a_spurious_loss_gives_the_grant_back() {
+    play(&format!("{HALFWAY}loss 10 -> cwnd 10\nundone -> cwnd 100, ssthresh -, phase slow-start"));
 }
 
 /// §3.1, §4.1: the option has four bits: 40 kbit/s * 2^N.
