@@ -1,9 +1,14 @@
-//! Careful Resume, draft-ietf-tsvwg-careful-resume-22: once the initial window has arrived over what seems to be the
+//! Careful Resume, draft-ietf-tsvwg-careful-resume-24: once the initial window has arrived over what seems to be the
 //! path of an earlier connection, jump to half of that connection's window, paced over a round trip; keep of it what
 //! proves to be there, and retreat below that if packets are lost.
 //!
 //! Departs from the draft:
-//! - the endpoint's address is the host's business: it hands over only what belongs to the peer and has not expired;
+//! - the endpoint's address, the lifetime of what is remembered, its deletion after a retreat and that one connection
+//!   at a time uses it are the host's business; there is no `max_jump` besides the share;
+//! - whether the path is the same is judged until the jump, not after it;
+//! - what was in flight when the jump began counts in `PipeSize` at once and again when it is acknowledged: so the rules
+//!   of the draft (§3.3) and its implementations have it, while the retreat of its appendix counts it once;
+//! - a retreat is paid out as the host's recovery has it (PRR, which §4.5 advises against);
 //! - after a retreat the window grows by slow start to its threshold before avoidance takes over, which is what the
 //!   threshold of the draft implies.
 //!
@@ -11,7 +16,7 @@
 
 use super::Startup;
 use crate::param::params;
-use crate::step::{Detected, Exit, Pace, Step};
+use crate::step::{Detected, Exit, Pace, Step, Wake};
 use crate::units::{Bytes, Fixed, Mark, Rate};
 use crate::view::{Ack, Congestion, Handshake, PathMemory, Recovery, Signal, View};
 
@@ -38,10 +43,10 @@ enum Phase {
     Unvalidated(Mark),
     /// It has left, up to the mark, and is on its way.
     Validating(Mark),
-    /// Some of it was lost, as was then seen; it ended at the mark.
-    Retreat(Mark, Detected),
+    /// Some of it was lost or marked, as was then seen; it ended at the mark.
+    Retreat(Mark, Exit, Detected),
     /// The retreat is over; slow start to the threshold.
-    Regrow(Detected),
+    Regrow(Exit, Detected),
     /// No more than ordinary slow start.
     Normal,
 }
@@ -80,12 +85,28 @@ impl CarefulResume {
         }
         self.phase = Phase::Normal;
         let jump = Self::share(memory.cwnd, self.params.jump);
-        let Some(rate) = v.srtt.and_then(|rtt| Rate::new(jump, rtt)).filter(|_| jump > v.cwnd) else {
+        let Some((rtt, rate)) = ack.rtt.or(v.srtt).and_then(|rtt| Some((rtt, Rate::new(jump, rtt)?))) else {
             return ordinary;
         };
+        if jump <= v.cwnd {
+            return ordinary;
+        }
         self.phase = Phase::Unvalidated(v.next);
         self.pipe = v.inflight;
-        Step::set(jump).pace(Pace::Rate(rate))
+        Step::set(jump).pace(Pace::Rate(rate)).wake(v.now + rtt)
+    }
+
+    /// No more of the jump will leave: keep what is in flight, if that is more than the path has been seen to hold.
+    fn weigh(&mut self, v: &View) -> Step {
+        let kept = if v.inflight < v.iw || v.inflight <= self.pipe {
+            // The jump was hardly used, or all of it is known to fit.
+            self.phase = Phase::Normal;
+            self.pipe.max(v.iw)
+        } else {
+            self.phase = Phase::Validating(v.next);
+            v.inflight
+        };
+        Step { wake: Wake::Cancel, ..Step::set(v.cwnd.min(kept)).pace(Pace::Host) }
     }
 }
 
@@ -106,17 +127,11 @@ impl Startup for CarefulResume {
             Phase::Reconnaissance(memory, end) => self.confirm(v, ack, memory, end),
             Phase::Unvalidated(from) => {
                 self.pipe += ack.delivered;
-                // At most a round trip: until the first of it is acknowledged.
-                if ack.newest.mark <= from {
-                    return Step::HOLD;
+                // Until the first of it is acknowledged, or all of it had left before.
+                if ack.newest.mark > from || ack.prior_inflight + v.mss > v.cwnd {
+                    return self.weigh(v);
                 }
-                if v.inflight <= self.pipe {
-                    // It was never needed, or all of it is known to fit.
-                    self.phase = Phase::Normal;
-                    return Step::set(v.cwnd.min(self.pipe.max(v.iw))).pace(Pace::Host);
-                }
-                self.phase = Phase::Validating(v.next);
-                Step::set(v.cwnd.min(v.inflight)).pace(Pace::Host)
+                Step::HOLD
             }
             Phase::Validating(end) => {
                 self.pipe += ack.delivered;
@@ -125,20 +140,25 @@ impl Startup for CarefulResume {
                 }
                 Step::grow(v.earned(ack))
             }
-            Phase::Retreat(end, seen) => {
+            Phase::Retreat(end, why, seen) => {
                 self.pipe += ack.delivered;
                 if ack.upto < end {
                     return Step::HOLD;
                 }
-                self.phase = Phase::Regrow(seen);
+                self.phase = Phase::Regrow(why, seen);
                 Step::HOLD.ssthresh(Self::share(self.pipe, self.params.beta))
             }
-            Phase::Regrow(seen) => match v.ssthresh {
+            Phase::Regrow(why, seen) => match v.ssthresh {
                 Some(t) if v.cwnd < t => Step::grow(v.earned(ack)),
-                _ => Step::exit(Exit::Loss).seen(seen),
+                _ => Step::exit(why).seen(seen),
             },
             Phase::Normal => Step::grow(v.earned(ack)),
         }
+    }
+
+    /// A round trip after the jump began.
+    fn on_timer(&mut self, v: &View) -> Step {
+        if let Phase::Unvalidated(_) = self.phase { self.weigh(v) } else { Step::HOLD }
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
@@ -146,18 +166,18 @@ impl Startup for CarefulResume {
         match self.phase {
             Phase::Unvalidated(_) | Phase::Validating(_) if c.signal != Signal::Timeout => {
                 let end = if let Phase::Validating(end) = self.phase { end } else { v.next };
-                self.phase = Phase::Retreat(end, seen);
-                Step::set((self.pipe / 2).min(v.cwnd)).pace(Pace::Host)
+                self.phase = Phase::Retreat(end, c.signal.into(), seen);
+                Step { wake: Wake::Cancel, ..Step::set((self.pipe / 2).min(v.cwnd)).pace(Pace::Host) }
             }
             // Further losses of what is being retreated from.
             Phase::Retreat(..) if c.signal == Signal::Loss && !c.first => Step::HOLD,
-            Phase::Retreat(_, seen) | Phase::Regrow(seen) => Step::exit(c.signal.into()).seen(seen),
+            Phase::Retreat(_, _, seen) | Phase::Regrow(_, seen) => Step::exit(c.signal.into()).seen(seen),
             _ => Step::exit(c.signal.into()),
         }
     }
 
     fn on_recovered(&mut self, _v: &View, r: &Recovery) -> Step {
-        if r.undone && matches!(self.phase, Phase::Retreat(..) | Phase::Regrow(_)) {
+        if r.undone && matches!(self.phase, Phase::Retreat(..) | Phase::Regrow(..)) {
             // Nothing was lost: the window of before comes back, and with it its threshold.
             self.phase = Phase::Normal;
         }
@@ -170,7 +190,7 @@ impl Startup for CarefulResume {
             Phase::Unvalidated(_) => "unvalidated",
             Phase::Validating(_) => "validating",
             Phase::Retreat(..) => "safe-retreat",
-            Phase::Regrow(_) | Phase::Normal => "slow-start",
+            Phase::Regrow(..) | Phase::Normal => "slow-start",
         }
     }
 

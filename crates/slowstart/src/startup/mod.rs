@@ -210,7 +210,7 @@ registry! {
     "stateful" => Stateful(stateful::Params::default()),
         "Guo & Lee, IEEE Access 2020", "begins with the rate an earlier connection ended with, then avoidance";
     "careful-resume" => CarefulResume(careful_resume::Params::default()),
-        "draft-ietf-tsvwg-careful-resume-22", "jumps to half of an earlier connection's window, and retreats on loss";
+        "draft-ietf-tsvwg-careful-resume-24", "jumps to half of an earlier connection's window, and retreats on loss";
 
     "abc" => Abc(abc::Params::default()),
         "RFC 3465", "counts bytes, at most two segments an ACK, one after a timeout";

@@ -14,13 +14,46 @@ fn resume(rest: &str) {
 }
 
 /// The last ACK of the initial window jumps to half of 400: 200 segments in 100 ms, 16 Mbit/s. 18 are in flight then.
+/// The first ACK of what is unvalidated ends the jump.
 #[test]
 fn jumps_to_half_of_what_is_remembered() {
     resume(
-        "ack 1 -> cwnd 200, phase unvalidated, pace 16000000, pipe_bytes 18000, out 200
+        "unsent 180
+         ack 1 -> cwnd 200, phase unvalidated, pace 16000000, pipe_bytes 18000, out 198
          ack 18 -> cwnd 200, phase unvalidated, pipe_bytes 36000
-         ack 1 -> cwnd 199, phase validating, pace host, pipe_bytes 37000
-         ack 199 -> phase slow-start, cwnd 398",
+         ack 1 -> cwnd 179, phase validating, pace host, pipe_bytes 37000
+         ack 179 -> phase slow-start, cwnd 358",
+    );
+}
+
+/// So does having sent all of it.
+#[test]
+fn a_jump_that_has_left_is_to_be_validated() {
+    resume(
+        "ack 1 -> cwnd 200, phase unvalidated, out 200
+         ack 1 -> cwnd 199, phase validating, pace host, pipe_bytes 19000
+         ack 1 -> cwnd 200
+         ack 198 -> phase slow-start, cwnd 398",
+    );
+}
+
+/// And so does a round trip: what was not sent by then is not kept, above what is seen to be in flight.
+#[test]
+fn a_jump_lasts_a_round_trip() {
+    resume("unsent 60\nack 1 -> out 78\ntimer -> phase validating, cwnd 78, pace host, pipe_bytes 18000");
+    resume("unsent 3\nack 1 -> out 21\nack 18 -> cwnd 200\ntimer -> phase slow-start, cwnd 36, pace host");
+}
+
+/// An application that hardly used the jump is left with the initial window.
+#[test]
+fn the_window_stays_above_the_initial_one() {
+    play(
+        "startup careful-resume
+         remembered 400 100ms 32000000
+         established -> cwnd 10
+         unsent 3
+         +100ms ack 10 rtt 100ms -> cwnd 200, phase unvalidated, out 3
+         +100ms ack 1 -> cwnd 10, phase slow-start, out 2",
     );
 }
 
@@ -63,17 +96,35 @@ fn the_application_must_need_it() {
 #[test]
 fn a_loss_retreats_below_what_got_through() {
     resume(
-        "ack 1 -> phase unvalidated
+        "unsent 180
+         ack 1 -> phase unvalidated
          ack 18 -> pipe_bytes 36000
-         ack 1 -> phase validating, pipe_bytes 37000, cwnd 199
+         ack 1 -> phase validating, pipe_bytes 37000, cwnd 179
+         unsent 10000
          loss 50 -> phase safe-retreat, cwnd 18.5
-         ack 150 -> phase safe-retreat, pipe_bytes 187000, cwnd 18.5
+         ack 130 -> phase safe-retreat, pipe_bytes 167000, cwnd 18.5
          recovered
-         ack 49 -> phase slow-start, pipe_bytes 236000, cwnd 18.5, ssthresh 118
+         ack 49 -> phase slow-start, pipe_bytes 216000, cwnd 18.5, ssthresh 108
          ack 18 -> cwnd 36.5
          ack 36 -> cwnd 72.5
-         ack 72 -> cwnd 118
-         ack 1 -> exit loss, detected 199, ssthresh 118, phase avoidance",
+         ack 72 -> cwnd 108
+         ack 1 -> exit loss, detected 179, ssthresh 108, phase avoidance",
+    );
+}
+
+/// A mark is congestion too, and what it ends is recorded as ended by it.
+#[test]
+fn a_mark_retreats_as_well() {
+    resume(
+        "ack 1 -> phase unvalidated
+         ecn -> phase safe-retreat, cwnd 9, pace host
+         recovered
+         ack 200 -> phase slow-start, pipe_bytes 218000, cwnd 9, ssthresh 109
+         ack 9 -> cwnd 18
+         ack 18 -> cwnd 36
+         ack 36 -> cwnd 72
+         ack 72 -> cwnd 109
+         ack 1 -> exit ecn, detected 200, ssthresh 109, phase avoidance",
     );
 }
 
