@@ -41,40 +41,62 @@ fn params(each: impl FnOnce(&mut dyn FnMut(&'static str, Shown))) -> String {
     all.join(",")
 }
 
+/// One line of a list: a name, and what there is to say in a column of its own.
+struct Rows {
+    width: usize,
+}
+
+impl Rows {
+    /// As wide as the longest of these names and two spaces.
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        Self { width: 2 + names.map(str::len).max().unwrap_or(0) }
+    }
+
+    fn put(&self, name: &str, text: &str) -> Result<()> {
+        print(&format!("  {name:<0$}{text}", self.width))
+    }
+}
+
 impl List {
     pub(crate) fn main(&self) -> Result<()> {
         let wants = |w| self.what.is_none_or(|only| only == w);
         if wants(What::Startups) {
             print("startups")?;
+            let rows = Rows::of(registry::all().map(|e| e.name));
             for e in registry::all() {
-                print(&format!("  {:<14}{} ({})", e.name, e.about, e.source))?;
-                print(&format!("  {:<14}{}", "", params(|put| e.algorithm.each_param(put))))?;
+                rows.put(e.name, &format!("{} ({})", e.about, e.source))?;
+                rows.put("", &params(|put| e.algorithm.each_param(put)))?;
             }
         }
         if wants(What::Startups) && self.all {
             print("not built: a fact is missing")?;
+            let rows = Rows::of(startup::unbuilt::UNBUILT.iter().map(|u| u.name));
             for u in startup::unbuilt::UNBUILT {
-                print(&format!("  {:<14}{} ({})", u.name, u.about, u.source))?;
-                print(&format!("  {:<14}missing: {}", "", u.missing))?;
+                rows.put(u.name, &format!("{} ({})", u.about, u.source))?;
+                rows.put("", &format!("missing: {}", u.missing))?;
             }
         }
         if wants(What::Avoidances) {
             print("avoidances")?;
+            let rows = Rows::of(avoidance::REGISTRY.iter().map(|e| e.name));
             for e in avoidance::REGISTRY {
-                print(&format!("  {:<14}{} ({})", e.name, e.about, e.source))?;
-                print(&format!("  {:<14}{}", "", params(|put| (e.make)().each_param(put))))?;
+                rows.put(e.name, &format!("{} ({})", e.about, e.source))?;
+                rows.put("", &params(|put| (e.make)().each_param(put)))?;
             }
         }
         if wants(What::Paths) {
             print("paths")?;
-            for p in PathSpec::builtins() {
-                print(&format!("  {:<14}{} ({})", p.name, p.about, p.sources.join("; ")))?;
+            let paths = PathSpec::builtins();
+            let rows = Rows::of(paths.iter().map(|p| p.name));
+            for p in paths {
+                rows.put(p.name, &format!("{} ({})", p.about, p.sources.join("; ")))?;
             }
         }
         if wants(What::Profiles) {
             print("profiles")?;
+            let rows = Rows::of(Profile::ALL.iter().map(|p| p.name));
             for p in Profile::ALL {
-                print(&format!("  {:<14}mss {} B, initial window {}, {}", p.name, p.mss, p.iw, p.about))?;
+                rows.put(p.name, &format!("mss {} B, initial window {}, {}", p.mss, p.iw, p.about))?;
             }
             print("  knobs, for --set")?;
             for (key, expected) in Profile::KEYS {
