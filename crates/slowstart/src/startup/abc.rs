@@ -1,4 +1,7 @@
 //! Appropriate byte counting, RFC 3465: an ACK earns the bytes it acknowledges, at most L segments of them.
+//!
+//! Departs from the RFC: L is one wherever slow start goes on to a threshold, so also after an idle spell of a connection
+//! that has lost packets, where the RFC allows two.
 
 use super::Startup;
 use crate::param::params;

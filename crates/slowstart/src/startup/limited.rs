@@ -1,4 +1,7 @@
 //! Limited slow start, RFC 3742: above `max_ssthresh` the window grows by at most half of that a round trip.
+//!
+//! Departs from the RFC: what the host's growth rule earns is divided, where the RFC divides one segment for each ACK; so
+//! with byte counting growth does not depend on how the receiver acknowledges.
 
 use super::Startup;
 use crate::param::params;

@@ -5,6 +5,8 @@
 //! Departs from Linux (`rules=linux`):
 //! - the difference is cwnd - cwnd * base / rtt, as in the paper and in Linux to 2.6.25; later kernels divide by the base
 //!   round trip, which only matters where the difference is many segments.
+//!
+//! Departs from both: congestion avoidance is not Vegas' but the one it is joined with.
 
 use super::Startup;
 use crate::param::{choice, params};
