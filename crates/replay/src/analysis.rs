@@ -169,6 +169,8 @@ pub struct Analysis {
     stride: u32,
     skipped: u32,
     last: Instant,
+    /// The newest round trip; zero before.
+    rtt: Span,
     min_rtt: Option<Span>,
     max_rtt: Option<Span>,
     rtt_before_loss: Option<Span>,
@@ -201,6 +203,7 @@ impl Analysis {
             stride: 1,
             skipped: 0,
             last: Instant::ZERO,
+            rtt: Span::ZERO,
             min_rtt: None,
             max_rtt: None,
             rtt_before_loss: None,
@@ -269,7 +272,7 @@ impl Analysis {
         self.peer |= s.inflight + f.mss > f.rwnd;
         self.short = short;
         if !s.retransmission {
-            self.infer.on_sent(f.now, s.inflight, f.mss);
+            self.infer.on_sent(f.now, s.inflight, self.rtt, f.mss);
         }
         if self.setup.forks && !s.retransmission && self.sends.len() < KEPT {
             self.sends.push((f.now, s.bytes));
@@ -293,7 +296,7 @@ impl Analysis {
         }
         if let (Some(rtt), Some(least)) = (a.rtt, f.min_rtt) {
             self.latency.add(f.now, rtt, least);
-            self.min_rtt = Some(least);
+            (self.rtt, self.min_rtt) = (rtt, Some(least));
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
         }
         if a.delivered > Bytes::ZERO {

@@ -1,7 +1,7 @@
 //! Where the connection that was seen left slow start, from outside: its window is not in a packet, but what it has in
 //! flight is, and a sender that is held back by its window has all of it in flight.
 
-use slowstart::units::{Bytes, Instant};
+use slowstart::units::{Bytes, Instant, Span};
 use std::collections::VecDeque;
 
 /// Growth in a round trip that is none: this share, in hundredths, and at least so many segments. Slow start doubles, or
@@ -20,6 +20,15 @@ const FLAT_ROUNDS: u32 = 2;
 /// Round trips after those in which growth by a half would say that it had only paused, as it does where a receiver's
 /// ACKs come in bursts or its clock ticks slowly.
 const SURE_ROUNDS: u32 = 3;
+/// Round trips after the end in which avoidance would have added some segments (RFC 5681 §3.1: one each, half of one with
+/// delayed ACKs). What is flat to the end is held by something else than a window.
+const STILL_ROUNDS: u32 = 8;
+/// A spurt of growth begins after a silence of so many hundredths of a round trip. Of senders that grow in every
+/// round trip such spurts are a round trip apart, or there is no such silence; of those that grow in every other one, two.
+const SILENT: u64 = 90;
+const APART: u64 = 150;
+/// A spurt is of one round trip, and doubles; delayed ACKs may carry some of it over.
+const SPURT: u64 = 250;
 /// Moments kept at which more was in flight than ever before.
 const REACHED: usize = 1024;
 
@@ -103,6 +112,8 @@ pub enum Unclear {
     StillGrowing,
     /// It never grew.
     NoGrowth,
+    /// Growth stopped, and not even avoidance added anything until the end, though nothing was lost: not a window held it.
+    HeldBelow,
     /// The capture begins later.
     BeganBefore,
     /// The file has samples, between which it is not seen.
@@ -117,6 +128,7 @@ impl Unclear {
             Self::PeerLimited => "limited by the receive window",
             Self::StillGrowing => "ended while growing",
             Self::NoGrowth => "no growth seen",
+            Self::HeldBelow => "held by something else than its window",
             Self::BeganBefore => "began before the capture",
             Self::TooFew => "too few samples",
         }
@@ -135,30 +147,36 @@ pub struct Inference {
     level: Bytes,
     /// What was acknowledged, and the most that had then been in flight.
     marks: VecDeque<(Instant, Bytes, Bytes)>,
-    reached: Vec<(Instant, Bytes)>,
+    /// Growth: when, to how much, and the round trip then.
+    reached: Vec<(Instant, Bytes, Span)>,
     rounds: [u32; 3],
+    /// Round trips since the peer's window last held it, if it did and no sudden growth was seen since.
+    since_peer: Option<u32>,
     found: Option<Found>,
     /// Round trips since it was found.
     after: u32,
+    /// The least and the most in flight in those.
+    between: Option<(Bytes, Bytes)>,
     loss: Option<Found>,
     /// An end shortly before that.
     before_loss: Option<Found>,
 }
 
 impl Inference {
-    /// So much is in flight.
-    pub fn on_sent(&mut self, at: Instant, inflight: Bytes, mss: Bytes) {
+    /// So much is in flight; `rtt` is the newest round trip, zero if there is none.
+    pub fn on_sent(&mut self, at: Instant, inflight: Bytes, rtt: Span, mss: Bytes) {
         if !self.decided() && self.reached.len() < REACHED {
             let most = self.reached.last().map_or(Bytes::ZERO, |r| r.1);
             if inflight >= most + mss.max(most / 100) || (most == Bytes::ZERO && inflight > most) {
-                self.reached.push((at, inflight));
+                self.reached.push((at, inflight, rtt));
             }
         }
     }
 
     /// So much is acknowledged.
     pub fn on_ack(&mut self, at: Instant, delivered: Bytes) {
-        let Some(&(_, most)) = self.reached.last().filter(|_| self.loss.is_none() && !self.decided()) else {
+        let Some(&(_, most, _)) = self.reached.last().filter(|_| self.loss.is_none() && !self.decided())
+        else {
             return;
         };
         let due = self.marks.back().is_none_or(|m| delivered >= m.1 + most / MARKS);
@@ -200,10 +218,21 @@ impl Inference {
 
     /// A round trip is over.
     pub fn on_round(&mut self, round: &Round, mss: Bytes) {
-        if self.decided() || self.loss.is_some() {
+        if self.loss.is_some() {
             return;
         }
         self.rounds[round.held as usize] += 1;
+        if self.found.is_some() && round.held == Held::Window {
+            self.after += 1;
+            let (low, high) = self.between.unwrap_or((round.peak, round.peak));
+            self.between = Some((low.min(round.peak), high.max(round.peak)));
+        }
+        if self.after > SURE_ROUNDS {
+            return;
+        }
+        if round.held == Held::Peer {
+            self.since_peer = Some(0);
+        }
         if round.held != Held::Window {
             // A window that was not used need not have stopped growing.
             self.best = self.best.max(round.peak);
@@ -211,15 +240,19 @@ impl Inference {
             return;
         }
         if self.found.is_some() {
-            self.after += 1;
             if round.peak > self.level + self.level / 2 {
-                self.found = None;
+                (self.found, self.after, self.between) = (None, 0, None);
                 (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
             }
             return;
         }
         let none = self.best.scale(FLAT, 100).max(mss * FLAT_LEAST);
         let grew = (round.peak - self.best).scale(100, self.best.0.max(1)).0;
+        self.since_peer = match self.since_peer {
+            // What grew in the first may be due to the peer's window that has opened.
+            Some(n) if n > 0 && grew >= SUDDEN => None,
+            n => n.map(|n| n + 1),
+        };
         // The first round trip is the initial window, and no growth.
         let first = self.best == Bytes::ZERO;
         if first || round.peak > self.best + none || self.growth.iter().all(|g| *g < SUDDEN) {
@@ -241,12 +274,17 @@ impl Inference {
         }
     }
 
-    /// It stopped when the level, but for a segment or two hundredths, was first in flight.
+    /// It stopped when the level, but for a segment or two hundredths, was first in flight; of a sender that grows by
+    /// spurts, when the next was due. If all growth since was held by the peer's window, its end hides behind that.
     fn stop(&mut self, mss: Bytes) {
+        if self.since_peer.is_some() {
+            return;
+        }
         let near = self.level - mss.max(self.level / 50);
-        let at = self.reached.iter().find(|r| r.1 >= near);
-        self.after = 0;
-        self.found = at.map(|r| Found { at: r.0, cwnd: self.level, evidence: Evidence::GrowthStopped });
+        let Some(i) = self.reached.iter().position(|r| r.1 >= near) else { return };
+        let at = due(&self.reached[..=i]).unwrap_or(self.reached[i].0);
+        (self.after, self.between) = (0, None);
+        self.found = Some(Found { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
     }
 
     /// Whether anything more may change the answer.
@@ -262,6 +300,15 @@ impl Inference {
         }
         let [window, application, peer] = self.rounds;
         self.found = self.found.or(self.before_loss);
+        if let (None, Some((low, high))) = (self.loss, self.between)
+            && self.after >= STILL_ROUNDS
+            && high <= low + mss
+        {
+            return Err(Unclear::HeldBelow);
+        }
+        if self.since_peer.is_some_and(|n| n > FLAT_ROUNDS) && self.found.is_none() {
+            return Err(Unclear::PeerLimited);
+        }
         // What a sender loses that mostly has nothing to send says little of its window.
         if application > window {
             self.loss = None;
@@ -278,6 +325,32 @@ impl Inference {
     }
 }
 
+/// When a sender that doubles, pauses for a round trip and doubles again (Vegas) would have grown again.
+fn due(reached: &[(Instant, Bytes, Span)]) -> Option<Instant> {
+    let flows = |a: &(Instant, Bytes, Span), b: &(Instant, Bytes, Span)| {
+        b.2 == Span::ZERO || b.0.since(a.0) < b.2.scale(SILENT, 100)
+    };
+    let spurts: Vec<_> = reached.chunk_by(flows).collect();
+    let mut at = None;
+    for (i, pair) in spurts.windows(2).enumerate() {
+        let ([.., before], [first, .., last] | [first @ last]) = (pair[0], pair[1]) else { return None };
+        if last.1 > before.1.scale(SPURT, 100) {
+            return None;
+        }
+        // The first is the initial window, and the second follows with the first ACK.
+        if i == 0 {
+            continue;
+        }
+        let apart = first.0.since(pair[0][0].0);
+        let one = first.2.scale(APART, 100);
+        if apart < one || before.0.since(pair[0][0].0) > one || last.0.since(first.0) > one {
+            return None;
+        }
+        at = Some(first.0 + apart);
+    }
+    at
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,7 +362,7 @@ mod tests {
         let mut i = Inference::default();
         for (n, peak) in peaks.iter().enumerate() {
             let start = Instant(n as u64 * 100_000_000);
-            i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, MSS);
+            i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, Span::millis(100), MSS);
             i.on_round(&Round { start, peak: MSS * *peak, held: Held::Window }, MSS);
         }
         i

@@ -300,11 +300,13 @@ impl Endpoint {
         let word = |k: &str| data.get(k).and_then(Value::as_str).unwrap_or_default().to_lowercase();
         let (old, new) = (word("old"), word("new"));
         let slow = |w: &str| w.contains("slow") || w.contains("startup");
-        if slow(&old) && !slow(&new) {
+        let left = self.told.is_some_and(|t| t.is_ok());
+        if slow(&old) && !slow(&new) && !left {
             let cwnd = self.cwnd.unwrap_or_default();
-            self.told.get_or_insert(Ok(Found { at: self.f.now, cwnd, evidence: Evidence::Told }));
-        } else if slow(&new) && word("trigger") == "spurious_loss" {
-            self.told = None;
+            self.told = Some(Ok(Found { at: self.f.now, cwnd, evidence: Evidence::Told }));
+        } else if slow(&new) && (!left || word("trigger") == "spurious_loss") {
+            // It is in slow start, and will say when it is not.
+            self.told = Some(Err(Unclear::StillGrowing));
         }
     }
 }
@@ -392,6 +394,9 @@ pub fn write(out: &mut impl Write, title: &str, samples: &[Recorded], events: &[
             "common_fields": { "time_format": "relative", "reference_time": 0 },
         },
     }))?;
+    record(
+        &json!({ "time": 0, "name": "recovery:congestion_state_updated", "data": { "new": "slow_start" } }),
+    )?;
     let ms = |s: f64| s * 1e3;
     let mut samples = samples.iter().peekable();
     let mut metrics = |until: f64, record: &mut dyn FnMut(&Value) -> io::Result<()>| -> io::Result<()> {

@@ -405,8 +405,9 @@ impl Sender {
         let mut newest: Option<Sent> = None;
         let mut arrived = 0;
         let mut spurious = 0;
+        // What a selective block had told of before is no news, and no round trip.
         let mut pass = |p: &Piece, news: u64| {
-            if !p.again && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
+            if news > 0 && !p.again && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
                 newest = Some(p.sent());
             }
             arrived += news;

@@ -5,7 +5,8 @@ mod common;
 use common::run;
 use slowstart::units::Span;
 use slowstart_lab::path::PathSpec;
-use slowstart_lab::record::Trace;
+use slowstart_lab::record::{Class, Trace};
+use slowstart_lab::run::Outcome;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::transfer::Transfer;
@@ -31,7 +32,7 @@ fn rtt(trace: &Trace, at: f64) -> f64 {
 }
 
 /// What one run's captures must say; answers whether class and exit are the run's own.
-fn hold(path: &str, startup: &str) -> (Outcome, String) {
+fn hold(path: &str, startup: &str) -> (Worth, String) {
     let o = run(path, startup, None);
     let row = &o.row;
     let at_server = replay(&o.trace, 0);
@@ -59,26 +60,46 @@ fn hold(path: &str, startup: &str) -> (Outcome, String) {
         seen < least + 2e-3 && seen > path_s - 1e-3,
         "{path} {startup}: {seen} at the client, {least} at the server, {path_s} the path's"
     );
+    log_says_the_exit(&o, &format!("{path} {startup}"));
     // Times in the server's capture count from the SYN's arrival.
     let begin = o.trace.packets.iter().find(|p| p.end == 0).expect("packets").at;
     let begin = Span(begin.0).as_secs_f64();
+    // The first loss is known when the sender knew, and the path was full when its own round trips say it, to the
+    // nanosecond.
+    let same = |seen: Option<f64>, own: Option<f64>| match (seen.map(|t| t + begin), own) {
+        (Some(seen), Some(own)) => (seen - own).abs() < 1e-8,
+        (seen, own) => seen == own,
+    };
+    assert!(
+        same(at_server.first_loss_time_s, row.first_loss_time_s),
+        "{path} {startup}: {:?} {:?}",
+        at_server.first_loss_time_s,
+        row.first_loss_time_s
+    );
+    assert!(
+        [false, true].iter().any(|echoed| same(at_server.capacity_by_latency_s, full(&o.trace, *echoed))),
+        "{path} {startup}: {:?} {:?}",
+        at_server.capacity_by_latency_s,
+        full(&o.trace, true)
+    );
     let seen = at_server.exit.as_ref().map(|e| e.time_s + begin);
     let said = |what: &str| at_server.exit.as_ref().is_some_and(|e| e.evidence == what);
-    let outcome = match (&row.exit, seen) {
+    let (truth, class) = left(&o);
+    let outcome = match (truth, seen) {
         // One round trip, as long as it then was, and the tick of the scheduler's bursts.
-        (Some(e), Some(at)) => {
-            let near = (at - e.time_s).abs() <= rtt(&o.trace, e.time_s.max(at)) + 1e-3;
-            if near && row.class == at_server.class { Outcome::Right } else { Outcome::Wrong }
+        (Some(left), Some(at)) => {
+            let near = (at - left).abs() <= rtt(&o.trace, left.max(at)) + 1e-3;
+            if near && class == at_server.class { Worth::Right } else { Worth::Wrong }
         }
-        (None, None) => Outcome::Right,
-        (None, Some(_)) => Outcome::Wrong,
+        (None, None) => Worth::Right,
+        (None, Some(_)) => Worth::Wrong,
         // It left, and what it sent does not show it: that no exit is claimed, and why, is the answer.
-        (Some(_), None) => Outcome::Untraced,
+        (Some(_), None) => Worth::Untraced,
     };
     let text = format!(
         "{path} {startup}: {outcome:?}: {:?} {:?} seen {:?} {seen:?} {} {:?}",
-        row.class,
-        row.exit.as_ref().map(|e| (e.reason.clone(), e.time_s)),
+        class,
+        row.exit.as_ref().map(|e| (e.reason.clone(), e.time_s, truth)),
         at_server.class,
         said("loss"),
         at_server.unclear
@@ -86,9 +107,46 @@ fn hold(path: &str, startup: &str) -> (Outcome, String) {
     (outcome, text)
 }
 
+/// When the path was full by the round trips of the run's own samples (the SEARCH thesis, 5.2.1), with or without those
+/// that only a timestamp could tell, in milliseconds. A sample has the newest round trip, and only news counts.
+fn full(trace: &Trace, echoed: bool) -> Option<f64> {
+    let (mut least, mut below, mut last) = (u64::MAX, 0.0, 0);
+    for s in &trace.samples {
+        let rtt = s.rtt_s.map_or(0, |rtt| (rtt * 1e9).round() as u64);
+        if rtt == last || (!echoed && rtt.is_multiple_of(1_000_000)) {
+            continue;
+        }
+        (last, least) = (rtt, least.min(rtt));
+        if rtt - least < least / 2 {
+            below = s.time_s;
+        } else if rtt - least > least * 2 {
+            return Some(below);
+        }
+    }
+    None
+}
+
+/// When the run left slow start, and how that is judged. Slow start is below the threshold (RFC 5681 §3.1): adaptive start
+/// goes on at its own, where the window grows as in avoidance, and its exit is the loss that ends it. What can be seen is
+/// that the window had reached the threshold for good.
+fn left(o: &Outcome) -> (Option<f64>, Class) {
+    let exit = o.row.exit.as_ref().map(|e| e.time_s);
+    let before = o.trace.samples.iter().take_while(|s| exit.is_none_or(|e| s.time_s < e));
+    let mut reached = None;
+    for s in before {
+        let below = s.ssthresh_bytes.is_none_or(|t| s.cwnd_bytes < t);
+        reached = if below { None } else { reached.or(Some(s.time_s)) };
+    }
+    match reached {
+        None => (exit, o.row.class),
+        Some(at) if o.row.capacity_time_s.is_some_and(|c| at >= c) => (reached, Class::ChokePoint),
+        Some(_) => (reached, Class::Early),
+    }
+}
+
 /// What a capture's answer is worth.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Outcome {
+enum Worth {
     /// The exit within a round trip, with its class; or rightly none.
     Right,
     /// The run left, the capture shows no trace of it, and says so.
@@ -111,16 +169,8 @@ fn sent_again(trace: &Trace) -> u64 {
     count
 }
 
-/// Exits that no inference from outside can find, and of which the capture shows another moment instead: `stateful` has
-/// left before it has grown; `vegas` and `adaptive` do not double each round trip, so that an end of doubling says
-/// nothing of them; and on `interface` the sender's own interface holds what it sends to a steady rate, above which no
-/// window shows.
-fn hidden(path: &str, startup: &str) -> bool {
-    path == "interface" || ["stateful", "vegas", "adaptive"].contains(&startup)
-}
-
-/// Every startup on every built-in path: the exit within a round trip and its class in 95 of a hundred runs whose exit
-/// shows. What leaves no trace, and what is hidden behind another, is counted and printed; over all it is four of five.
+/// Every startup on every built-in path: in 95 of a hundred runs the exit is found within a round trip, with its class,
+/// or it is rightly said that it leaves no trace. So that this is no excuse, most must be found.
 #[test]
 fn captures_say_what_runs_knew() {
     let mut all = Vec::new();
@@ -130,47 +180,31 @@ fn captures_say_what_runs_knew() {
             continue;
         }
         for e in slowstart::startup::REGISTRY {
-            let (outcome, text) = hold(path.name, e.name);
-            all.push((outcome, hidden(path.name, e.name), text));
+            all.push(hold(path.name, e.name));
         }
     }
-    for (outcome, hidden, text) in all.iter().filter(|a| a.0 != Outcome::Right) {
-        println!("{}{text} ({outcome:?})", if *hidden { "hidden: " } else { "" });
+    for (_, text) in all.iter().filter(|a| a.0 != Worth::Right) {
+        println!("{text}");
     }
-    let count = |o: Outcome, h: bool| all.iter().filter(|a| a.0 == o && a.1 == h).count();
-    let shows = [Outcome::Right, Outcome::Wrong].map(|o| count(o, false));
-    let behind = [Outcome::Right, Outcome::Wrong].map(|o| count(o, true));
-    let untraced = count(Outcome::Untraced, false) + count(Outcome::Untraced, true);
-    println!(
-        "{} runs: {untraced} exits without a trace, said to be such; {} of {} that show right; {} of {} hidden right",
-        all.len(),
-        shows[0],
-        shows[0] + shows[1],
-        behind[0],
-        behind[0] + behind[1]
-    );
-    assert!(shows[1] * 100 <= (shows[0] + shows[1]) * 5, "{shows:?}");
-    // Over all runs, the hidden too.
-    assert!((shows[1] + behind[1]) * 5 <= all.len(), "{shows:?} {behind:?}");
-    assert!(untraced * 10 <= all.len(), "{untraced}");
+    let [right, untraced, wrong] =
+        [Worth::Right, Worth::Untraced, Worth::Wrong].map(|w| all.iter().filter(|a| a.0 == w).count());
+    println!("{} runs: {right} right, {untraced} said to leave no trace, {wrong} wrong", all.len());
+    assert!(wrong * 20 <= all.len(), "{wrong} of {}", all.len());
+    assert!(untraced * 6 <= all.len(), "{untraced} of {}", all.len());
 }
 
-/// The log says it: no inference.
-#[test]
-fn a_qlog_has_the_runs_own_exit() {
-    for (path, startup) in [("leo", "hystart"), ("lte", "search"), ("dsl", "standard"), ("lte", "limited")] {
-        let o = run(path, startup, Some("4MB"));
-        let mut file = Vec::new();
-        qlog::write(&mut file, startup, &o.trace.samples, &o.trace.events).expect("a Vec takes everything");
-        let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
-        assert_eq!(kind, Kind::Qlog);
-        let rows = qlog::replay(&open::text(input).expect("text"), &[].into(), false).expect("a log");
-        let (seen, run) = (&rows[0].0.exit, &o.row.exit);
-        assert_eq!(seen.is_some(), run.is_some(), "{path} {startup}");
-        if let (Some(seen), Some(run)) = (seen, run) {
-            assert!((seen.time_s - run.left_s).abs() < 1e-9, "{path} {startup}: {seen:?} against {run:?}");
-            assert_eq!(seen.evidence, "told by the file");
-        }
+/// The run's log says the very exit: no inference.
+fn log_says_the_exit(o: &Outcome, what: &str) {
+    let mut file = Vec::new();
+    qlog::write(&mut file, what, &o.trace.samples, &o.trace.events).expect("a Vec takes everything");
+    let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
+    assert_eq!(kind, Kind::Qlog);
+    let rows = qlog::replay(&open::text(input).expect("text"), &[].into(), false).expect("a log");
+    let (seen, run) = (&rows[0].0.exit, &o.row.exit);
+    assert_eq!(seen.is_some(), run.is_some(), "{what}");
+    if let (Some(seen), Some(run)) = (seen, run) {
+        assert!((seen.time_s - run.left_s).abs() < 1e-9, "{what}: {seen:?} against {run:?}");
+        assert_eq!(seen.evidence, "told by the file");
     }
 }
 
