@@ -352,6 +352,7 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], verdict:
         verdict,
         command: &command(),
         rows,
+        opinions: None,
         series: &series,
         caveats: &caveats(rows),
     });

@@ -1,10 +1,10 @@
 //! A transfer as a page: what was in flight, and the window that each startup would have had over it.
 
 use crate::analysis::Findings;
-use crate::transfer::Transfer;
+use crate::transfer::{Transfer, When, Would};
 use slowstart::units::Span;
 use slowstart_lab::record::{Cost, ExitRow, Row, Sample};
-use slowstart_lab::report::{self, Page, Series, words};
+use slowstart_lab::report::{self, Opinions, Page, Series, words};
 use std::collections::BTreeMap;
 
 /// A startup's opinion as a row of a result, so that the laboratory's page can show it.
@@ -34,7 +34,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
         seed: 0,
         iw_bytes: t.iw_bytes,
         size_bytes: Some(t.bytes),
-        duration_s: t.duration_s,
+        duration_s: shown(t),
         rate_bps: rate as u64,
         base_rtt_s: min_rtt,
         bdp_bytes: (rate / 8.0 * min_rtt) as u64,
@@ -42,7 +42,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
         exit,
         class: w.map_or(slowstart_lab::record::Class::None, |w| w.class),
         class_by_heuristic: None,
-        capacity_time_s: t.capacity_time_s,
+        capacity_time_s: None,
         capacity_time_by_heuristic_s: t.capacity_time_s,
         first_drop_time_s: None,
         first_loss_time_s: t.first_loss_time_s,
@@ -59,6 +59,37 @@ fn row(t: &Transfer, startup: &str) -> Row {
         cost: Cost::default(),
         caveats: Vec::new(),
     }
+}
+
+/// How much of the transfer is drawn: what there is to see of startups, and as much again.
+fn shown(t: &Transfer) -> f64 {
+    let each = t.startups.iter().flat_map(|w| [w.valid_until_s, w.exit.as_ref().map(|e| e.time_s)]);
+    let own = [t.exit.as_ref().map(|e| e.time_s), t.first_loss_time_s, t.capacity_time_s];
+    let last = each.chain(own).flatten().reduce(f64::max);
+    last.map_or(t.duration_s, |l| t.duration_s.min(2.0 * l))
+}
+
+/// What each startup would have done, in words.
+fn opinions(t: &Transfer) -> Opinions {
+    let segments = |b: u64| words::number((b as f64 / t.mss_bytes.max(1) as f64).round());
+    let line = |w: &Would| {
+        let moment = |m: &When| format!("{} at {} s", m.what, words::number(m.time_s));
+        let class = match &w.exit {
+            Some(_) => w.class.name(),
+            None if w.valid_until_s.is_some() => "not known",
+            None => "did not leave",
+        };
+        vec![
+            w.startup.clone(),
+            w.exit.as_ref().map_or("-".to_string(), moment),
+            w.exit.as_ref().map_or("-".to_string(), |e| segments(e.cwnd_bytes)),
+            class.to_string(),
+            w.valid_until_s.map_or("the end".to_string(), |s| format!("{} s", words::number(s))),
+            w.rule.as_ref().map_or("-".to_string(), moment),
+        ]
+    };
+    let headers = ["startup", "exit", "window (segments)", "class", "can be said until", "its rule alone"];
+    Opinions { headers: headers.map(String::from).to_vec(), lines: t.startups.iter().map(line).collect() }
 }
 
 /// The page.
@@ -82,7 +113,9 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
             };
             // What it thinks after its answer has ended is not shown as if it were one.
             let until = t.startups[i].valid_until_s.unwrap_or(f64::INFINITY);
-            f.shots.iter().map(sample).filter(|s| s.time_s <= until).collect()
+            let known =
+                |s: Sample| Sample { cwnd_bytes: if s.time_s <= until { s.cwnd_bytes } else { 0 }, ..s };
+            f.shots.iter().map(sample).map(known).collect()
         })
         .collect();
     let series: Vec<Series> = names
@@ -97,6 +130,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
         verdict: &verdict(t),
         command,
         rows: &rows,
+        opinions: Some(&opinions(t)),
         series: &series,
         caveats: &t.caveats,
     })
@@ -105,7 +139,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
 fn about(t: &Transfer) -> String {
     format!(
         "{} in {} s, seen from the {}'s side; least round trip {} ms, {} packets sent again. Each chart shows what was \
-         in flight and the window that a startup would have had, as long as that can be said: one without an exit did not leave by then.",
+         in flight and the window that a startup would have had, as long as that can be said.",
         words::bytes(t.bytes),
         words::number(t.duration_s),
         t.vantage,

@@ -108,15 +108,15 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
 }
 
 /// When the path was full by the round trips of the run's own samples (the SEARCH thesis, 5.2.1), with or without those
-/// that only a timestamp could tell, in milliseconds. A sample has the newest round trip, and only news counts.
+/// that only a timestamp could tell, in milliseconds.
 fn full(trace: &Trace, echoed: bool) -> Option<f64> {
-    let (mut least, mut below, mut last) = (u64::MAX, 0.0, 0);
+    let (mut least, mut below) = (u64::MAX, 0.0);
     for s in &trace.samples {
-        let rtt = s.rtt_s.map_or(0, |rtt| (rtt * 1e9).round() as u64);
-        if rtt == last || (!echoed && rtt.is_multiple_of(1_000_000)) {
+        let Some(rtt) = s.rtt_s.map(|rtt| (rtt * 1e9).round() as u64) else { continue };
+        if !echoed && rtt.is_multiple_of(1_000_000) {
             continue;
         }
-        (last, least) = (rtt, least.min(rtt));
+        least = least.min(rtt);
         if rtt - least < least / 2 {
             below = s.time_s;
         } else if rtt - least > least * 2 {

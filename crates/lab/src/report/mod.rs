@@ -36,10 +36,21 @@ pub struct Page<'a> {
     pub command: &'a str,
     /// All runs, of one path.
     pub rows: &'a [Row],
+    /// What stands in place of their medians, where what is shown are opinions about one connection and not runs.
+    pub opinions: Option<&'a Opinions>,
     /// What is drawn, a chart each.
     pub series: &'a [Series<'a>],
     /// What a reader must know before believing the numbers.
     pub caveats: &'a [String],
+}
+
+/// A table of words: what each startup would have done on a connection that somebody else made.
+#[derive(Clone, Debug)]
+pub struct Opinions {
+    /// The columns' names.
+    pub headers: Vec<String>,
+    /// A line a startup.
+    pub lines: Vec<Vec<String>>,
 }
 
 /// One startup's run, chosen to be drawn: the one whose time to completion is the median.
@@ -73,16 +84,22 @@ pub fn html(page: &Page) -> String {
                     h1 { (page.title) }
                     p class="verdict" { (page.verdict) }
                     p class="about" { (page.about) }
-                    h2 { "Medians" }
-                    (table::table(page.rows))
+                    @match page.opinions {
+                        None => { h2 { "Medians" } (table::table(page.rows)) },
+                        Some(opinions) => { h2 { "What each would have done" } (table::opinions(opinions)) },
+                    }
                     @if !page.series.is_empty() {
                         h2 { "Startups" }
                         p class="note" {
                             span class="swatch w" {} " window, " span class="swatch f" {}
-                            " bytes in flight, of the run with the median time to completion, as multiples of the "
+                            @if page.opinions.is_none() {
+                                " bytes in flight, of the run with the median time to completion, as multiples of the "
+                            } @else {
+                                " bytes that were in flight, as multiples of the median throughput's "
+                            }
                             "bandwidth-delay product (BDP). All charts have the same axes. Point at one to read it."
                         }
-                        (startup::charts(page.series))
+                        (startup::charts(page.series, page.opinions.is_some()))
                     }
                     @if !page.caveats.is_empty() {
                         h2 { "Before believing these numbers" }
@@ -125,7 +142,16 @@ mod tests {
             .zip(rows)
             .map(|(label, row)| Series { label, row, samples, start_s: 0.0, mss: 1448 })
             .collect();
-        html(&Page { title, about: "", verdict: "", command: "", rows, series: &series, caveats: &[] })
+        html(&Page {
+            title,
+            about: "",
+            verdict: "",
+            command: "",
+            rows,
+            opinions: None,
+            series: &series,
+            caveats: &[],
+        })
     }
 
     /// Words of `text`, so that `inflight` is none of them.

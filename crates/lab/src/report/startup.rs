@@ -45,8 +45,9 @@ fn horizon(series: &[Series]) -> f64 {
     over.max(least).min(most(&|s| Some(s.row.duration_s)).unwrap_or(f64::INFINITY))
 }
 
-/// All charts: one a series, then two of all.
-pub(super) fn charts(series: &[Series]) -> Markup {
+/// All charts: one a series, then two of all. Where startups were only `asked` what they think of one connection, there
+/// are no queue to know of and no progress but that connection's.
+pub(super) fn charts(series: &[Series], asked: bool) -> Markup {
     let time = Axis::cut("time since the flow began (s)", horizon(series));
     let shown = || series.iter().flat_map(|s| samples(s).map(move |(t, x)| (t, x, s)));
     let peak = |of: &dyn Fn(&Sample, &Series) -> f64| {
@@ -59,15 +60,19 @@ pub(super) fn charts(series: &[Series]) -> Markup {
     let windows = Axis::round("window and flight (BDP)", window);
     let rtt = Axis::round("round-trip time (ms)", peak(&|x, _| x.rtt_s.unwrap_or(0.0) * 1e3));
     let delivered = Axis::round("delivered (MB)", peak(&|x, _| x.delivered_bytes as f64 / 1e6));
-    let keys: Vec<Key> = series.iter().enumerate().map(|(at, s)| Key { at, label: s.label }).collect();
+    let each = &series[..if asked { series.len().min(1) } else { series.len() }];
+    let keys: Vec<Key> = each
+        .iter()
+        .enumerate()
+        .map(|(at, s)| Key { at, label: if asked { "as it was" } else { s.label } })
+        .collect();
     let base = series.iter().map(|s| s.row.base_rtt_s).fold(f64::INFINITY, f64::min);
     let base = |chart: &Chart| chart.level("level", base * 1e3, "base RTT");
     let id = series.len();
     let all = |id, name: &str, y, of: fn(&Sample) -> Option<f64>, level: &dyn Fn(&Chart) -> Markup| {
-        let chart =
-            Chart { id, name: format!("{name} of all startups over time"), x: &time, y, legend: &keys };
+        let chart = Chart { id, name: format!("{name} over time"), x: &time, y, legend: &keys };
         let lines = html! {
-            @for (s, key) in series.iter().zip(&keys) {
+            @for (s, key) in each.iter().zip(&keys) {
                 (chart.keyed(key, samples(s).filter_map(|(t, x)| Some((t, of(x)?)))))
             }
         };
@@ -75,9 +80,9 @@ pub(super) fn charts(series: &[Series]) -> Markup {
     };
     html! {
         div class="charts" {
-            @for (id, s) in series.iter().enumerate() { (one(id, s, &time, &windows)) }
+            @for (id, s) in series.iter().enumerate() { (one(id, s, &time, &windows, asked)) }
         }
-        h2 { "Queue and progress" }
+        h2 { @if asked { "The connection as it was" } @else { "Queue and progress" } }
         div class="charts" {
             (all(id, "Round-trip time", &rtt, |x| x.rtt_s.map(|r| r * 1e3), &base))
             (all(id + 1, "Delivered", &delivered, |x| Some(x.delivered_bytes as f64 / 1e6), &|_| html! {}))
@@ -86,7 +91,7 @@ pub(super) fn charts(series: &[Series]) -> Markup {
 }
 
 /// The chart of one series.
-fn one(id: usize, s: &Series, time: &Axis, y: &Axis) -> Markup {
+fn one(id: usize, s: &Series, time: &Axis, y: &Axis, asked: bool) -> Markup {
     let points =
         |of: fn(&Sample) -> u64| samples(s).map(move |(t, x)| -> Point { (t, of(x) as f64 / bdp(s)) });
     let marks = marks(s);
@@ -95,13 +100,14 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis) -> Markup {
     let chart = Chart { id, name, x: time, y, legend: &[] };
     let inside = html! {
         (chart.area("flight", "in flight", points(|x| x.inflight_bytes)))
-        (chart.line("window", "window", points(|x| x.cwnd_bytes)))
+        // There is no window of none: it is not known.
+        (chart.line("window", "window", points(|x| x.cwnd_bytes).filter(|p| p.1 > 0.0)))
     };
     let known: Vec<_> = samples(s).collect();
     let over = html! {
         (chart.level("level", 1.0, "BDP"))
         @if let Some(full) = buffer { (chart.level("level full", full, "BDP + buffer")) }
-        (chart.strips(|t| tell(s, &known, t)))
+        (chart.strips(|t| tell(s, &known, t, asked)))
         (chart.marks(&marks))
     };
     html! {
@@ -115,9 +121,10 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis) -> Markup {
                             @if m.time > time.max() { " (beyond the chart)" }
                         }
                     }
-                    @if s.row.exit.is_none() { li { "no exit" } }
+                    @if s.row.exit.is_none() { li { "no exit" @if asked { " while that can be said" } } }
                     @if known.is_empty() { li { "no samples were recorded" } }
                     @match buffer {
+                        None if asked => {},
                         None => li { "the queue has no limit" },
                         Some(full) if full > y.max() => {
                             li { "BDP + buffer: " (number(full)) " BDP, above the chart" }
@@ -132,7 +139,7 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis) -> Markup {
 }
 
 /// What is known of a series at a moment: the last of its samples by then.
-fn tell(s: &Series, known: &[(f64, &Sample)], t: f64) -> Option<String> {
+fn tell(s: &Series, known: &[(f64, &Sample)], t: f64, asked: bool) -> Option<String> {
     let (at, x) = known[..known.partition_point(|(at, _)| *at <= t)].last()?;
     let amount = |n: u64| {
         format!(
@@ -145,6 +152,10 @@ fn tell(s: &Series, known: &[(f64, &Sample)], t: f64) -> Option<String> {
     let rtt =
         x.rtt_s.filter(|r| r.is_finite()).map_or(String::new(), |r| format!("\nRTT {} ms", number(r * 1e3)));
     let (window, flight, queue) = (amount(x.cwnd_bytes), amount(x.inflight_bytes), bytes(x.queue_bytes));
+    if asked {
+        let window = if x.cwnd_bytes > 0 { window } else { "not known".to_string() };
+        return Some(format!("{at:.3} s\nwindow {window}\nin flight {flight}{rtt}"));
+    }
     Some(format!("{at:.3} s, {}\nwindow {window}\nin flight {flight}{rtt}\nqueue {queue}", x.phase))
 }
 

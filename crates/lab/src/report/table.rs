@@ -1,5 +1,6 @@
 //! The table of medians.
 
+use super::Opinions;
 use super::summary::{Measure, Standing, Summary, summarise};
 use super::words::{number, spread};
 use crate::record::Row;
@@ -16,6 +17,26 @@ const fn heading(measure: Measure) -> (&'static str, &'static str) {
         Measure::StartupLost => ("lost in startup", "packets"),
         Measure::QueueDelay => ("peak queue", "ms"),
         Measure::Goodput => ("goodput", "Mbit/s"),
+    }
+}
+
+/// What each startup would have done.
+pub(super) fn opinions(o: &Opinions) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="What each would have done" {
+            table {
+                thead { tr { @for h in &o.headers { th scope="col" { (h) } } } }
+                tbody {
+                    @for line in &o.lines {
+                        tr {
+                            @for (i, cell) in line.iter().enumerate() {
+                                @if i == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
