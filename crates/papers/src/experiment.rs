@@ -441,6 +441,7 @@ pub const ALL: &[(&str, &str)] = texts!(
     "rss/modern",
     "rss/queue",
     "search/closed-form",
+    "search/geo",
     "search/leo",
     "search/lte",
     "search/wifi-strong",
