@@ -97,10 +97,22 @@ impl Study {
 
     /// A job made ready: its engine, at which nothing has happened, and when its time is over.
     pub fn prepare(&self, job: Job, sampling: Sampling, gauges: bool) -> (Engine, Instant) {
+        self.prepare_among(job, sampling, gauges, Vec::new())
+    }
+
+    /// The same, with flows of the caller's behind those of the study.
+    pub fn prepare_among(
+        &self,
+        job: Job,
+        sampling: Sampling,
+        gauges: bool,
+        others: Vec<FlowSpec>,
+    ) -> (Engine, Instant) {
         let seed = self.run_seed(job.run);
         let mut flows = self.flows(&self.contenders[job.contender]);
         let end = flows[0].start + self.duration;
         flows[0].remembered = self.memory(&flows[0], seed);
+        flows.extend(others);
         (Engine::new(self.path.build(seed), flows, seed, sampling, gauges), end)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! All of it is data, in `scenarios/papers/<paper>/<name>.toml`; a new experiment is a new file and a line in [`ALL`].
 
+use crate::background::Background;
 use crate::measure::Measure;
 use crate::web::{self, Web};
 use serde::Deserialize;
@@ -166,6 +167,8 @@ pub struct Runs {
     /// See [`StudyText`]; `{startup}` stands for the startup studied.
     #[serde(default)]
     pub against: Vec<String>,
+    /// Flows that come and go behind these.
+    pub background: Option<Background>,
     /// How many runs.
     #[serde(default = "one")]
     pub runs: u32,
@@ -176,6 +179,9 @@ pub struct Runs {
     /// Sampled with each ACK, for what is faster than the common interval shows.
     #[serde(default)]
     pub each_ack: bool,
+    /// Each ACK is kept, for measures over bins; then no startup looks on.
+    #[serde(default)]
+    pub acks: bool,
 }
 
 /// Runs of web clients, who share a bottleneck.
@@ -249,6 +255,10 @@ pub struct Cell {
     pub chart: Option<Draw>,
     /// Sampled with each ACK.
     pub each_ack: bool,
+    /// Each ACK is kept.
+    pub acks: bool,
+    /// Flows that come and go.
+    pub background: Option<Background>,
     text: StudyText,
     draw: BTreeMap<String, [u64; 2]>,
     cloud: Option<(Web, Profile, bool)>,
@@ -358,6 +368,8 @@ impl Experiment {
                         offline: if *startup == runs.startups[0] { runs.offline.clone() } else { Vec::new() },
                         chart: runs.chart,
                         each_ack: runs.each_ack,
+                        acks: runs.acks,
+                        background: runs.background.clone(),
                         text,
                         draw: runs.draw.clone(),
                         cloud: None,
@@ -381,6 +393,8 @@ impl Experiment {
                     offline: Vec::new(),
                     chart: None,
                     each_ack: false,
+                    acks: false,
+                    background: None,
                     text: StudyText { seed: Some(seed), ..StudyText::default() },
                     draw: BTreeMap::new(),
                     cloud: Some((cloud.web.clone(), profile, full)),
@@ -435,18 +449,25 @@ pub const ALL: &[(&str, &str)] = texts!(
     "hystart/fig1",
     "hystart/fig2",
     "hystart/fig3",
+    "hystart/fig4",
+    "hystart/fig5",
     "hystart/limited",
     "rss/r1",
     "rss/ziegler-nichols",
     "rss/modern",
     "rss/queue",
     "search/closed-form",
+    "search/bins",
+    "search/sensitivity",
     "search/geo",
     "search/leo",
     "search/lte",
     "search/wifi-strong",
     "search/wifi-weak",
     "search/campus",
+    "search/application",
+    "search/few-bins",
+    "search/fast-links",
     "tsl/load-40",
     "tsl/load-90",
     "tsl/load-98",

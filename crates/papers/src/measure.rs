@@ -1,11 +1,12 @@
 //! What a claim looks at in a run.
 
+use crate::bins;
 use crate::formula;
 use crate::run::Seen;
 use crate::spectrum;
 use crate::web;
 use serde::Deserialize;
-use slowstart_lab::record::Class;
+use slowstart_lab::record::{Class, Row};
 use std::str::FromStr;
 
 /// What is looked at: a name, and numbers after a colon where it needs them. Times are seconds, windows are BDPs or
@@ -65,7 +66,7 @@ pub enum Measure {
     Utilisation(f64, f64),
     /// The longest time without a byte delivered, after the first and before the last.
     BlackoutS,
-    /// From the first loss known to the end of that recovery.
+    /// From the first loss known to the end of that recovery, or of the run.
     RecoveryS,
     /// Packets that the sender's own interface refused.
     Stalls,
@@ -79,6 +80,15 @@ pub enum Measure {
     QueuePeriodS(f64, f64),
     /// The frequency of the greatest peak in the RTT before the path was full.
     RttPeakHz,
+    /// 1 if SEARCH 2.0 with so many bins in its window would have left before the path was full, over a run that kept its
+    /// ACKs.
+    BinsEarly(usize),
+    /// 1 if it would have left after that and before a loss was known.
+    BinsChokePoint(usize),
+    /// 1 if two such numbers give the same: early, at a choke point, or neither.
+    BinsAgree(usize, usize),
+    /// How far its difference lies from the sums of each ACK, on average before a loss is known.
+    BinsError(usize),
     /// What is seen of web clients.
     Web(web::Measure),
     /// Rounds of limited slow start to a window, with a limit.
@@ -142,6 +152,10 @@ impl FromStr for Measure {
             ("queue_mean_packets", [from, to]) => Self::QueueMeanPackets(*from, *to),
             ("queue_period_s", [from, to]) => Self::QueuePeriodS(*from, *to),
             ("rtt_peak_hz", []) => Self::RttPeakHz,
+            ("bins_early", [n]) => Self::BinsEarly(*n as usize),
+            ("bins_choke-point", [n]) => Self::BinsChokePoint(*n as usize),
+            ("bins_agree", [a, b]) => Self::BinsAgree(*a as usize, *b as usize),
+            ("bins_error", [n]) => Self::BinsError(*n as usize),
             ("limited_rounds", [target, limit]) => Self::LimitedRounds(*target, *limit),
             ("doubling_rounds", [from, to]) => Self::DoublingRounds(*from, *to),
             ("search_difference", [w, r]) => Self::SearchDifference(*w, *r),
@@ -175,6 +189,16 @@ fn queue(seen: &Seen, from: f64, to: f64) -> Vec<f64> {
     seen.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
 }
 
+/// How SEARCH 2.0 would have left with so many bins in its window.
+fn by_bins(seen: &Seen, row: &Row, bins: usize) -> Option<Class> {
+    let full = row.capacity_time_s?;
+    Some(match bins::leaves(&seen.acks, bins) {
+        Some(t) if t < full => Class::Early,
+        Some(_) => Class::ChokePoint,
+        None => Class::Late,
+    })
+}
+
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -202,7 +226,7 @@ impl Measure {
             let Self::Web(measure) = self else { return None };
             return measure.of(web);
         }
-        let (row, bins) = (seen.rows.get(flow)?, seen.bins.get(flow)?);
+        let (row, delivered) = (seen.rows.get(flow)?, seen.bins.get(flow)?);
         let exit = row.exit.as_ref();
         let bdp = row.bdp_bytes as f64;
         let samples = || seen.samples.iter();
@@ -228,11 +252,11 @@ impl Measure {
             Self::GoodputBps => Some(row.goodput_bps as f64),
             Self::DeliveredMb(at) => {
                 let upto = (at / BIN_S) as usize;
-                Some(bins.iter().take(upto).map(|b| f64::from(*b)).sum::<f64>() / 1e6)
+                Some(delivered.iter().take(upto).map(|b| f64::from(*b)).sum::<f64>() / 1e6)
             }
             Self::TimeToMb(mb) => {
                 let mut sum = 0.0;
-                let i = bins.iter().position(|b| {
+                let i = delivered.iter().position(|b| {
                     sum += f64::from(*b);
                     sum >= mb * 1e6
                 })?;
@@ -260,7 +284,7 @@ impl Measure {
             Self::Utilisation(from, to) => Some(seen.utilisation(from, to)),
             Self::BlackoutS => {
                 let full: Vec<usize> =
-                    bins.iter().enumerate().filter(|(_, b)| **b > 0).map(|(i, _)| i).collect();
+                    delivered.iter().enumerate().filter(|(_, b)| **b > 0).map(|(i, _)| i).collect();
                 let end = (row.duration_s / BIN_S) as usize;
                 let ends = full.iter().copied().skip(1).chain(row.completion_s.is_none().then_some(end));
                 full.iter()
@@ -271,7 +295,8 @@ impl Measure {
             Self::RecoveryS => {
                 let from = seen.events.iter().find(|e| e.what == "loss")?.time_s;
                 let over = |e: &&slowstart_lab::record::Happened| e.what == "recovered" && e.time_s > from;
-                Some(seen.events.iter().find(over)?.time_s - from)
+                let end = start + row.duration_s;
+                Some(seen.events.iter().find(over).map_or(end, |e| e.time_s) - from)
             }
             Self::Stalls => Some(seen.stalls as f64),
             Self::StallSignals => Some(seen.events.iter().filter(|e| e.what == "stall").count() as f64),
@@ -295,6 +320,10 @@ impl Measure {
                     .collect();
                 spectrum::peak(&points).map(|p| p.hz)
             }
+            Self::BinsEarly(n) => Some(flag(by_bins(seen, row, n)? == Class::Early)),
+            Self::BinsChokePoint(n) => Some(flag(by_bins(seen, row, n)? == Class::ChokePoint)),
+            Self::BinsAgree(a, b) => Some(flag(by_bins(seen, row, a)? == by_bins(seen, row, b)?)),
+            Self::BinsError(n) => bins::error(&seen.acks, n),
             Self::LimitedRounds(..)
             | Self::DoublingRounds(..)
             | Self::SearchDifference(..)

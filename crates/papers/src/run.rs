@@ -1,5 +1,6 @@
 //! An experiment's runs, in parallel and in order, and the startups that look on.
 
+use crate::bins::Ack;
 use crate::experiment::{Bad, Cell, Draw, Experiment, offline_label};
 use crate::web;
 use rayon::prelude::*;
@@ -43,6 +44,8 @@ pub struct Seen {
     pub samples: Vec<Sample>,
     /// Of the flow studied.
     pub events: Vec<Happened>,
+    /// ACKs of the flow studied before a loss was known, if they were to be kept.
+    pub acks: Vec<Ack>,
     /// What is drawn.
     pub chart: Option<Draw>,
     /// What was seen of web clients: then there is nothing of the above.
@@ -65,24 +68,31 @@ impl Seen {
     }
 }
 
-/// A run as a log of a kernel: a line for each ACK.
+/// A run as a sender sees it: each ACK, and as a log of a kernel with a line for each.
 struct Log {
     text: String,
+    acks: Vec<Ack>,
     una: u64,
 }
 
 impl Log {
     fn new() -> Self {
-        Self { text: "now_us,bytes_acked,mss,rtt_us,snd_nxt,snd_una,sk_pacing_rate\n".into(), una: 0 }
+        let text = "now_us,bytes_acked,mss,rtt_us,snd_nxt,snd_una,sk_pacing_rate\n".into();
+        Self { text, acks: Vec::new(), una: 0 }
     }
 
-    fn look(&mut self, e: &Engine) {
+    fn look(&mut self, e: &Engine, acks: bool) {
         let f = &e.flows[0];
         let tx = &f.ends[f.sender()].tx;
         let una = tx.board().una();
         let Some(rtt) = tx.last_rtt().filter(|_| una > self.una) else { return };
         self.una = una;
-        let now = e.now().since(f.spec.start).0 / 1000;
+        let now = e.now().since(f.spec.start);
+        if acks {
+            self.acks.push((now.as_secs_f64(), una as f64, rtt.as_secs_f64()));
+            return;
+        }
+        let now = now.0 / 1000;
         let pacing = tx.pacer().rate().map_or(0, |r| r.0 / 8);
         // Sequence numbers of a log are 32 bits wide.
         let _ = writeln!(
@@ -112,6 +122,7 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
             stalls: 0,
             samples: Vec::new(),
             events: Vec::new(),
+            acks: Vec::new(),
             chart: None,
             web: Some(seen?),
         }]);
@@ -119,19 +130,21 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
     let study = cell.study(run)?;
     let interval = study.duration / SAMPLES;
     let sampling = if cell.each_ack { Sampling::EachAck } else { Sampling::Every(interval) };
-    let (mut engine, end) = study.prepare(Job { contender: 0, run }, sampling, false);
+    let seed = study.run_seed(run);
+    let others = cell.background.as_ref().map_or(Ok(Vec::new()), |b| b.flows(&study, seed))?;
+    let (mut engine, end) = study.prepare_among(Job { contender: 0, run }, sampling, false, others);
     let mut log = Log::new();
-    let watched = !cell.offline.is_empty();
+    let watched = !cell.offline.is_empty() || cell.acks;
     engine.run(end, |e| {
-        if watched {
-            log.look(e);
+        // What comes after the first loss is no slow start.
+        if watched && e.flows[0].truth.first_loss.is_none() {
+            log.look(e, cell.acks);
         }
         e.flows[0].truth.completed.is_some()
     });
-    let seed = study.run_seed(run);
     let contender = |i: usize| if i == 0 { &study.contenders[0] } else { &study.against[i - 1].contender };
     let rows: Vec<Row> =
-        (0..engine.flows.len()).map(|i| eval::row(&study, contender(i), &engine, i, run, seed)).collect();
+        (0..=study.against.len()).map(|i| eval::row(&study, contender(i), &engine, i, run, seed)).collect();
     let at = |t: Instant| t.since(Instant::ZERO).as_secs_f64();
     let seen = Seen {
         study: cell.study.clone(),
@@ -145,62 +158,68 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
         stalls: engine.flows[0].ends[engine.flows[0].sender()].tx.counters.stalls,
         samples: std::mem::take(&mut engine.trace.samples),
         events: std::mem::take(&mut engine.trace.events),
+        acks: log.acks,
         chart: cell.chart,
         web: None,
         rows,
     };
     let mut all = vec![seen];
-    if watched {
+    if !cell.offline.is_empty() {
         let truth = &engine.flows[0].truth;
-        for label in &cell.offline {
-            all.push(looked_on(&all[0], label, &log.text, truth.capacity, truth.first_loss)?);
-        }
+        all.extend(looked_on(&all[0], &cell.offline, &log.text, truth.capacity, truth.first_loss)?);
     }
     Ok(all)
 }
 
-/// What a startup would have done in the run that it looked at.
+/// What startups would have done in the run that they looked at.
 fn looked_on(
     base: &Seen,
-    label: &str,
+    labels: &[String],
     log: &str,
     capacity: Option<Instant>,
     first_loss: Option<Instant>,
-) -> Result<Seen, scenario::StudyError> {
-    let (_, startup) = scenario::startup("offline", label)?;
-    let candidate = Candidate { label: label.to_string(), startup };
-    let found = kernlog::replay(log, &[candidate].into(), false);
+) -> Result<Vec<Seen>, scenario::StudyError> {
+    let read = |label: &String| {
+        let (_, startup) = scenario::startup("offline", label)?;
+        Ok(Candidate { label: label.clone(), startup })
+    };
+    let candidates = labels.iter().map(read).collect::<Result<Vec<_>, scenario::StudyError>>()?;
+    let found = kernlog::replay(log, &candidates.into(), false);
+    let opinions = found.map(|l| l.findings.startups).unwrap_or_default();
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);
-    let rule = found.ok().and_then(|l| l.findings.startups.into_iter().next()).and_then(|o| o.opinion.rule);
-    let mut seen = Seen { label: offline_label(label), chart: None, ..base.clone() };
-    let row = &mut seen.rows[0];
-    row.startup = label.to_string();
-    let exit = rule.map(|(why, m)| slowstart::control::Exited {
-        why,
-        at: start + m.at.since(Instant::ZERO),
-        detected_at: start + m.at.since(Instant::ZERO),
-        detected: m.cwnd,
-        left_with: m.cwnd,
-        inflight: m.cwnd,
-    });
-    // By its own rule or, if a loss came first, as the run itself ended.
-    let by_rule = exit.filter(|e| first_loss.is_none_or(|l| e.detected_at < l));
-    if let Some(e) = by_rule {
-        let time_s = e.detected_at.since(start).as_secs_f64();
-        row.exit = Some(ExitRow {
-            reason: e.why.name().to_string(),
-            time_s,
-            left_s: time_s,
-            detected_cwnd_bytes: e.detected.0,
-            cwnd_bytes: e.left_with.0,
-            inflight_bytes: e.inflight.0,
+    let seen = |label: &String| {
+        let rule = opinions.iter().find(|o| o.label == *label).and_then(|o| o.opinion.rule);
+        let mut seen = Seen { label: offline_label(label), chart: None, ..base.clone() };
+        let row = &mut seen.rows[0];
+        row.startup.clone_from(label);
+        let exit = rule.map(|(why, m)| slowstart::control::Exited {
+            why,
+            at: start + m.at.since(Instant::ZERO),
+            detected_at: start + m.at.since(Instant::ZERO),
+            detected: m.cwnd,
+            left_with: m.cwnd,
+            inflight: m.cwnd,
         });
-        row.class = eval::class(Some(&e), capacity, first_loss);
-        let by_heuristic =
-            row.capacity_time_by_heuristic_s.map(|c| start + slowstart::units::Span((c * 1e9) as u64));
-        row.class_by_heuristic = by_heuristic.map(|c| eval::class(Some(&e), Some(c), first_loss));
-    }
-    Ok(seen)
+        // By its own rule or, if a loss came first, as the run itself ended.
+        let by_rule = exit.filter(|e| first_loss.is_none_or(|l| e.detected_at < l));
+        if let Some(e) = by_rule {
+            let time_s = e.detected_at.since(start).as_secs_f64();
+            row.exit = Some(ExitRow {
+                reason: e.why.name().to_string(),
+                time_s,
+                left_s: time_s,
+                detected_cwnd_bytes: e.detected.0,
+                cwnd_bytes: e.left_with.0,
+                inflight_bytes: e.inflight.0,
+            });
+            row.class = eval::class(Some(&e), capacity, first_loss);
+            let by_heuristic =
+                row.capacity_time_by_heuristic_s.map(|c| start + slowstart::units::Span((c * 1e9) as u64));
+            row.class_by_heuristic = by_heuristic.map(|c| eval::class(Some(&e), Some(c), first_loss));
+        }
+        seen
+    };
+    Ok(labels.iter().map(seen).collect())
 }
 
 /// Every run of an experiment, study by study, startup by startup, run by run. `each` hears of every run that is over,

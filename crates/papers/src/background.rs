@@ -1,0 +1,83 @@
+//! Flows of middling size that come and go behind those of a study, both ways (Ha & Rhee 2011, section V).
+
+use serde::Deserialize;
+use slowstart::units::{Instant, Span};
+use slowstart_lab::app;
+use slowstart_lab::engine::{Direction, FlowSpec};
+use slowstart_lab::random::Stream;
+use slowstart_lab::scenario::{Contender, Study, StudyError};
+
+/// What comes and goes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// What the flows of each direction ask for, Mbit/s.
+    pub mbit: u64,
+    /// Their sizes, uniform between these, kilobytes.
+    pub kilobytes: [u64; 2],
+    /// Their own delay beyond that of the path, uniform up to this, milliseconds of a round trip.
+    pub extra_ms: u64,
+}
+
+impl Background {
+    /// The flows of a run: one after another at times without memory, as often as the rate asks for.
+    pub fn flows(&self, study: &Study, seed: u64) -> Result<Vec<FlowSpec>, StudyError> {
+        let cubic = Contender::read("background", "hystart", "cubic")?;
+        let [low, high] = self.kilobytes;
+        let mean_gap_s = (low + high) as f64 / 2.0 * 8.0 / (self.mbit as f64 * 1000.0);
+        let mut flows = Vec::new();
+        for (direction, name) in [(Direction::Download, "down"), (Direction::Upload, "up")] {
+            let mut chance = Stream::named(seed, &format!("background.{name}"));
+            let mut at = Instant::ZERO;
+            loop {
+                let u = (chance.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64;
+                at = at + Span((-u.ln() * mean_gap_s * 1e9) as u64);
+                if at >= study.start() + study.duration {
+                    break;
+                }
+                let kilobytes = low + chance.below(high.saturating_sub(low) + 1);
+                flows.push(FlowSpec {
+                    start: at,
+                    direction,
+                    app: app::Kind::Bulk { size: Some(kilobytes * 1000) },
+                    startup: cubic.startup.clone(),
+                    avoidance: cubic.avoidance.clone(),
+                    profile: study.profile,
+                    extra_delay: chance.uniform_span(Span::millis(self.extra_ms) / 2),
+                    remembered: None,
+                    recorded: false,
+                    witness_from: None,
+                });
+            }
+        }
+        Ok(flows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart_lab::scenario::StudyText;
+
+    #[test]
+    fn they_ask_for_their_rate_each_way() {
+        let text = StudyText {
+            path: "rate=400Mbit rtt=160ms queue=1bdp".into(),
+            startups: vec!["standard".into()],
+            duration: Some("200s".into()),
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None).expect("as written");
+        let background = Background { mbit: 50, kilobytes: [100, 1900], extra_ms: 40 };
+        let flows = background.flows(&study, 1).expect("flows");
+        for direction in [Direction::Download, Direction::Upload] {
+            let size = |f: &FlowSpec| match f.app {
+                app::Kind::Bulk { size } => size.unwrap_or(0),
+                _ => 0,
+            };
+            let bytes: u64 = flows.iter().filter(|f| f.direction == direction).map(size).sum();
+            let mbit = bytes as f64 * 8.0 / 200.0 / 1e6;
+            assert!((43.0..57.0).contains(&mbit), "{mbit}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! SEARCH's difference with any number of bins, and without any, over what was delivered at each ACK (thesis, sections
+//! 4.2 and 4.4.4).
+
+/// The window, in first round-trip times, and the threshold: those of the thesis.
+const WINDOW: f64 = 3.5;
+const THRESHOLD: f64 = 0.35;
+
+/// An ACK: when, bytes delivered by then, the newest round-trip time; in seconds.
+pub type Ack = (f64, f64, f64);
+
+/// Delivered by a time: what the last ACK by then said.
+fn delivered(acks: &[Ack], t: f64) -> f64 {
+    let i = acks.partition_point(|a| a.0 <= t);
+    if i == 0 { 0.0 } else { acks[i - 1].1 }
+}
+
+/// The difference at a time, with the sums themselves.
+fn exact(acks: &[Ack], t: f64, width: f64, rtt: f64) -> Option<f64> {
+    let sum = |end: f64| delivered(acks, end) - delivered(acks, end - width);
+    let twice = 2.0 * sum(t - rtt);
+    (twice > 0.0).then(|| (twice - sum(t)) / twice)
+}
+
+/// At the first ACK after each bin, of so many in a window: the time, the difference by bins, interpolated over the
+/// look-back, and that.
+fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
+    let Some(first) = acks.first() else { return Vec::new() };
+    let width = WINDOW * first.2 / bins as f64;
+    // Totals at the first ACK after a bin ended, as a sender sees them.
+    let mut totals = vec![first.1];
+    let mut all = Vec::new();
+    let mut end = first.0 + width;
+    for ack in acks {
+        if ack.0 <= end {
+            continue;
+        }
+        // Of more than one bin that ended, the others were silent.
+        while ack.0 > end + width {
+            totals.push(*totals.last().unwrap_or(&0.0));
+            end += width;
+        }
+        totals.push(ack.1);
+        end += width;
+        let now = totals.len() - 1;
+        let back = ack.2 / width;
+        let (whole, part) = (back as usize, back.fract());
+        if now < bins + whole + 1 {
+            continue;
+        }
+        let at = |i: usize| totals[i];
+        let sum = |i: usize| at(i) - at(i - bins);
+        let twice = 2.0 * (sum(now - whole) * (1.0 - part) + sum(now - whole - 1) * part);
+        if twice > 0.0 {
+            all.push((ack.0, (twice - sum(now)) / twice, ack.2));
+        }
+    }
+    all
+}
+
+/// When SEARCH 2.0 would leave with so many bins in its window.
+pub fn leaves(acks: &[Ack], bins: usize) -> Option<f64> {
+    binned(acks, bins).into_iter().find(|(_, d, _)| *d >= THRESHOLD).map(|(t, ..)| t)
+}
+
+/// The mean distance of the difference from bins to that of the sums themselves.
+pub fn error(acks: &[Ack], bins: usize) -> Option<f64> {
+    let width = WINDOW * acks.first()?.2;
+    let apart = |(t, d, rtt): (f64, f64, f64)| Some((d - exact(acks, t, width, rtt)?).abs());
+    let all: Vec<f64> = binned(acks, bins).into_iter().filter_map(apart).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rate that doubles each round trip of 1 s up to a capacity, at 1000 ACKs a second.
+    fn acks(capacity: f64) -> Vec<Ack> {
+        let mut sum = 0.0;
+        let ack = |i: i32| {
+            let t = f64::from(i) / 1000.0;
+            sum += t.exp2().min(capacity) / 1000.0;
+            (t, sum, 1.0)
+        };
+        (0..20_000).map(ack).collect()
+    }
+
+    #[test]
+    fn bins_change_little_of_the_closed_form() {
+        // Capacity after 10 round trips; the closed form crosses 0.35 after 2.2 more, and up to a bin later.
+        for bins in [5, 10, 40] {
+            let late = leaves(&acks(1024.0), bins).expect("it leaves") - 10.0;
+            assert!((2.1..2.25 + 3.5 / bins as f64).contains(&late), "{bins}: {late}");
+        }
+        assert_eq!(leaves(&acks(f64::INFINITY), 10), None);
+        let error_of = |bins| error(&acks(1024.0), bins).expect("there is one");
+        assert!(error_of(40) < error_of(5) && error_of(10) < 0.05);
+        assert_eq!((leaves(&[], 10), error(&[], 10)), (None, None));
+    }
+}
