@@ -447,6 +447,7 @@ pub const ALL: &[(&str, &str)] = texts!(
     "ess/buffers",
     "ess/jitter",
     "hystart/fig1",
+    "hystart/recovery",
     "hystart/fig2",
     "hystart/fig3",
     "hystart/fig4",
