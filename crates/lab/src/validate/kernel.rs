@@ -1,0 +1,285 @@
+//! The live kernel beside us: named cells, each a path and a control, run by both, and what counts as agreement.
+//!
+//! A figure of ours agrees that lies within the kernel's own range over its runs, widened: by 10 %, the time of an exit
+//! also by a round trip, the time to so many bytes by 5 % only. Ours is the median over as many runs with the same
+//! seeds, so that both met the same jitter, the same losses and the same place in a trace. A cell passes if every figure
+//! agrees.
+
+use crate::engine::Sampling;
+use crate::record::{Row, Sample};
+use crate::run::Outcome;
+use crate::scenario::{Study, StudyError, StudyText};
+use crate::stats::{median, quantile};
+use slowstart::units::Span;
+use std::path::Path;
+
+/// What sends: ours, and what is the same in a kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// What people call it.
+    pub name: &'static str,
+    /// Our startup, or controller of its own.
+    pub startup: &'static str,
+    /// Our avoidance.
+    pub avoidance: &'static str,
+    /// The kernel's: a control of its own, or the object of a startup around its avoidance.
+    pub kernel: &'static str,
+}
+
+/// CUBIC as it is.
+const CUBIC: Control = Control { name: "cubic", startup: "hystart", avoidance: "cubic", kernel: "cubic" };
+/// CUBIC with `HyStart` silenced.
+const PLAIN: Control =
+    Control { name: "cubic without HyStart", startup: "standard", avoidance: "cubic", kernel: "standard" };
+const RENO: Control = Control { name: "reno", startup: "standard", avoidance: "reno", kernel: "reno" };
+const BBR: Control = Control { name: "bbr", startup: "bbr", avoidance: "cubic", kernel: "bbr" };
+const SEARCH: Control = Control { name: "search", startup: "search", avoidance: "cubic", kernel: "search" };
+const HSPP: Control =
+    Control { name: "hystart++", startup: "hystart++", avoidance: "cubic", kernel: "hystart++" };
+
+/// How often each cell is run.
+pub const RUNS: u32 = 5;
+
+/// A path and a control.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// Its name.
+    pub name: String,
+    /// The path, inline.
+    pub path: &'static str,
+    /// How long a run is watched.
+    pub seconds: u32,
+    /// Whether that names a trace, to be found in a folder of the user's.
+    pub traced: bool,
+    /// What sends.
+    pub control: Control,
+}
+
+/// Paths by name, for how many seconds a run is watched (20 MB or 20 round trips, and 15 at most), and the controls that run
+/// over each.
+const MATRIX: &[(&str, u32, &str, &[Control])] = &[
+    ("2M-50ms-1", 15, "rate=2Mbit rtt=50ms queue=1bdp", &[CUBIC, RENO]),
+    ("2M-600ms-1", 15, "rate=2Mbit rtt=600ms queue=1bdp", &[PLAIN, SEARCH]),
+    ("5M-20ms-4", 15, "rate=5Mbit rtt=20ms queue=4bdp", &[CUBIC, BBR]),
+    ("10M-100ms-1/4", 15, "rate=10Mbit rtt=100ms queue=0.25bdp", &[CUBIC, RENO]),
+    ("10M-100ms-1", 15, "rate=10Mbit rtt=100ms queue=1bdp", &[CUBIC, PLAIN, SEARCH, HSPP]),
+    ("10M-100ms-4", 15, "rate=10Mbit rtt=100ms queue=4bdp", &[PLAIN, BBR]),
+    ("20M-40ms-1", 10, "rate=20Mbit rtt=40ms queue=1bdp", &[CUBIC, SEARCH, HSPP]),
+    ("20M-300ms-1", 12, "rate=20Mbit rtt=300ms queue=1bdp", &[CUBIC, SEARCH]),
+    ("50M-5ms-4", 6, "rate=50Mbit rtt=5ms queue=4bdp", &[CUBIC, RENO]),
+    ("50M-50ms-1/2", 6, "rate=50Mbit rtt=50ms queue=0.5bdp", &[PLAIN, HSPP]),
+    ("50M-50ms-2", 6, "rate=50Mbit rtt=50ms queue=2bdp", &[CUBIC, BBR]),
+    ("50M-600ms-1", 15, "rate=50Mbit rtt=600ms queue=1bdp", &[CUBIC, PLAIN, SEARCH, HSPP]),
+    ("100M-10ms-1", 4, "rate=100Mbit rtt=10ms queue=1bdp", &[CUBIC, RENO]),
+    ("100M-50ms-1/4", 5, "rate=100Mbit rtt=50ms queue=0.25bdp", &[CUBIC, SEARCH]),
+    ("100M-50ms-1", 5, "rate=100Mbit rtt=50ms queue=1bdp", &[CUBIC, PLAIN, RENO, BBR]),
+    ("100M-50ms-4", 5, "rate=100Mbit rtt=50ms queue=4bdp", &[SEARCH, HSPP]),
+    ("200M-20ms-1", 3, "rate=200Mbit rtt=20ms queue=1bdp", &[CUBIC]),
+    ("200M-100ms-1/2", 5, "rate=200Mbit rtt=100ms queue=0.5bdp", &[CUBIC, HSPP]),
+    ("jitter-20M-50ms", 10, "rate=20Mbit rtt=50ms queue=1bdp jitter=5ms", &[CUBIC, SEARCH]),
+    ("loss-20M-50ms", 10, "rate=20Mbit rtt=50ms queue=1bdp loss=0.1%", &[CUBIC, RENO]),
+    ("lte", 15, "trace=lte-verizon-short.down rtt=60ms queue=300packets", &[CUBIC, BBR]),
+    (
+        "starlink",
+        10,
+        "trace=starlink-leocc-A.bw.gz delay_trace=starlink-leocc-A.delay queue=500packets",
+        &[CUBIC, SEARCH],
+    ),
+];
+
+impl Cell {
+    /// The study of it. Traces lie in `traces`.
+    pub fn study(&self, traces: Option<&Path>) -> Result<Study, StudyError> {
+        let text = StudyText {
+            path: self.path.to_string(),
+            startups: vec![self.control.startup.to_string()],
+            avoidance: Some(self.control.avoidance.to_string()),
+            duration: Some(format!("{}s", self.seconds)),
+            runs: Some(RUNS),
+            ..StudyText::default()
+        };
+        Study::check(&text, traces)
+    }
+
+    /// Our runs of it, with samples.
+    pub fn ours(study: &Study) -> Vec<Outcome> {
+        let every = Sampling::Every(Span::millis(5));
+        study.jobs().into_iter().map(|job| study.run(job, every, false)).collect()
+    }
+
+    /// Every cell.
+    pub fn all() -> Vec<Self> {
+        let cell = |&(path_name, seconds, path, controls): &(&str, u32, &'static str, &'static [Control])| {
+            let name = path_name.to_string();
+            controls.iter().map(move |c| Self {
+                name: format!("{name} {}", c.name),
+                path,
+                seconds,
+                traced: path.contains("trace="),
+                control: *c,
+            })
+        };
+        MATRIX.iter().flat_map(cell).collect()
+    }
+}
+
+/// What may be added to a range.
+#[derive(Copy, Clone, Debug)]
+struct Slack {
+    share: f64,
+    more: f64,
+}
+
+/// A figure of ours beside the kernel's range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is, with its unit.
+    pub name: &'static str,
+    /// The median of ours; none if most of our runs have none.
+    pub ours: Option<f64>,
+    /// The kernel's least and greatest; none if most of its runs have none.
+    pub kernel: Option<(f64, f64)>,
+    /// Whether ours lies in that range, widened.
+    pub agrees: bool,
+}
+
+impl Figure {
+    fn new(name: &'static str, ours: &[Option<f64>], kernel: &[Option<f64>], slack: Slack) -> Self {
+        // Where some runs have the figure and some have not, either is the kernel's own.
+        let some = |v: &[Option<f64>]| v.iter().flatten().copied().collect::<Vec<f64>>();
+        let (ours_all, kernel_all) = (some(ours), some(kernel));
+        let ours_mid = median(&ours_all).filter(|_| 2 * ours_all.len() > ours.len()).map(|m| m.mid);
+        let range = quantile(&kernel_all, 0.0).zip(quantile(&kernel_all, 1.0));
+        let agrees = match (ours_mid, range) {
+            (None, _) => kernel_all.len() < kernel.len() || kernel.is_empty(),
+            (Some(_), None) => false,
+            (Some(ours), Some((low, high))) => {
+                ours >= low * (1.0 - slack.share) - slack.more
+                    && ours <= high * (1.0 + slack.share) + slack.more
+            }
+        };
+        Self { name, ours: ours_mid, kernel: range, agrees }
+    }
+}
+
+/// Ours beside the kernel's runs of the same cell: every figure that is compared.
+pub fn compare(cell: &Cell, ours: &[Outcome], kernel: &[Outcome]) -> Vec<Figure> {
+    let rtt_s = ours.first().map_or(0.0, |o| o.row.base_rtt_s);
+    let tenth = Slack { share: 0.1, more: 0.0 };
+    let of = |name, slack, what: &dyn Fn(&Row) -> Option<f64>| {
+        let all = |o: &[Outcome]| o.iter().map(|o| what(&o.row)).collect::<Vec<_>>();
+        Figure::new(name, &all(ours), &all(kernel), slack)
+    };
+    let segment = |r: &Row| (r.iw_bytes / 10).max(1) as f64;
+    let mut figures = Vec::new();
+    // The kernel does not show when BBR's startup ends.
+    if cell.control != BBR {
+        figures.push(of("exit (s)", Slack { share: 0.1, more: rtt_s }, &|r| Some(r.exit.as_ref()?.time_s)));
+        figures.push(of("window at exit (packets)", tenth, &|r| {
+            Some(r.exit.as_ref()?.detected_cwnd_bytes as f64 / segment(r))
+        }));
+        figures.push(of("lost in startup", tenth, &|r| Some(r.startup_lost_packets as f64)));
+    }
+    figures.push(of("first loss known (s)", tenth, &|r| r.first_loss_time_s));
+    for (name, bytes) in
+        [("to 100 kB (s)", "100000"), ("to 1 MB (s)", "1000000"), ("to 10 MB (s)", "10000000")]
+    {
+        figures.push(of(name, Slack { share: 0.05, more: 0.0 }, &|r| *r.time_to_bytes_s.get(bytes)?));
+    }
+    figures.push(of("retransmitted", tenth, &|r| Some(r.retransmitted_packets as f64)));
+    figures.push(of("goodput (Mbit/s)", tenth, &|r| Some(r.goodput_bps as f64 / 1e6)));
+    figures.push(trajectory(ours, kernel));
+    figures
+}
+
+/// Moments at which windows are compared.
+const MOMENTS: usize = 300;
+
+/// The window at a moment: that of the last sample before it.
+fn window(samples: &[Sample], time_s: f64) -> Option<f64> {
+    let after = samples.partition_point(|s| s.time_s <= time_s);
+    Some(samples.get(after.checked_sub(1)?)?.cwnd_bytes as f64)
+}
+
+/// How far a run's window is from that of the kernel's middle run, in per cent: the mean over time of the greater over
+/// the smaller, less one. The kernel's own runs are that far from each other's middle; ours may be a tenth farther.
+fn trajectory(ours: &[Outcome], kernel: &[Outcome]) -> Figure {
+    let last = |o: &Outcome| o.trace.samples.last().map_or(0.0, |s| s.time_s);
+    let end = ours.iter().chain(kernel).map(last).fold(f64::INFINITY, f64::min);
+    let moments: Vec<f64> = (1..MOMENTS).map(|i| end * i as f64 / MOMENTS as f64).collect();
+    let at = |o: &Outcome, t: f64| window(&o.trace.samples, t);
+    let middle: Vec<Option<f64>> = moments
+        .iter()
+        .map(|t| quantile(&kernel.iter().filter_map(|o| at(o, *t)).collect::<Vec<_>>(), 0.5))
+        .collect();
+    let distance = |o: &Outcome| {
+        let apart: Vec<f64> = moments
+            .iter()
+            .zip(&middle)
+            .filter_map(|(t, m)| Some((at(o, *t)?.max(1.0) / (*m)?.max(1.0)).ln().abs()))
+            .collect();
+        let mean = apart.iter().sum::<f64>() / apart.len().max(1) as f64;
+        (!apart.is_empty()).then(|| 100.0 * mean.exp_m1())
+    };
+    let all = |o: &[Outcome]| o.iter().map(distance).collect::<Vec<_>>();
+    let mut figure =
+        Figure::new("window from middle (%)", &all(ours), &all(kernel), Slack { share: 0.1, more: 10.0 });
+    // Nobody is too near.
+    figure.agrees |= figure.ours.zip(figure.kernel).is_some_and(|(ours, (low, _))| ours < low);
+    figure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_fifty_cells_with_names_of_their_own_and_paths_that_are_read() {
+        let mut names: Vec<String> = Cell::all().into_iter().map(|c| c.name).collect();
+        assert_eq!(names.len(), 50);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 50);
+        for cell in Cell::all().into_iter().filter(|c| !c.traced) {
+            cell.study(None).unwrap_or_else(|e| panic!("{}: {e}", cell.name));
+        }
+    }
+
+    fn outcomes(cell: &Cell) -> Vec<Outcome> {
+        Cell::ours(&cell.study(None).expect("a study"))
+    }
+
+    #[test]
+    fn a_run_agrees_with_itself_and_not_with_another_startup() {
+        let cells = Cell::all();
+        let named = |name: &str| cells.iter().find(|c| c.name == name).expect("a cell");
+        let (cubic, plain) = (named("100M-50ms-1 cubic"), named("100M-50ms-1 cubic without HyStart"));
+        let (ours, theirs) = (outcomes(cubic), outcomes(plain));
+        assert!(compare(cubic, &ours, &ours).iter().all(|f| f.agrees));
+        let apart: Vec<&str> =
+            compare(cubic, &ours, &theirs).iter().filter(|f| !f.agrees).map(|f| f.name).collect();
+        for name in ["window at exit (packets)", "lost in startup", "retransmitted"] {
+            assert!(apart.contains(&name), "{name} is not in {apart:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_widened_on_both_sides_and_no_more() {
+        let agrees = |ours: f64, slack| {
+            Figure::new("x", &[Some(ours)], &[Some(10.0), Some(20.0), Some(12.0)], slack).agrees
+        };
+        let tenth = Slack { share: 0.1, more: 0.0 };
+        assert_eq!([8.9, 9.0, 15.0, 22.0, 22.1].map(|x| agrees(x, tenth)), [false, true, true, true, false]);
+        let more = Slack { share: 0.1, more: 1.0 };
+        assert_eq!([7.9, 8.0, 23.0, 23.1].map(|x| agrees(x, more)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn what_some_runs_of_the_kernel_lack_ours_may_lack_and_what_all_have_it_may_not() {
+        let tenth = Slack { share: 0.1, more: 0.0 };
+        let lacks = |kernel: &[Option<f64>]| Figure::new("x", &[None, None, None], kernel, tenth).agrees;
+        assert!(lacks(&[None, None]) && lacks(&[Some(1.0), None]));
+        assert!(!lacks(&[Some(1.0), Some(1.0)]));
+        assert!(!Figure::new("x", &[Some(1.0)], &[None, None], tenth).agrees, "nor have what none has");
+    }
+}
