@@ -50,7 +50,8 @@ impl<C: Controller> Sender<C> {
         }
         let lost = self.detect(now, d, advanced);
         match self.phase {
-            Phase::Open | Phase::Disorder if lost.bytes > 0 => self.enter_recovery(now, lost),
+            // What was sent in an episode and lost begins another, when that one is over (tcp_time_to_recover).
+            Phase::Open | Phase::Disorder if self.board.lost.packets > 0 => self.enter_recovery(now, lost),
             Phase::Recovery | Phase::Loss if lost.bytes > 0 => self.congested(now, Signal::Loss, false, lost),
             Phase::Open | Phase::Disorder => {
                 let held = self.board.sacked.packets > 0 || self.duplicates > 0;
