@@ -1,7 +1,6 @@
 //! `slowstart validate kernel`: named cells through the running kernel and through us.
 
 use crate::output::{self, Folder, print};
-use crate::table::{Align, Cell as Text, Table};
 use anyhow::{Result, bail};
 use clap::Args;
 use slowstart_lab::report::words;
@@ -78,10 +77,11 @@ impl Kernel {
             let figures = compare(&cell, &ours, &kernel);
             let mut caveats: Vec<String> = kernel.iter().filter_map(late).cloned().collect();
             caveats.dedup();
-            all.push(Held { cell, figures, ours, kernel, caveats });
+            let held = Held { cell, figures, ours, kernel, caveats };
+            bar.suspend(|| print(&line(&held)))?;
+            all.push(held);
         }
         bar.finish_and_clear();
-        print(table(&all).trim_end())?;
         print(&page::verdict(&all))?;
         if let Some(folder) = &folder {
             let release = all.iter().flat_map(|h| &h.kernel).next().map_or("", |o| &o.row.profile);
@@ -99,22 +99,15 @@ fn late(o: &Outcome) -> Option<&String> {
     o.row.caveats.iter().find(|c| c.starts_with("INVALID"))
 }
 
-fn table(all: &[Held]) -> String {
+/// A cell in a line: what differs, if anything does.
+fn line(h: &Held) -> String {
     let figure = |f: &Figure| {
         let number = |x: Option<f64>| x.map_or("none".to_string(), words::number);
         let (low, high) = (number(f.kernel.map(|k| k.0)), number(f.kernel.map(|k| k.1)));
         format!("{}: {}, not {low} to {high}", f.name, number(f.ours))
     };
-    let rows = all.iter().map(|h| {
-        let differs: Vec<String> = h.figures.iter().filter(|f| !f.agrees).map(figure).collect();
-        let late = if h.caveats.is_empty() { "" } else { " (late)" };
-        let verdict = format!("{}{late}", if h.passes() { "passes" } else { "differs" });
-        vec![Text::from(h.cell.name.as_str()), verdict.into(), differs.join("; ").into()]
-    });
-    Table {
-        headers: ["cell", "", "what differs"].map(String::from).to_vec(),
-        rows: rows.collect(),
-        alignments: vec![Align::Left; 3],
-    }
-    .render(false, None)
+    let differs: Vec<String> = h.figures.iter().filter(|f| !f.agrees).map(figure).collect();
+    let verdict = if h.passes() { "passes" } else { "differs" };
+    let late = if h.caveats.is_empty() { "" } else { " (late)" };
+    format!("{:<36}  {verdict}{late}  {}", h.cell.name, differs.join("; ")).trim_end().to_string()
 }
