@@ -21,6 +21,8 @@ mod table;
 mod validate;
 #[cfg(feature = "kernel")]
 mod watch;
+#[cfg(feature = "kernel")]
+mod watch_json;
 
 use clap::{Parser, Subcommand};
 #[cfg(not(feature = "kernel"))]

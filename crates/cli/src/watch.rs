@@ -1,6 +1,7 @@
 //! `slowstart kernel watch`: connections and how their startups end, live.
 
 use crate::output::print;
+use crate::watch_json::{shown, told};
 use anyhow::{Context, Result};
 use clap::Args;
 use ratatui::layout::Constraint;
@@ -9,7 +10,7 @@ use ratatui::widgets::{Row, Table};
 use slowstart::units::Span;
 use slowstart_linux::{Facts, Flow, Told, Watch as Kernel, Why, watch_exits};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,9 +23,12 @@ use std::time::Duration;
 /// Example: slowstart kernel watch --prometheus 127.0.0.1:9477
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// One JSON object a line: samples, ends of startups, closed connections
+    /// One JSON object a line, an event each: `slowstart replay` reads them
     #[arg(long)]
     json: bool,
+    /// With --json, each ACK of a connection under a startup of this project
+    #[arg(long, requires = "json")]
+    acks: bool,
     /// Serve counts and histograms for Prometheus at this address, such as 127.0.0.1:9477
     #[arg(long)]
     prometheus: Option<SocketAddr>,
@@ -42,10 +46,11 @@ struct State {
     flows: BTreeMap<u64, Flow>,
     /// What objects of ours said themselves.
     whys: BTreeMap<u64, Why>,
+    /// Connections of which they tell.
+    ours: BTreeSet<u64>,
     /// Ends by control and reason: how many, and their windows.
     exits: BTreeMap<(String, &'static str), [u64; BOUNDS.len() + 1]>,
     windows: BTreeMap<(String, &'static str), u64>,
-    opened: u64,
     closed: u64,
 }
 
@@ -58,7 +63,7 @@ fn reason(f: &Flow, whys: &BTreeMap<u64, Why>) -> &'static str {
     }
 }
 
-fn phase(f: &Flow) -> &'static str {
+pub(crate) fn phase(f: &Flow) -> &'static str {
     match f.state {
         2 => "reducing",
         3 => "recovery",
@@ -69,29 +74,8 @@ fn phase(f: &Flow) -> &'static str {
     }
 }
 
-fn json(f: &Flow, why: &str) -> String {
-    let told = match f.told {
-        Told::Closed => "closed",
-        Told::Sample => "sample",
-        Told::Exit => "exit",
-    };
-    let exit = (f.exit_ns > 0).then(|| Span(f.exit_ns.saturating_sub(f.begun_ns)).as_secs_f64());
-    serde_json::json!({
-        "event": told, "time_s": Span(f.now_ns).as_secs_f64(), "connection": format!("{:x}", f.sk),
-        "peer": f.peer.to_string(), "peer_port": f.dport, "port": f.sport, "control": f.control,
-        "phase": phase(f), "reason": why, "exit_s": exit, "exit_cwnd": (f.exit_ns > 0).then_some(f.exit_cwnd),
-        "cwnd": f.cwnd, "ssthresh": (f.ssthresh < 0x7fff_ffff).then_some(f.ssthresh), "inflight": f.inflight,
-        "mss": f.mss, "srtt_us": f.srtt_us, "min_rtt_us": f.min_rtt_us, "acked_bytes": f.acked_bytes,
-        "retransmitted": f.retransmitted, "timeouts": f.timeouts,
-    })
-    .to_string()
-}
-
 impl State {
     fn take(&mut self, f: Flow) {
-        if !self.flows.contains_key(&f.sk) {
-            self.opened += 1;
-        }
         if f.told == Told::Exit {
             let key = (f.control.clone(), reason(&f, &self.whys));
             let class = BOUNDS.iter().position(|b| f.exit_cwnd <= *b).unwrap_or(BOUNDS.len());
@@ -102,6 +86,7 @@ impl State {
             self.closed += 1;
             self.flows.remove(&f.sk);
             self.whys.remove(&f.sk);
+            self.ours.remove(&f.sk);
         } else {
             self.flows.insert(f.sk, f);
         }
@@ -209,22 +194,33 @@ impl Watch {
         let live = !self.json && std::io::stdout().is_terminal();
         let records = watch.records(|f| {
             let state = &mut *state.borrow_mut();
-            if self.json || (!live && f.told != Told::Sample) {
-                lines.borrow_mut().push(json(&f, reason(&f, &state.whys)));
+            let mut lines = lines.borrow_mut();
+            let ours = state.ours.contains(&f.sk);
+            if self.json && !ours && !state.flows.contains_key(&f.sk) {
+                lines.push(shown(&f, "none", true));
             }
+            if (self.json && !ours) || (!live && f.told != Told::Sample) {
+                lines.push(shown(&f, reason(&f, &state.whys), false));
+            }
+            drop(lines);
             state.take(f);
         })?;
         // Objects of ours say why themselves; they are asked first.
-        let ours = watch_exits(|f: Facts| {
+        let ours = watch_exits(self.acks, |control: &str, f: Facts| {
+            let state = &mut *state.borrow_mut();
             if f.why != Why::No {
-                state.borrow_mut().whys.insert(f.sk, f.why);
+                state.whys.insert(f.sk, f.why);
+            }
+            if self.json {
+                state.ours.insert(f.sk);
+                lines.borrow_mut().push(told(control, &f));
             }
         })?;
         let mut terminal = live.then(ratatui::init);
         let mut done = Ok(());
         while done.is_ok() && !super::kernel::caught() && until.is_none_or(|u| super::kernel::now() < u) {
-            let told = ours.poll().map_err(anyhow::Error::from);
-            done = told.and_then(|()| records.consume().map_err(anyhow::Error::from));
+            let heard = ours.poll().map_err(anyhow::Error::from);
+            done = heard.and_then(|()| records.consume().map_err(anyhow::Error::from));
             for line in lines.borrow_mut().drain(..) {
                 done = done.and_then(|()| print(&line));
             }
@@ -263,6 +259,7 @@ mod tests {
             sk: 1,
             now_ns: 3,
             acked_bytes: 4,
+            next: 4,
             sent_bytes: 5,
             pacing_rate: 6,
             told,

@@ -1,5 +1,7 @@
 //! `facts.h` in Rust: what an object says of an event, and what it counts.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 /// What happened.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -17,6 +19,21 @@ pub enum Kind {
     Undo,
     /// The connection closed, or took another control.
     End,
+}
+
+impl Kind {
+    /// The name in what is written for others to read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::Ack => "ack",
+            Self::Loss => "loss",
+            Self::Timeout => "timeout",
+            Self::Idle => "idle",
+            Self::Undo => "undo",
+            Self::End => "end",
+        }
+    }
 }
 
 /// Why a startup was left.
@@ -140,8 +157,8 @@ pub struct Facts {
     pub retransmitted: u32,
     /// Bytes the kernel hands to the interface at once.
     pub gso_max: u32,
-    /// The peer's IPv4 address, in network order.
-    pub daddr: u32,
+    /// The peer.
+    pub peer: IpAddr,
     /// This end's port.
     pub sport: u16,
     /// The peer's port.
@@ -198,7 +215,7 @@ impl Facts {
             delivered: n.u32()?,
             retransmitted: n.u32()?,
             gso_max: n.u32()?,
-            daddr: n.u32()?,
+            peer: Ipv6Addr::from(n.take::<16>()?).to_canonical(),
             sport: n.u16()?,
             dport: n.u16()?,
             paced: n.u32()? != 0,
@@ -257,9 +274,10 @@ mod tests {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(1_u32.to_ne_bytes());
-        for n in 101..=113_u32 {
+        for n in 101..=112_u32 {
             bytes.extend(n.to_ne_bytes());
         }
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 7]);
         bytes.extend(443_u16.to_ne_bytes());
         bytes.extend(5000_u16.to_ne_bytes());
         for n in [1, 0, 1, 0, 0, 1, 6, 9, 8, 11, 12_u32] {
@@ -267,7 +285,8 @@ mod tests {
         }
         bytes.extend(77_u64.to_ne_bytes());
         let f = Facts::read(&bytes).expect("complete");
-        assert_eq!((f.sk, f.pacing_rate, f.kind, f.mss, f.daddr), (1, 6, Kind::Ack, 101, 113));
+        assert_eq!((f.sk, f.pacing_rate, f.kind, f.mss, f.gso_max), (1, 6, Kind::Ack, 101, 112));
+        assert_eq!(f.peer, IpAddr::from([192, 0, 2, 7]));
         assert_eq!((f.sport, f.dport, f.paced, f.asked), (443, 5000, true, false));
         assert_eq!((f.limited, f.fresh, f.doubted, f.cut), (true, false, false, true));
         assert_eq!((f.why, f.set, f.threshold, f.earned), (Why::RateFlat, 9, 8, 77));

@@ -30,6 +30,8 @@ pub struct Flow {
     pub now_ns: u64,
     /// Bytes acknowledged.
     pub acked_bytes: u64,
+    /// What `acked_bytes` will be when all that is sent is acknowledged.
+    pub next: u64,
     /// Bytes sent, retransmissions included.
     pub sent_bytes: u64,
     /// Bytes a second.
@@ -75,8 +77,8 @@ pub struct Flow {
 impl Flow {
     fn read(record: &[u8]) -> Option<Self> {
         let n = &mut Numbers(record);
-        let (sk, now_ns, acked_bytes, sent_bytes, pacing_rate) =
-            (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
+        let (sk, now_ns, acked_bytes, next, sent_bytes, pacing_rate) =
+            (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
         let told = *[Told::Closed, Told::Sample, Told::Exit].get(n.u32()? as usize)?;
         let why = Why::ALL.get(n.u32()? as usize).copied();
         let (cwnd, ssthresh, inflight, mss) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
@@ -96,6 +98,7 @@ impl Flow {
             sk,
             now_ns,
             acked_bytes,
+            next,
             sent_bytes,
             pacing_rate,
             told,

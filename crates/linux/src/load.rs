@@ -5,6 +5,7 @@
 //! use it when it goes keep it until they close: the kernel counts them.
 
 use crate::check::Check;
+use crate::emulate::clock;
 use crate::error::KernelError;
 use crate::facts::{Counts, Facts};
 use crate::table::{Control, TABLE};
@@ -14,6 +15,7 @@ use libbpf_rs::{
     RingBufferBuilder,
 };
 use slowstart::startup::AnyStartup;
+use slowstart::units::Span;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
@@ -25,6 +27,9 @@ pub(crate) const PINS: &str = "/sys/fs/bpf/slowstart";
 /// The maps pinned beside a link.
 const MAPS: [(&str, &str); 4] =
     [(".data.counts", "counts"), (".data.watching", "watching"), ("events", "events"), ("conns", "conns")];
+
+/// How long an object goes on telling one who asks no more.
+const PATIENCE: Span = Span::secs(3);
 
 static LOG: Mutex<String> = Mutex::new(String::new());
 
@@ -104,6 +109,12 @@ fn lookup(map: &impl MapCore) -> Option<Vec<u8>> {
     map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten()
 }
 
+/// Says what an object is to tell, and until when (in nanoseconds of the monotonic clock).
+fn listen(map: &impl MapCore, level: u64, until: u64) -> libbpf_rs::Result<()> {
+    let value = [level.to_ne_bytes(), until.to_ne_bytes()].concat();
+    map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)
+}
+
 impl Held {
     fn map(&self, name: &str) -> Option<impl MapCore> {
         self.object.maps().find(|m| m.name() == name)
@@ -118,8 +129,7 @@ impl Held {
     pub fn watch(&self, level: u32) -> Result<(), KernelError> {
         let what = || format!("{}: watching", self.name);
         let map = self.map(".data.watching").ok_or_else(|| KernelError::refused(what(), "no such map"))?;
-        map.update(&0_u32.to_ne_bytes(), &level.to_ne_bytes(), MapFlags::ANY)
-            .map_err(KernelError::bpf(what()))
+        listen(&map, level.into(), u64::MAX).map_err(KernelError::bpf(what()))
     }
 
     /// Hands each event to `each`, when the ring is polled.
@@ -377,6 +387,7 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
 /// Hears what the controls that are loaded tell of their connections; told of nothing more when it goes.
 pub struct Exits<'a> {
     watching: Vec<MapHandle>,
+    level: u64,
     ring: Option<RingBuffer<'a>>,
 }
 
@@ -387,8 +398,11 @@ impl std::fmt::Debug for Exits<'_> {
 }
 
 impl Exits<'_> {
-    /// Hands over what has been told.
+    /// Hands over what has been told. An object tells nothing more to one who has not asked for a few seconds.
     pub fn poll(&self) -> Result<(), KernelError> {
+        for map in &self.watching {
+            listen(map, self.level, (clock() + PATIENCE).0).map_err(KernelError::bpf("watch controls"))?;
+        }
         self.ring.as_ref().map_or(Ok(()), RingBuffer::consume).map_err(KernelError::bpf("read events"))
     }
 }
@@ -396,13 +410,14 @@ impl Exits<'_> {
 impl Drop for Exits<'_> {
     fn drop(&mut self) {
         for map in &self.watching {
-            let _ = map.update(&0_u32.to_ne_bytes(), &0_u32.to_ne_bytes(), MapFlags::ANY);
+            let _ = listen(map, 0, 0);
         }
     }
 }
 
-/// Asks every control of ours that is loaded now, whoever loaded it, to tell of beginnings and ends.
-pub fn watch_exits<'a>(each: impl FnMut(Facts) + 'a) -> Result<Exits<'a>, KernelError> {
+/// Asks every control of ours that is loaded now, whoever loaded it, to tell of its connections' beginnings, losses and
+/// ends, or of each ACK too; `each` is told the control's name with them.
+pub fn watch_exits<'a>(acks: bool, each: impl FnMut(&str, Facts) + 'a) -> Result<Exits<'a>, KernelError> {
     let what = "watch controls";
     let names: Vec<String> = available()?.into_iter().filter(|n| n.starts_with("ss_")).collect();
     let maps = registered();
@@ -421,25 +436,24 @@ pub fn watch_exits<'a>(each: impl FnMut(Facts) + 'a) -> Result<Exits<'a>, Kernel
         let both =
             pin("watching").or_else(|| of(".data.watching")).zip(pin("events").or_else(|| of("events")));
         if let Some((level, told)) = both {
-            level
-                .update(&0_u32.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY)
-                .map_err(KernelError::bpf(what))?;
             watching.push(level);
-            events.push(told);
+            events.push((name, told));
         }
     }
-    for map in &events {
-        let each = std::rc::Rc::clone(&each);
+    for (name, map) in &events {
+        let (name, each) = (name.clone(), std::rc::Rc::clone(&each));
         ring.add(map, move |record| {
             if let Some(f) = Facts::read(record) {
-                (each.borrow_mut())(f);
+                (each.borrow_mut())(&name, f);
             }
             0
         })
         .map_err(KernelError::bpf(what))?;
     }
-    let ring = if events.is_empty() { None } else { Some(ring.build().map_err(KernelError::bpf(what))?) };
-    Ok(Exits { watching, ring })
+    let ring = if watching.is_empty() { None } else { Some(ring.build().map_err(KernelError::bpf(what))?) };
+    let exits = Exits { watching, level: if acks { 2 } else { 1 }, ring };
+    exits.poll()?;
+    Ok(exits)
 }
 
 /// Removes a control, by its name in the kernel or in the registry. Connections that use it keep it until they close.

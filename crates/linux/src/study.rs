@@ -165,7 +165,10 @@ fn transfer(e: &Emulation, c: &Contestant, study: &Study) -> Result<Seen, Kernel
     client.set_read_timeout(Some(Duration::from_millis(100))).map_err(KernelError::io("a timeout"))?;
     let poll = || -> Result<(), KernelError> {
         records.consume().map_err(KernelError::bpf("read events"))?;
-        events.as_ref().map_or(Ok(()), libbpf_rs::RingBuffer::consume).map_err(KernelError::bpf("read events"))
+        events
+            .as_ref()
+            .map_or(Ok(()), libbpf_rs::RingBuffer::consume)
+            .map_err(KernelError::bpf("read events"))
     };
     thread::scope(|s| -> Result<(), KernelError> {
         s.spawn(|| send(&listener, study.size, patience));

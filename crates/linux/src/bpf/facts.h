@@ -51,7 +51,7 @@ struct facts {
 	__u32 delivered;	/* segments */
 	__u32 retransmitted;	/* segments */
 	__u32 gso_max;		/* bytes the kernel hands to the interface at once */
-	__u32 daddr;		/* network order */
+	__u32 peer[4];		/* an IPv6 address in network order; IPv4 as ::ffff:a.b.c.d */
 	__u16 sport, dport;
 	__u32 paced;
 	__u32 asked;		/* whether the startup is still asked, before */

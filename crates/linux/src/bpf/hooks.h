@@ -47,8 +47,13 @@ struct counts {
 	__u64 exits[WHY_MAX];
 } counts SEC(".data.counts") = { 0 };
 
-/* What somebody outside may write: 0 nothing is told, 1 events are, 2 each ACK is too. */
-__u32 watching SEC(".data.watching") = 0;
+/*
+ * What somebody outside may write: nothing is told (0), events are (1), each ACK is too (2); and until when, so that one
+ * who was killed costs nothing.
+ */
+struct {
+	__u64 level, until;
+} watching SEC(".data.watching") = { 0 };
 
 /* As tcp_is_cwnd_limited: in slow start, a window of which more than half was used. */
 static __always_inline __u32 cwnd_limited(struct tcp_sock *tp)
@@ -56,6 +61,22 @@ static __always_inline __u32 cwnd_limited(struct tcp_sock *tp)
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		return 1;
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+static __always_inline void read_peer(struct sock *sk, struct facts *f)
+{
+	struct sock_common *c = &sk->__sk_common;
+
+	/* A kernel may be built without IPv6. */
+	if (c->skc_family == AF_INET6 && bpf_core_field_exists(c->skc_v6_daddr)) {
+		f->peer[0] = c->skc_v6_daddr.in6_u.u6_addr32[0];
+		f->peer[1] = c->skc_v6_daddr.in6_u.u6_addr32[1];
+		f->peer[2] = c->skc_v6_daddr.in6_u.u6_addr32[2];
+		f->peer[3] = c->skc_v6_daddr.in6_u.u6_addr32[3];
+	} else {
+		f->peer[2] = __builtin_bswap32(0xffff);
+		f->peer[3] = c->skc_daddr;
+	}
 }
 
 #ifdef QUEUE
@@ -100,7 +121,7 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->gso_max = sk->sk_gso_max_size;
 	f->delivered = tp->delivered;
 	f->retransmitted = tp->total_retrans;
-	f->daddr = sk->__sk_common.skc_daddr;
+	read_peer(sk, f);
 	f->sport = sk->__sk_common.skc_num;
 	f->dport = __builtin_bswap16(sk->__sk_common.skc_dport);
 	f->paced = sk->sk_pacing_status != 0;
@@ -121,7 +142,7 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 /* ACKs come by the thousand: whoever reads them polls. The rest are rare, and wake the reader. */
 static __always_inline void tell(struct facts *f)
 {
-	if (watching && (f->kind != KIND_ACK || f->why || watching > 1) &&
+	if (watching.level && (f->kind != KIND_ACK || f->why || watching.level > 1) && f->now_ns < watching.until &&
 	    bpf_ringbuf_output(&events, f, sizeof(*f), f->kind == KIND_ACK && !f->why ? BPF_RB_NO_WAKEUP : 0))
 		__sync_fetch_and_add(&counts.missed, 1);
 }

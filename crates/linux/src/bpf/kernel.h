@@ -20,14 +20,23 @@ typedef _Bool bool;
 
 enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1, BPF_RB_NO_WAKEUP = 1 };
+enum { AF_INET = 2, AF_INET6 = 10 };
 enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum { TCP_INFINITE_SSTHRESH = 0x7fffffff, TCP_CONG_NON_RESTRICTED = 1 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
+	__u16 skc_family;
 	__be32 skc_daddr;
+	struct in6_addr skc_v6_daddr;
 	__u16 skc_num;
 	__be16 skc_dport;
 };

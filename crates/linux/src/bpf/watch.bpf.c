@@ -12,7 +12,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-enum { AF_INET = 2, AF_INET6 = 10, TCP_CLOSE = 7 };
+enum { TCP_CLOSE = 7 };
 enum { CLOSED, SAMPLE, EXIT };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -59,6 +59,7 @@ struct flow {
 	__u64 sk;
 	__u64 now_ns;
 	__u64 acked_bytes;
+	__u64 next;		/* what acked_bytes will be when all that is sent is acknowledged */
 	__u64 sent_bytes;
 	__u64 pacing_rate;	/* bytes a second */
 	__u32 kind;
@@ -111,6 +112,7 @@ static __always_inline void tell(struct sock *sk, struct tcp_sock *tp, struct se
 	f.sk = (__u64)(long)sk;
 	f.now_ns = tp->tcp_mstamp * 1000;
 	f.acked_bytes = tp->bytes_acked;
+	f.next = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
 	f.sent_bytes = tp->bytes_sent;
 	f.pacing_rate = BPF_CORE_READ(sk, sk_pacing_rate);
 	f.kind = kind;

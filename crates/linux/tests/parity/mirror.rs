@@ -54,6 +54,8 @@ pub(crate) struct Mirror {
     kernels: bool,
     asked: bool,
     first: bool,
+    /// The threshold it began with, in segments.
+    given: u32,
     /// Before the cut, until an undo.
     before: Option<(bool, bool)>,
     credit: u64,
@@ -122,6 +124,7 @@ impl Mirror {
             kernels: name == "hystart",
             asked: false,
             first: false,
+            given: INFINITE,
             before: None,
             credit: 0,
             now: 0,
@@ -176,6 +179,7 @@ impl Mirror {
         t.connections += 1;
         self.asked = f.cwnd < f.ssthresh;
         self.first = self.asked;
+        self.given = f.ssthresh;
         let k = known(f);
         let lost = if f.fresh { f.retransmitted.min(255) as u8 } else { 0 };
         let hs =
@@ -283,8 +287,12 @@ impl Mirror {
 
     /// `HyStart` is the kernel's: it decided just before, by lowering the threshold to the window.
     fn held_against_the_kernels(&mut self, f: &Facts, t: &mut Tally) {
-        let exit = self.answer(f).exit;
         let left = f.cwnd >= f.ssthresh;
+        if left && f.ssthresh == self.given {
+            self.leave(f, t, Why::Ssthresh);
+            return;
+        }
+        let exit = self.answer(f).exit;
         if exit.is_some() != left {
             t.differ(&self.name, "the kernel's own", &format!("{exit:?}"), f);
         }
