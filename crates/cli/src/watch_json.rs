@@ -149,3 +149,125 @@ pub(crate) fn shown(f: &Flow, why: &str, begins: bool) -> String {
         }),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart_linux::{Kind, Why};
+    use slowstart_replay::events::replay;
+    use slowstart_replay::watch::Candidate;
+
+    const PEER: &str = "2001:db8::7";
+
+    /// An event of a connection that doubles its window each 50 ms and leaves at 160 segments.
+    fn event(kind: Kind, ms: u64, acked: u32, cwnd: u32, why: Why) -> Facts {
+        let acked_bytes = u64::from(acked) * 1000;
+        Facts {
+            sk: 0xffff_8881_0203_0400,
+            now_ns: 7_000_000_000 + ms * 1_000_000,
+            acked_bytes,
+            sent_bytes: acked_bytes + u64::from(cwnd) * 1000,
+            next: acked_bytes + u64::from(cwnd) * 1000,
+            pacing_rate: 0,
+            queue_used: 0,
+            queue_limit: 0,
+            kind,
+            mss: 1000,
+            cwnd,
+            ssthresh: INFINITE,
+            inflight: cwnd,
+            acked: cwnd,
+            rtt_us: 50_000,
+            srtt_us: 50_000,
+            min_rtt_us: 50_000,
+            iw: 10,
+            delivered: acked,
+            retransmitted: 0,
+            gso_max: 65_536,
+            peer: PEER.parse().expect("an address"),
+            sport: 443,
+            dport: 5000,
+            paced: false,
+            asked: true,
+            limited: true,
+            fresh: false,
+            doubted: false,
+            cut: false,
+            why,
+            set: 0,
+            threshold: 0,
+            cwnd_after: cwnd * 2,
+            ssthresh_after: INFINITE,
+            earned: u64::from(cwnd) * 1000,
+        }
+    }
+
+    fn candidates() -> Vec<Candidate> {
+        let all = slowstart::startup::REGISTRY.iter().filter(|e| e.name == "standard");
+        all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_what_replay_reads() {
+        let mut events = vec![event(Kind::Begin, 0, 0, 10, Why::No)];
+        for n in 0..=4_u32 {
+            let why = if n == 4 { Why::RateFlat } else { Why::No };
+            events.push(event(Kind::Ack, u64::from(n + 1) * 50, 10 * ((2 << n) - 1), 10 << n, why));
+        }
+        events.push(event(Kind::End, 300, 630, 160, Why::No));
+        let text: Vec<String> = events.iter().map(|f| told("ss_search", f)).collect();
+        assert!(
+            text[0].starts_with("{\"sk\":\"ffff888102030400\",\"now_ns\":7000000000,\"kind\":\"begin\",")
+        );
+        let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
+        let [(row, Some(findings))] = &rows[..] else { panic!("{} rows", rows.len()) };
+        assert_eq!((row.from.as_str(), row.to.as_str()), (":443", "2001:db8::7:5000"));
+        let exit = row.exit.as_ref().expect("it left");
+        assert_eq!((exit.cwnd_bytes, row.packets), (160_000, 5));
+        assert!((exit.time_s - 0.25).abs() < 1e-9, "{}", exit.time_s);
+        assert_eq!(findings.startups.len(), 1, "each ACK was told, so startups can be asked");
+    }
+
+    #[test]
+    fn tracepoints_say_as_much_as_they_see() {
+        let flow = |told, ms: u64, why, cwnd| Flow {
+            sk: 7,
+            now_ns: 1_000_000_000 + ms * 1_000_000,
+            acked_bytes: ms * 1000,
+            next: ms * 1000 + 5000,
+            sent_bytes: ms * 1000 + 5000,
+            pacing_rate: 0,
+            told,
+            why: Some(why),
+            cwnd,
+            ssthresh: if why == Why::No { INFINITE } else { cwnd },
+            inflight: 5,
+            mss: 1000,
+            srtt_us: 50_000,
+            min_rtt_us: 50_000,
+            retransmitted: 3,
+            state: 0,
+            timeouts: 0,
+            exit_cwnd: if why == Why::No { 0 } else { 90 },
+            exit_ns: if why == Why::No { 0 } else { 1_200_000_000 },
+            begun_ns: 1_000_000_000,
+            sport: 443,
+            dport: 5000,
+            peer: PEER.parse().expect("an address"),
+            control: "cubic".to_string(),
+        };
+        let first = flow(Told::Sample, 0, Why::No, 10);
+        let text = [
+            shown(&first, "none", true),
+            shown(&first, "-", false),
+            shown(&flow(Told::Exit, 200, Why::Loss, 63), "loss", false),
+            shown(&flow(Told::Closed, 900, Why::Loss, 80), "loss", false),
+        ];
+        let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0].0;
+        let exit = row.exit.as_ref().expect("it left");
+        assert_eq!((exit.cwnd_bytes, row.retransmitted_packets), (90_000, 3));
+        assert!((exit.time_s - 0.2).abs() < 1e-9 && (row.duration_s - 0.9).abs() < 1e-9);
+    }
+}

@@ -229,7 +229,7 @@ impl Facts {
             threshold: n.u32()?,
             cwnd_after: n.u32()?,
             ssthresh_after: n.u32()?,
-            earned: n.u64()?,
+            earned: n.u32().and_then(|_| n.u64())?,
         })
     }
 }
@@ -280,7 +280,7 @@ mod tests {
         bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 7]);
         bytes.extend(443_u16.to_ne_bytes());
         bytes.extend(5000_u16.to_ne_bytes());
-        for n in [1, 0, 1, 0, 0, 1, 6, 9, 8, 11, 12_u32] {
+        for n in [1, 0, 1, 0, 0, 1, 6, 9, 8, 11, 12, 0_u32] {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(77_u64.to_ne_bytes());

@@ -3,12 +3,17 @@
 
 mod common;
 
-use common::{Net, transfer, with_control};
-use slowstart_linux::{Check, Kind, Spec, TABLE, Why, list, load, load_pinned, select, unload, unselect};
+use common::{Net, transfer, transfer_to, with_control};
+use slowstart::units::Span;
+use slowstart_linux::{
+    Check, Kind, Spec, TABLE, Watch, Why, list, load, load_pinned, select, unload, unselect,
+};
 use std::cell::RefCell;
 use std::fs;
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Names in the kernel are everybody's: one test at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -218,6 +223,138 @@ fn a_thousand_connections_leave_nothing() {
     }
     let counts = held.counts().unwrap();
     assert_eq!((counts.begun, counts.bare), (1000, 0));
+}
+
+/// A thousand connections at a time under each object, opened and closed for a minute.
+#[test]
+#[ignore = "takes a minute for each object"]
+fn a_thousand_at_a_time_leave_nothing() {
+    let Some(_one) = able("a_thousand_at_a_time_leave_nothing") else { return };
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("readable");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("up to the limit");
+    let seconds = std::env::var("SLOWSTART_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let net = Net::veth("busy");
+    for control in TABLE {
+        let held = load(&spec(control.startup)).expect("loads");
+        let ends = slow_clock() + Duration::from_secs(seconds);
+        while slow_clock() < ends {
+            let mut pairs = common::many(&net, &held.name, 1000);
+            assert_eq!(held.counts().unwrap().open, 1000);
+            pairs.iter_mut().step_by(10).for_each(|p| p.send(30_000));
+            drop(pairs);
+            assert_eq!(common::settles(|| held.counts().unwrap().open, 0), 0);
+        }
+        let counts = held.counts().unwrap();
+        assert_eq!((counts.bare, counts.missed, counts.open), (0, 0, 0));
+        println!("{}: {} connections, none left", held.name, counts.begun);
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "connections live on the real clock")]
+fn slow_clock() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+/// What the child of the test below does: loads, says so, and waits to be killed.
+#[test]
+fn loads_when_told() {
+    let Ok(startup) = std::env::var("SLOWSTART_LOAD") else { return };
+    let held = load(&spec(&startup)).expect("loads");
+    println!("holds {}", held.name);
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_killed_loader_leaves_no_control_and_its_connections_live_on() {
+    let Some(_one) = able("a_killed_loader_leaves_no_control_and_its_connections_live_on") else { return };
+    if !Check::new().links {
+        println!("skipped: kernel test of kill -9 (without links a control stays until it is unloaded)");
+        return;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().expect("known"))
+        .args(["--exact", "loads_when_told", "--nocapture"])
+        .env("SLOWSTART_LOAD", "search")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let out = std::io::BufReader::new(child.stdout.take().expect("piped"));
+    let holds = out.lines().map_while(Result::ok).any(|l| l.contains("holds ss_search"));
+    assert!(holds && names() == ["ss_search"]);
+    assert_eq!(list().unwrap()[0].held_by[0].0, child.id());
+    let e = unload("search").expect_err("somebody holds it").to_string();
+    assert!(e.contains(&child.id().to_string()), "{e}");
+    let net = Net::veth("killed");
+    let mut pair = transfer(&net, Some("ss_search"));
+    pair.send(200_000);
+    child.kill().expect("it lives");
+    child.wait().expect("killed");
+    assert_eq!(common::settles(|| names().len() as u64, 0), 0);
+    pair.send(2_000_000);
+    assert_eq!(pair.control(), "ss_search", "the connection keeps it");
+    drop(load(&spec("search")).expect("the name is free again"));
+    drop(pair);
+}
+
+/// What the child of the test below does, as nobody.
+#[test]
+fn is_refused_when_told() {
+    if std::env::var("SLOWSTART_NOBODY").is_err() {
+        return;
+    }
+    nix::unistd::setuid(nix::unistd::Uid::from_raw(65534)).expect("root may become anybody");
+    let e = load(&spec("search")).expect_err("nobody may").to_string();
+    println!("refused: {}", e.replace('\n', " "));
+}
+
+#[test]
+fn who_may_not_is_refused_with_the_reason() {
+    let Some(_one) = able("who_may_not_is_refused_with_the_reason") else { return };
+    let done = std::process::Command::new(std::env::current_exe().expect("known"))
+        .args(["--exact", "is_refused_when_told", "--nocapture"])
+        .env("SLOWSTART_NOBODY", "1")
+        .output()
+        .expect("starts");
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        said.contains("refused: ") && said.contains("CAP_BPF") && said.contains("CAP_NET_ADMIN"),
+        "{said}"
+    );
+    if Check::new().links {
+        common::no_bpffs();
+        let e = load_pinned(&spec("search")).expect_err("nowhere to pin").to_string();
+        assert!(e.contains("mount -t bpf"), "{e}");
+    }
+    assert_eq!(names(), Vec::<String>::new(), "nothing is half loaded");
+}
+
+#[test]
+fn peers_have_the_addresses_they_have() {
+    let Some(_one) = able("peers_have_the_addresses_they_have") else { return };
+    let net = Net::veth("peers");
+    let held = load(&spec("search")).expect("loads");
+    held.watch(1).expect("live");
+    let (told, shown) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+    let events = held.events(|f| told.borrow_mut().push(f.peer)).expect("a ring");
+    let watch = Watch::start(0, Span::ZERO).expect("watches");
+    let records = watch
+        .records(|f| {
+            if f.control == "ss_search" {
+                shown.borrow_mut().push(f.peer)
+            }
+        })
+        .expect("a ring");
+    for (address, peer) in
+        [("10.99.0.2", "10.99.0.2"), ("fd99::2", "fd99::2"), ("::ffff:10.99.0.2", "10.99.0.2")]
+    {
+        transfer_to(&net, Some(&held.name), address).send(300_000);
+        common::settles(|| held.counts().unwrap().open, 0);
+        events.consume().expect("readable");
+        records.consume().expect("readable");
+        for seen in [told.take(), shown.take()] {
+            assert!(seen.len() > 1 && seen.iter().all(|p| p.to_string() == peer), "{address}: {seen:?}");
+        }
+    }
 }
 
 /// The objects for a stock bpftool, of one flavour.

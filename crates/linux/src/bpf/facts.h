@@ -66,5 +66,6 @@ struct facts {
 	/* what became of it, the avoidance included */
 	__u32 cwnd_after;
 	__u32 ssthresh_after;
+	__u32 pad;
 	__u64 earned;		/* bytes the window may grow by, before the kernel's own gating */
 };

@@ -28,6 +28,13 @@ pub(crate) fn own_bpffs() {
     mount(Some("bpf"), "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), none).expect("the kernel has bpffs");
 }
 
+/// This thread, and what it starts, has nowhere to pin.
+pub(crate) fn no_bpffs() {
+    own_bpffs();
+    nix::mount::umount2("/sys/fs/bpf", nix::mount::MntFlags::MNT_DETACH).expect("just mounted");
+    while nix::mount::umount2("/sys/fs/bpf", nix::mount::MntFlags::MNT_DETACH).is_ok() {}
+}
+
 /// Two namespaces, deleted with it.
 pub(crate) struct Net {
     pub(crate) sender: String,
@@ -41,8 +48,9 @@ impl Net {
         ip(&format!("netns add {}", net.sender));
         ip(&format!("netns add {}", net.receiver));
         ip(&format!("-n {} link add v0 type veth peer name v0 netns {}", net.sender, net.receiver));
-        for (ns, address) in [(&net.sender, "10.99.0.1"), (&net.receiver, "10.99.0.2")] {
-            ip(&format!("-n {ns} addr add {address}/24 dev v0"));
+        for (ns, n) in [(&net.sender, 1), (&net.receiver, 2)] {
+            ip(&format!("-n {ns} addr add 10.99.0.{n}/24 dev v0"));
+            ip(&format!("-n {ns} addr add fd99::{n}/64 dev v0 nodad"));
             ip(&format!("-n {ns} link set v0 up"));
             ip(&format!("-n {ns} link set lo up"));
         }
@@ -104,8 +112,14 @@ impl Pair {
 
 /// A connection whose sender uses this control.
 pub(crate) fn transfer(net: &Net, control: Option<&str>) -> Pair {
-    let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
-    let address = listener.local_addr().expect("bound");
+    transfer_to(net, control, "10.99.0.2")
+}
+
+/// The same to one of the receiver's addresses.
+pub(crate) fn transfer_to(net: &Net, control: Option<&str>, address: &str) -> Pair {
+    let listener = Net::within(&net.receiver, || TcpListener::bind("[::]:0")).expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let address = (address, port);
     let sender = Net::within(&net.sender, || TcpStream::connect(address)).expect("connects");
     if let Some(name) = control {
         setsockopt(&sender, TcpCongestion, &OsString::from(name)).expect("the control is loaded");
@@ -116,6 +130,21 @@ pub(crate) fn transfer(net: &Net, control: Option<&str>) -> Pair {
         s.set_write_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     }
     Pair { sender, receiver }
+}
+
+/// So many connections at once.
+pub(crate) fn many(net: &Net, control: &str, n: usize) -> Vec<Pair> {
+    let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
+    let address = listener.local_addr().expect("bound");
+    Net::within(&net.sender, || {
+        (0..n)
+            .map(|_| {
+                let sender = TcpStream::connect(address).expect("connects");
+                setsockopt(&sender, TcpCongestion, &OsString::from(control)).expect("the control is loaded");
+                Pair { sender, receiver: listener.accept().expect("connected").0 }
+            })
+            .collect()
+    })
 }
 
 /// Sends bytes under a control, and closes; answers what the connection used.

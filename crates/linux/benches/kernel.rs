@@ -1,0 +1,200 @@
+//! What the running kernel does with the startups: one JSON line a figure, of this run on this machine.
+//!
+//! `cargo bench -p slowstart-linux --bench kernel [-- CASE]`, as root; a machine that does something else disturbs it.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Net, transfer};
+use libbpf_rs::libbpf_sys;
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use serde_json::{Value, json};
+use slowstart::units::Span;
+use slowstart_lab::record::Row;
+use slowstart_lab::run::Job;
+use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_lab::stats::median;
+use slowstart_linux::{Contestant, Spec, TABLE, Watch, load_as, run};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Instant;
+
+fn study(path: &str, size: Option<&str>, duration: &str) -> Study {
+    let text = StudyText {
+        path: path.to_string(),
+        startups: vec!["standard".to_string()],
+        size: size.map(str::to_string),
+        duration: Some(duration.to_string()),
+        ..StudyText::default()
+    };
+    Study::check(&text, None).expect("a study")
+}
+
+/// So many runs of each, in turns, with the same seeds.
+fn runs(study: &Study, contestants: &[&str], times: u32) -> Vec<Vec<Row>> {
+    let loaded: Vec<_> = contestants.iter().map(|c| Contestant::load(c, "cubic").expect("root")).collect();
+    let mut rows = vec![Vec::new(); loaded.len()];
+    for n in 0..times {
+        for (contender, c) in loaded.iter().enumerate() {
+            let outcome = run(study, c, Job { contender, run: n }).expect("it runs");
+            rows[contender].push(outcome.row);
+        }
+    }
+    rows
+}
+
+/// Windows with which startups ended, in segments.
+fn windows(rows: &[Row]) -> Vec<f64> {
+    rows.iter().filter_map(|r| Some((r.exit.as_ref()?.detected_cwnd_bytes / 1448) as f64)).collect()
+}
+
+fn exits(rows: &[Row]) -> Vec<Value> {
+    let one = |r: &Row| {
+        let x = r.exit.as_ref();
+        json!({ "reason": x.map(|x| &x.reason), "time_s": x.map(|x| x.time_s), "cwnd": x.map(|x| x.detected_cwnd_bytes / 1448), "class": r.class, "caveats": r.caveats })
+    };
+    rows.iter().map(one).collect()
+}
+
+/// The probability, if both were drawn alike, of a rank sum as far from the middle as this one: Mann and Whitney's test,
+/// exact, with middle ranks for what is equal.
+fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
+    let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
+    all.sort_by(f64::total_cmp);
+    // Twice the rank, so that the middle of two is whole.
+    let rank = |x: f64| all.iter().filter(|y| **y < x).count() + all.iter().filter(|y| **y <= x).count() + 1;
+    let ranks: Vec<usize> = all.iter().map(|x| rank(*x)).collect();
+    let (middle, sum) = (a.len() * (all.len() + 1), a.iter().map(|x| rank(*x)).sum::<usize>());
+    // Ways to draw so many of them with such a sum.
+    let mut ways = vec![vec![0.0_f64; ranks.iter().sum::<usize>() + 1]; a.len() + 1];
+    ways[0][0] = 1.0;
+    for r in &ranks {
+        for n in (1..=a.len()).rev() {
+            for s in (*r..ways[0].len()).rev() {
+                ways[n][s] += ways[n - 1][s - r];
+            }
+        }
+    }
+    let counts = ways[a.len()].iter().enumerate();
+    let far = counts.filter(|(s, _)| s.abs_diff(middle) >= sum.abs_diff(middle)).map(|(_, n)| n);
+    far.sum::<f64>() / ways[a.len()].iter().sum::<f64>()
+}
+
+/// The kernel's CUBIC, and the same wrapped with nothing replaced.
+fn wrapped(case: &str, path: &str, duration: &str, times: u32) {
+    let rows = runs(&study(path, None, duration), &["cubic", "hystart"], times);
+    let (a, b) = (windows(&rows[0]), windows(&rows[1]));
+    let middle = |w: &[f64]| median(w).map(|m| m.mid);
+    println!(
+        "{}",
+        json!({
+            "case": case, "path": path, "cubic": exits(&rows[0]), "ss_hystart": exits(&rows[1]),
+            "median_cwnd": [middle(&a), middle(&b)], "mann_whitney_p": mann_whitney(&a, &b),
+        })
+    );
+}
+
+fn delay_variation(case: &str) {
+    for path in
+        ["rate=144Mbit rtt=600ms queue=36MB", "rate=144Mbit rtt=600ms queue=36MB vary=30ms vary_period=2s"]
+    {
+        for (name, rows) in
+            ["cubic", "search"].iter().zip(runs(&study(path, None, "14s"), &["cubic", "search"], 3))
+        {
+            println!("{}", json!({ "case": case, "path": path, "startup": name, "runs": exits(&rows) }));
+        }
+    }
+}
+
+fn lost_syn_ack(case: &str) {
+    let s = study("rate=100Mbit rtt=100ms queue=1bdp drop_synack=1", Some("50kB"), "10s");
+    let all = ["cubic", "tsl:iw=3,ssthresh=16", "tsl:iw=1,ssthresh=2"];
+    for (name, rows) in all.iter().zip(runs(&s, &all, 5)) {
+        let took: Vec<_> = rows.iter().map(|r| r.completion_s).collect();
+        println!("{}", json!({ "case": case, "startup": name, "completion_s": took }));
+    }
+}
+
+/// Ten pairs, one after the other: what a startup's control carries, against the kernel's CUBIC.
+fn throughput(case: &str) {
+    let net = Net::veth("bench");
+    let bytes = 1 << 30;
+    let one = |control: &str| {
+        let mut pair = transfer(&net, Some(control));
+        let began = Instant::now();
+        pair.send(bytes);
+        bytes as f64 * 8.0 / began.elapsed().as_secs_f64() / 1e9
+    };
+    for control in TABLE {
+        let spec = Spec::read(control.startup, "cubic").expect("in the table");
+        let held = load_as(&spec, format!("ss_{:x}", std::process::id())).expect("root");
+        let pairs: Vec<_> = (0..10).map(|_| (one("cubic"), one(&held.name))).collect();
+        let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
+        let middle = |v: Vec<f64>| median(&v).map(|m| m.mid);
+        println!(
+            "{}",
+            json!({
+                "case": case, "startup": control.startup, "ratio": middle(ratios),
+                "cubic_gbit": middle(pairs.iter().map(|p| p.0).collect()), "gbit": middle(pairs.iter().map(|p| p.1).collect()),
+            })
+        );
+    }
+}
+
+/// Time and calls of each program of ours, by the kernel's count.
+fn programs() -> Vec<(String, u64, u64)> {
+    ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default())
+        .map(|p| (p.name.to_string_lossy().into_owned(), p.run_time_ns, p.run_cnt))
+        .filter(|(n, _, _)| n.starts_with("ss_") || n.starts_with("watch_"))
+        .collect()
+}
+
+/// What an ACK costs in each object, alone, told of and watched.
+#[allow(unsafe_code, reason = "libbpf-rs has no call for it; the descriptor is ours from then on")]
+fn cost(case: &str) {
+    // The kernel counts as long as this is open.
+    let counting = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    assert!(counting >= 0, "root may");
+    let _counting = unsafe { OwnedFd::from_raw_fd(counting) };
+    // A queue of its own keeps them in slow start: what comes after is the kernel's avoidance.
+    let net = Net::veth("bench");
+    for control in TABLE {
+        for level in [0, 2] {
+            let spec = Spec::read(control.startup, "cubic").expect("in the table");
+            let held = load_as(&spec, format!("ss_{:x}", std::process::id())).expect("root");
+            held.watch(level).expect("live");
+            let ring = held.events(|_| {}).expect("a ring");
+            let watch = (level > 0).then(|| Watch::start(0, Span::millis(100)).expect("root"));
+            for _ in 0..20 {
+                transfer(&net, Some(&held.name)).send(40_000_000);
+                ring.consume().expect("readable");
+            }
+            let each: Vec<Value> = programs()
+                .into_iter()
+                .filter(|(_, _, n)| *n > 0)
+                .map(|(name, ns, n)| json!({ "program": name, "calls": n, "ns": ns / n }))
+                .collect();
+            println!(
+                "{}",
+                json!({ "case": case, "startup": control.startup, "told_and_watched": level > 0, "programs": each })
+            );
+            drop(watch);
+        }
+    }
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let cases: [(&str, fn(&str)); 6] = [
+        ("wrapped", |n| wrapped(n, "rate=100Mbit rtt=50ms queue=2bdp", "3s", 10)),
+        ("wrapped-geo", |n| wrapped(n, "rate=144Mbit rtt=600ms queue=36MB", "11s", 10)),
+        ("delay-variation", delay_variation),
+        ("lost-syn-ack", lost_syn_ack),
+        ("throughput", throughput),
+        ("cost", cost),
+    ];
+    for (name, case) in cases {
+        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+            case(name);
+        }
+    }
+}
