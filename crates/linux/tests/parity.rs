@@ -86,7 +86,7 @@ const TRIALS: &[Trial] = &[
     // Nothing gets through for a while: what waits in the queue makes timeouts spurious, what does not fit is lost.
     trial("outage", "schedule=0s:100Mbit,150ms:100kbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
     trial("roomy", "rate=200Mbit rtt=40ms queue=60bdp", bulk(1_500_000)),
-    trial("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(3_000_000)),
+    trial("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(2_000_000)),
     trial(
         "delays that jump",
         "rate=100Mbit rtt=20ms queue=8bdp handover=700ms handover_step=400ms",
@@ -124,12 +124,12 @@ const TRIALS: &[Trial] = &[
     Trial {
         only: &["hystart"],
         alone: true,
-        times: 40,
+        times: 55,
         ..trial("ACK trains", "rate=100Mbit rtt=40ms queue=8bdp", bulk(1_200_000))
     },
     Trial {
-        only: &["hystart++", "ess", "stopeg"],
-        times: 6,
+        only: &["hystart++", "ess", "stopeg", "search-2.0"],
+        times: 7,
         ..trial("time to judge", "rate=300Mbit rtt=30ms queue=40bdp", bulk(6_000_000))
     },
 ];

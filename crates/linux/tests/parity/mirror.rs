@@ -270,9 +270,11 @@ impl Mirror {
             self.credit %= u64::from(f.mss);
         }
         let grown = cwnd.saturating_add(whole);
-        cwnd = grown.min(f.ssthresh);
+        // Growth ends at the threshold; a window that is set does not.
+        let beyond = whole > 0 && grown > f.ssthresh;
+        cwnd = if whole > 0 { grown.min(f.ssthresh) } else { cwnd };
         // What is left over is the kernel's avoidance's, which grows as it will, by less than was acknowledged.
-        let rest = if step.exit.is_some() { set == 0 && earned == 0 } else { grown > f.ssthresh };
+        let rest = if step.exit.is_some() { set == 0 && earned == 0 } else { beyond };
         let exact = if rest { (cwnd..=cwnd + f.acked).contains(&f.cwnd_after) } else { f.cwnd_after == cwnd };
         let ssthresh = if step.exit.is_some() { cwnd.max(2) } else { f.ssthresh };
         if !exact || f.ssthresh_after != ssthresh {
