@@ -1,5 +1,5 @@
 # `make test` is all that a change must pass.
-.PHONY: test bless bench results docs kernel
+.PHONY: test bless bench results docs kernel test-kernels
 
 test:
 	@bash ci/test.sh
@@ -22,3 +22,7 @@ docs:
 # The command with startups in the running kernel, and their objects for bpftool in target/bpf. See docs/kernel.md.
 kernel:
 	@bash ci/kernel.sh
+
+# The objects on Debian's kernels of 6.1, 6.12 and 7.x, under qemu in software: some minutes each.
+test-kernels:
+	@bash ci/kernels.sh

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The tests of the objects on Debian's kernels, each booted by qemu in software: `make test-kernels [SUITES="bookworm .."]`.
+# Kernels are fetched as signed Debian packages into target/kernels; nothing of this machine's own lists is changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/needs.sh
+install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static cpio:cpio xz:xz-utils ip:iproute2 \
+  clang:clang strip:binutils /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev \
+  /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
+
+# 6.1, 6.12 and the newest 7.x.
+suites=${SUITES:-bookworm bookworm-backports trixie-backports}
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+tests=$(cargo test --locked -p slowstart-linux --test kernel --no-run --message-format=json |
+  sed -nE 's/.*"name":"kernel".*"executable":"([^"]+)".*/\1/p' | tail -1)
+
+# Fetches the newest kernel of a suite; prints the folder that it is unpacked in.
+fetch() { # SUITE
+  local root=target/kernels/$1 apt real package
+  mkdir -p "$root"/{etc/apt/preferences.d,etc/apt/apt.conf.d,lists/partial,cache/archives/partial,unpacked}
+  root=$(realpath "$root")
+  touch "$root/status"
+  echo "deb [signed-by=$keys] http://deb.debian.org/debian $1 main" >"$root/etc/apt/sources.list"
+  apt=(-qq -o "Dir::Etc=$root/etc/apt" -o "Dir::State::lists=$root/lists" -o "Dir::State::status=$root/status"
+    -o "Dir::Cache=$root/cache" -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o APT::Sandbox::User=root)
+  apt-get "${apt[@]}" update >&2
+  # The package of the newest names it; newer ones keep image and modules in packages of their own.
+  real=$(apt-cache "${apt[@]}" depends linux-image-cloud-amd64 | sed -nE 's/.*Depends: (linux-image-[0-9].*)/\1/p' | head -1)
+  for package in "$real" $(apt-cache "${apt[@]}" depends "$real" |
+    sed -nE 's/.*Depends: (linux-(binary|modules)-[0-9].*)/\1/p' | sort -u); do
+    (cd "$root" && ls "${package}"_*.deb >/dev/null 2>&1 || apt-get "${apt[@]}" download "$package" >&2)
+    dpkg-deb -x "$root/$package"_*.deb "$root/unpacked"
+  done
+  echo "$root/unpacked"
+}
+
+# What is booted: busybox, ip, the tests and the module they need.
+pack() { # UNPACKED OUT
+  local dir lib file
+  dir=$(mktemp -d)
+  mkdir -p "$dir"/{bin,proc,sys,dev,tmp,run,t}
+  cp /bin/busybox "$dir/bin/"
+  for file in sh mount mkdir insmod poweroff echo cat; do ln -s busybox "$dir/bin/$file"; done
+  cp -L "$(command -v ip)" "$dir/bin/ip"
+  strip -o "$dir/t/kernel" "$tests"
+  for lib in $(ldd "$dir/bin/ip" "$dir/t/kernel" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
+    mkdir -p "$dir$(dirname "$lib")"
+    cp -nL "$lib" "$dir$lib"
+  done
+  file=$(find "$1" -name 'veth.ko*' | head -1)
+  case $file in
+    *.xz) xz -dc "$file" >"$dir/t/veth.ko" ;;
+    *) cp "$file" "$dir/t/veth.ko" ;;
+  esac
+  cat >"$dir/init" <<'INIT'
+#!/bin/sh
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mount -t tmpfs run /run
+mount -t bpf bpf /sys/fs/bpf
+mount -t cgroup2 none /sys/fs/cgroup
+insmod /t/veth.ko
+cd /tmp
+/t/kernel --test-threads 1 --skip systemd --skip a_thousand --show-output
+echo "the tests ended with status $?"
+poweroff -f
+INIT
+  chmod +x "$dir/init"
+  (cd "$dir" && find . | cpio -o -H newc --quiet | gzip -1) >"$2"
+  rm -rf "$dir"
+}
+
+failed=0
+for suite in $suites; do
+  unpacked=$(fetch "$suite")
+  image=$(ls "$unpacked"/boot/vmlinuz-* | sort -V | tail -1)
+  echo "== $suite: ${image##*/vmlinuz-}"
+  pack "$unpacked" "target/kernels/$suite/initrd"
+  # -cx16: the emulation of that instruction is at fault in qemu 7.2, and 6.12 does not start with it.
+  timeout "${PATIENCE:-900}" qemu-system-x86_64 -M pc,accel=tcg -cpu max,-cx16 -m 2048 -smp 2 -nodefaults -display none \
+    -no-reboot -serial stdio -kernel "$image" -initrd "target/kernels/$suite/initrd" \
+    -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null |
+    tr -d '\r' | tee "target/kernels/$suite/log" | grep -E '^test |^skipped|panicked|status' || true
+  grep -q 'ended with status 0' "target/kernels/$suite/log" || {
+    echo "FAILED: see target/kernels/$suite/log"
+    failed=1
+  }
+done
+exit "$failed"
