@@ -38,6 +38,7 @@ fetch() { # SUITE
 pack() { # UNPACKED OUT
   local dir lib file
   dir=$(mktemp -d)
+  chmod 755 "$dir" # it becomes the root folder, which nobody, too, must be able to enter
   mkdir -p "$dir"/{bin,proc,sys,dev,tmp,run,t}
   cp /bin/busybox "$dir/bin/"
   for file in sh mount mkdir insmod poweroff echo cat; do ln -s busybox "$dir/bin/$file"; done

@@ -148,12 +148,10 @@ fn throughput(case: &str) {
     }
 }
 
-/// Time and calls of each program of ours, by the kernel's count.
-fn programs() -> Vec<(String, u64, u64)> {
-    ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default())
-        .map(|p| (p.name.to_string_lossy().into_owned(), p.run_time_ns, p.run_cnt))
-        .filter(|(n, _, _)| n.starts_with("ss_") || n.starts_with("watch_"))
-        .collect()
+/// Name, time and calls of each program loaded since, by the kernel's count; programs are numbered in order.
+fn programs(since: u32) -> Vec<(String, u64, u64)> {
+    let all = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default()).filter(|p| p.id > since);
+    all.map(|p| (p.name.to_string_lossy().into_owned(), p.run_time_ns, p.run_cnt)).collect()
 }
 
 /// What an ACK costs in each object, alone, told of and watched.
@@ -163,11 +161,12 @@ fn cost(case: &str) {
     let counting = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     assert!(counting >= 0, "root may");
     let _counting = unsafe { OwnedFd::from_raw_fd(counting) };
-    // A queue of its own keeps them in slow start: what comes after is the kernel's avoidance.
     let net = Net::veth("bench");
     for control in TABLE {
         for level in [0, 2] {
             let spec = Spec::read(control.startup, "cubic").expect("in the table");
+            let all = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default());
+            let before = all.map(|p| p.id).max().unwrap_or(0);
             let held = load_as(&spec, format!("ss_{:x}", std::process::id())).expect("root");
             held.watch(level).expect("live");
             let ring = held.events(|_| {}).expect("a ring");
@@ -176,7 +175,7 @@ fn cost(case: &str) {
                 transfer(&net, Some(&held.name)).send(40_000_000);
                 ring.consume().expect("readable");
             }
-            let each: Vec<Value> = programs()
+            let each: Vec<Value> = programs(before)
                 .into_iter()
                 .filter(|(_, _, n)| *n > 0)
                 .map(|(name, ns, n)| json!({ "program": name, "calls": n, "ns": ns / n }))

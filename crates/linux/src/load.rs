@@ -95,8 +95,10 @@ impl Spec {
 pub struct Held {
     /// Its name in the kernel.
     pub name: String,
-    object: Object,
+    /// Dropped before the object: without a link of the kernel's own (before 6.4) it takes the registration back through
+    /// the object's map.
     link: Option<Link>,
+    object: Object,
 }
 
 impl std::fmt::Debug for Held {
@@ -212,6 +214,7 @@ pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
         return Err(KernelError::refused(name, "longer than the 15 characters that the kernel takes"));
     }
     let check = Check::new();
+    check.must_load(&format!("load {name}"))?;
     if available()?.contains(&name) {
         let why = "already loaded: unload it first, or replace it with --pin if it is pinned";
         return Err(KernelError::refused(name, why));
