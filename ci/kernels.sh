@@ -76,8 +76,8 @@ INIT
 failed=0
 for suite in $suites; do
   unpacked=$(fetch "$suite")
-  image=$(ls "$unpacked"/boot/vmlinuz-* | sort -V | tail -1)
-  echo "== $suite: ${image##*/vmlinuz-}"
+  image=$(find "$unpacked" -name 'vmlinuz*' | head -1) # in /boot, or since 7.x among the modules
+  echo "== $suite: $(find "$unpacked" -path '*/modules/*' -name kernel -printf '%h\n' | head -1 | xargs basename)"
   pack "$unpacked" "target/kernels/$suite/initrd"
   # -cx16: the emulation of that instruction is at fault in qemu 7.2, and 6.12 does not start with it.
   timeout "${PATIENCE:-900}" qemu-system-x86_64 -M pc,accel=tcg -cpu max,-cx16 -m 2048 -smp 2 -nodefaults -display none \
