@@ -125,7 +125,7 @@ fn lost_syn_ack(case: &str) {
 /// Ten pairs, one after the other: what a startup's control carries, against the kernel's CUBIC.
 fn throughput(case: &str) {
     let net = Net::veth("bench");
-    let bytes = 1 << 30;
+    let bytes = 1 << 27;
     let one = |control: &str| {
         let mut pair = transfer(&net, Some(control));
         let began = Instant::now();
