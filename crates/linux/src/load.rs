@@ -7,7 +7,7 @@
 use crate::check::Check;
 use crate::emulate::clock;
 use crate::error::KernelError;
-use crate::facts::{Counts, Facts};
+use crate::facts::{Counts, Facts, Numbers};
 use crate::table::{Control, TABLE};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{
@@ -115,6 +115,14 @@ fn lookup(map: &impl MapCore) -> Option<Vec<u8>> {
 fn listen(map: &impl MapCore, level: u64, until: u64) -> libbpf_rs::Result<()> {
     let value = [level.to_ne_bytes(), until.to_ne_bytes()].concat();
     map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)
+}
+
+/// Whether somebody is being told.
+fn listens(map: &impl MapCore) -> bool {
+    let value = lookup(map).unwrap_or_default();
+    let n = &mut Numbers(&value);
+    let (level, until) = (n.u64().unwrap_or(0), n.u64().unwrap_or(0));
+    level > 0 && until > clock().0
 }
 
 impl Held {
@@ -438,8 +446,9 @@ pub fn watch_exits<'a>(acks: bool, each: impl FnMut(&str, Facts) + 'a) -> Result
         };
         let both =
             pin("watching").or_else(|| of(".data.watching")).zip(pin("events").or_else(|| of("events")));
-        // One loaded by another version of this program is read as a control of the kernel's own.
-        if let Some((level, told)) = both.filter(|(level, _)| level.value_size() == 16) {
+        // One loaded by another version of this program, or told to somebody else (a study), is read as a control of the
+        // kernel's own: a record has one reader.
+        if let Some((level, told)) = both.filter(|(level, _)| level.value_size() == 16 && !listens(level)) {
             watching.push(level);
             events.push((name, told));
         }

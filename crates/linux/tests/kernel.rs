@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Net, transfer, transfer_to, with_control};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use slowstart::units::Span;
 use slowstart_linux::{
     Check, Kind, Spec, TABLE, Watch, Why, list, load, load_pinned, select, unload, unselect,
@@ -230,7 +231,6 @@ fn a_thousand_connections_leave_nothing() {
 #[ignore = "takes a minute for each object"]
 fn a_thousand_at_a_time_leave_nothing() {
     let Some(_one) = able("a_thousand_at_a_time_leave_nothing") else { return };
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("readable");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("up to the limit");
     let seconds = std::env::var("SLOWSTART_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
@@ -262,7 +262,7 @@ fn loads_when_told() {
     let Ok(startup) = std::env::var("SLOWSTART_LOAD") else { return };
     let held = load(&spec(&startup)).expect("loads");
     println!("holds {}", held.name);
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_mins(1));
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn peers_have_the_addresses_they_have() {
     let records = watch
         .records(|f| {
             if f.control == "ss_search" {
-                shown.borrow_mut().push(f.peer)
+                shown.borrow_mut().push(f.peer);
             }
         })
         .expect("a ring");
