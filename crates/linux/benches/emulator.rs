@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p slowstart-linux --bench emulator [-- CASE]`, as root. Whatever else the machine does shows in them.
 
+#![allow(clippy::disallowed_methods, reason = "what is measured happens on the real clock")]
+
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
 use serde_json::{Value, json};
 use slowstart::units::{Bytes, Rate, Span};
@@ -14,6 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMES: u64 = 5;
+
+type Case = (&'static str, fn(&str) -> Value);
 
 fn start(path: &str, seed: u64) -> Emulation {
     let spec = PathSpec::load(path, None).expect("a path");
@@ -130,7 +134,7 @@ fn round_trips(name: &str) -> Value {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let cases: [(&str, fn(&str) -> Value); 5] = [
+    let cases: [Case; 5] = [
         ("round-trips", round_trips),
         ("datagrams-100", |n| datagrams(n, 100)),
         ("stream-100", |n| stream(n, 100)),

@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p slowstart-linux --bench kernel [-- CASE]`, as root; a machine that does something else disturbs it.
 
+#![allow(clippy::disallowed_methods, reason = "what is measured happens on the real clock")]
+
 #[path = "../tests/common/mod.rs"]
 mod common;
 
@@ -17,6 +19,8 @@ use slowstart_lab::stats::median;
 use slowstart_linux::{Contestant, Spec, TABLE, Watch, load_as, run};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Instant;
+
+type Case = (&'static str, fn(&str));
 
 fn study(path: &str, size: Option<&str>, duration: Option<&str>) -> Study {
     let text = StudyText {
@@ -191,7 +195,7 @@ fn cost(case: &str) {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let cases: [(&str, fn(&str)); 6] = [
+    let cases: [Case; 6] = [
         ("wrapped", |n| wrapped(n, "rate=100Mbit rtt=50ms queue=2bdp", "3s", 10)),
         ("wrapped-geo", |n| wrapped(n, "rate=144Mbit rtt=600ms queue=36MB", "11s", 10)),
         ("delay-variation", delay_variation),
