@@ -40,14 +40,14 @@ struct Line<'a> {
     asked: bool,
     why: &'a str,
     #[serde(flatten)]
-    ack: Option<Acked>,
+    ack: Option<Own>,
     #[serde(flatten)]
     seen: Option<Seen<'a>>,
 }
 
 /// What only a control of ours tells.
 #[derive(Serialize)]
-struct Acked {
+struct Own {
     iw: u32,
     acked: u32,
     rtt_us: u32,
@@ -97,7 +97,7 @@ pub(crate) fn told(control: &str, f: &Facts) -> String {
         retransmitted: f.retransmitted,
         asked: f.asked,
         why: f.why.name(),
-        ack: Some(Acked {
+        ack: Some(Own {
             iw: f.iw,
             acked: f.acked,
             rtt_us: f.rtt_us,
