@@ -89,7 +89,7 @@ fn events_tell_a_connection_from_beginning_to_end() {
     assert!(all.iter().all(|f| f.sk == first.sk && f.dport == first.dport && f.dport != 0));
     assert!(all.windows(2).all(|w| w[0].acked_bytes <= w[1].acked_bytes && w[0].now_ns <= w[1].now_ns));
     let acks: Vec<_> = all.iter().filter(|f| f.kind == Kind::Ack).collect();
-    assert!(acks.len() > 10, "{} ACKs", acks.len());
+    assert!(acks.len() >= 5, "{} ACKs", acks.len());
     assert!(
         acks.iter().all(|f| f.earned == u64::from(f.acked) * u64::from(f.mss) && f.next >= f.acked_bytes)
     );
