@@ -107,7 +107,8 @@ fn packets_that_are_cut_count_whole() {
     let want = rows(pcap(&ip, RAW, false, true, ALL));
     assert_eq!(rows(pcap(&ip, RAW, false, true, 128)), want);
     let cut = rows(pcap(&ip, RAW, false, true, 40));
-    assert!(cut.iter().any(|t| t.bytes > 1_990_000));
+    // Without blocks what lies beyond a hole is not known to have arrived: of the last round trip, 100 kB, some is missing.
+    assert!(cut.iter().any(|t| t.bytes > 1_900_000));
     assert_eq!(
         cut.iter().map(|t| t.retransmitted_packets).max(),
         want.iter().map(|t| t.retransmitted_packets).max()
