@@ -16,8 +16,9 @@ use slowstart_lab::tcp::sender::Phase;
 const RTT: Span = Span::millis(100);
 const MSS: u64 = 1448;
 
-/// Linux without pacing, which would only spread what these scripts look at.
-const LINUX: Profile = Profile { pacing: false, ..Profile::LINUX_6_18 };
+/// Linux without pacing, which would only spread what these scripts look at, and without waiting for bursts to grow, which
+/// acknowledgements of one moment would all do.
+const LINUX: Profile = Profile { pacing: false, tso_defer: false, ..Profile::LINUX_6_18 };
 
 fn established() -> Script {
     Script::established(&LINUX, RTT)
@@ -62,8 +63,8 @@ fn a_listener_answers_with_its_options() {
         seq: ISN,
         ack: PEER_ISN.wrapping_add(1),
         flags: SYN | ACK,
-        // tcp_rmem[1], halved, in a header that is not scaled.
-        window: 65_535,
+        // tcp_rmem[1], halved, in whole segments.
+        window: 64_240,
         // What a packet of 1500 bytes holds without the timestamp.
         mss: 1460,
         // 256 MB >> 13 is the first to fit 16 bits.
@@ -94,7 +95,7 @@ fn a_caller_sends_its_options_and_then_data() {
     let syn = Segment {
         seq: ISN,
         flags: SYN,
-        window: 65_535,
+        window: 64_240,
         mss: 1460,
         scale: Some(13),
         sack_ok: true,
@@ -757,7 +758,7 @@ fn blocks_are_reported_newest_first_and_duplicates_before_them() {
 
 #[test]
 fn data_carries_the_acknowledgement_that_was_due() {
-    let mut s = Script::established(&Profile { quick: 0, ..LINUX }, RTT);
+    let mut s = Script::established(&Profile { quick: 0, autotune: false, ..LINUX }, RTT);
     s.peer_data([0]);
     assert!(s.take().is_empty());
     s.write(1);

@@ -23,9 +23,9 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Verdict 
     ensure(got == want, || format!("{what}: {got:?}, not {want:?}"))
 }
 
-/// What is not looked at stays out of the way: no pacing, one round trip of 100 ms.
+/// What is not looked at stays out of the way: no pacing, no waiting for a burst to grow, one round trip of 100 ms.
 fn plain(p: Profile) -> Profile {
-    Profile { pacing: false, ..p }
+    Profile { pacing: false, tso_defer: false, ..p }
 }
 
 const RTT: Span = Span::millis(100);
@@ -200,6 +200,44 @@ fn bursts(p: Profile) -> Verdict {
     same("sizes", bursts.iter().map(|b| b.1).collect(), vec![2; 10])
 }
 
+/// `tcp_tso_should_defer`: of a window of 160 segments and 10 ms a burst is 31, and what is acknowledged lets but six go. They
+/// wait if something left in the last millisecond, and else do not.
+fn deferral(p: Profile) -> Verdict {
+    let mut s = Script::established(&Profile { pacing: false, ..p }, Span::millis(10));
+    s.write(1000);
+    for upto in [10, 30, 70, 150] {
+        s.wait(Span::millis(10));
+        s.ack(upto, &[]);
+    }
+    s.take();
+    s.wait(Span::millis(10));
+    s.ack(153, &[]);
+    same("sent after a pause", s.data().len(), 6)?;
+    s.ack(156, &[]);
+    same("sent at once after that", s.data().len(), 0)?;
+    s.wait(Span::millis(1));
+    s.ack(157, &[]);
+    same("sent a millisecond later", s.data().len(), 8)
+}
+
+/// `tcp_comp_sack_delay_ns`: once quick acknowledgements are used up, three for what lies beyond a hole are sent at once,
+/// others together a little later.
+fn compression(p: Profile) -> Verdict {
+    let mut s = established(p);
+    for n in 0..30 {
+        s.peer_data([n]);
+        s.wait(Span::millis(10));
+    }
+    s.take();
+    s.zero = s.now;
+    for n in 31..40 {
+        s.peer_data([n]);
+    }
+    same("acknowledgements at once", s.take().len(), 3)?;
+    s.wait(Span::millis(100));
+    same("and of the others", s.take().len(), 1)
+}
+
 /// Dynamic right-sizing: the window begins at 64 kB and grows with what arrives in a round trip.
 fn autotuning(p: Profile) -> Verdict {
     let mut s = established(Profile { rmem: Bytes(6_000_000), ..p });
@@ -214,14 +252,14 @@ fn autotuning(p: Profile) -> Verdict {
         flight = (flight * 2).min(1500);
         s.wait(RTT);
     }
-    ensure(offered[0] <= 65_536, || format!("the first offer is {}", offered[0]))?;
+    ensure(offered[0] <= 81_920, || format!("the first offer is {}", offered[0]))?;
     let last = offered[9];
     ensure((2_000_000..=6_000_000).contains(&last), || format!("the last is {last}: {offered:?}"))
 }
 
 /// RFC 1122 §4.2.3.2, once the quick start is over: every second segment, or 40 ms.
 fn delayed_acknowledgement(p: Profile) -> Verdict {
-    let mut s = established(p);
+    let mut s = established(Profile { autotune: false, ..p });
     s.peer_data(0..16);
     s.wait(Span::secs(1));
     s.take();
@@ -236,12 +274,13 @@ fn delayed_acknowledgement(p: Profile) -> Verdict {
     same("of one that stays alone, at ms", alone, vec![40])
 }
 
-/// `tcp_incr_quickack`: the first 16 segments are acknowledged each, at once; then no longer.
+/// `tcp_incr_quickack`, `tcp_grow_window`: each segment is acknowledged at once while the window grows from 64,240 to 81,920
+/// bytes by two segments each, which takes seven, and 16 more; then no longer.
 fn quick_start(p: Profile) -> Verdict {
     let mut s = established(p);
-    s.peer_data(0..20);
+    s.peer_data(0..27);
     let acked: Vec<u64> = s.take().iter().map(|l| s.acked(&l.segment)).collect();
-    same("acknowledged", acked, (1..=16).chain([18, 20]).collect())
+    same("acknowledged", acked, (1..=23).chain([25, 27]).collect())
 }
 
 /// `tcp_synack_retries` and RFC 6298 §5.5: a SYN-ACK that nobody answers is sent again after 1, 2, 4, ... s, five times.
@@ -341,6 +380,12 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism { name: "growth only of a window in use", check: gating, off: |p| p.gating = false },
     Mechanism { name: "pacing", check: pacing, off: |p| p.pacing = false },
     Mechanism { name: "TSO-sized bursts", check: bursts, off: |p| p.tso = 0 },
+    Mechanism { name: "bursts that wait to grow", check: deferral, off: |p| p.tso_defer = false },
+    Mechanism {
+        name: "acknowledgements beyond a hole go together",
+        check: compression,
+        off: |p| p.compress_acks = false,
+    },
     Mechanism { name: "receive-window autotuning", check: autotuning, off: |p| p.autotune = false },
     Mechanism {
         name: "delayed acknowledgement",

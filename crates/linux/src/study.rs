@@ -204,11 +204,11 @@ fn exit(seen: &Seen) -> Option<ExitRow> {
     }
     let left = seen.facts.iter().rposition(|f| f.why != Why::No)?;
     let f = &seen.facts[left];
-    // A drain begins with an ACK that earns nothing; what sets windows after it drains.
+    // A drain begins with an ACK that earns nothing; what sets windows after it drains, and a loss may end it.
     let mut at = left;
     while f.why == Why::RateFlat
         && at > 0
-        && seen.facts[at].set > 0
+        && (seen.facts[at].set > 0 || seen.facts[at].kind != Kind::Ack)
         && seen.facts[at - 1].kind == Kind::Ack
         && (seen.facts[at - 1].set > 0 || seen.facts[at - 1].earned == 0)
     {

@@ -117,7 +117,12 @@ impl Host {
             "tcp_sack" => p.sack = flag()?,
             "tcp_recovery" => p.rack = flag()?,
             "tcp_early_retrans" => p.tlp = value != "0",
-            "tcp_rmem" => p.rmem = Bytes(last().filter(|&n| (4096..1 << 30).contains(&n))?),
+            "tcp_rmem" => {
+                let sane = |n: &u64| (4096..1 << 30).contains(n);
+                let first = value.split_whitespace().nth(1)?.parse().ok();
+                p.rmem_first = Bytes(first.filter(sane)?);
+                p.rmem = Bytes(last().filter(sane)?);
+            }
             "tcp_wmem" => {
                 let first = value.split_whitespace().nth(1)?.parse().ok();
                 let sane = |n: &u64| (4096..=1 << 26).contains(n);

@@ -67,6 +67,11 @@ impl Pacer {
         if fits { room as u32 } else { self.burst / self.mss }
     }
 
+    /// Whether a burst of its full size fits `room` segments.
+    pub fn fills(&self, room: u64) -> bool {
+        (room + 1) * u64::from(self.mss) > u64::from(self.burst)
+    }
+
     /// The rate, in force or not.
     pub fn rate(&self) -> Option<Rate> {
         self.rate

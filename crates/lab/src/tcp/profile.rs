@@ -43,6 +43,8 @@ pub struct Profile {
     pub pacing: bool,
     /// The largest burst handed over at once, bytes; 0 sends packet by packet.
     pub tso: u32,
+    /// A burst that could yet grow waits for it, a millisecond at most (`tcp_tso_should_defer`).
+    pub tso_defer: bool,
     /// Selective acknowledgement (RFC 2018), with duplicates reported (RFC 2883).
     pub sack: bool,
     /// Timestamps (RFC 7323).
@@ -69,10 +71,14 @@ pub struct Profile {
     pub ack: AckRule,
     /// Acknowledgements it sends at once at the start.
     pub quick: u32,
+    /// Acknowledgements of what lies beyond a hole go together, up to a millisecond apart (`tcp_comp_sack_delay_ns`).
+    pub compress_acks: bool,
     /// Longest delay of an acknowledgement.
     pub delack: Span,
     /// Grow the receive window with what arrives (dynamic right-sizing).
     pub autotune: bool,
+    /// The receive buffer at first, bytes (`tcp_rmem[1]`): half of it is window.
+    pub rmem_first: Bytes,
     /// The largest receive window, bytes.
     pub rmem: Bytes,
     /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
@@ -98,6 +104,7 @@ impl Profile {
         gating: true,
         pacing: true,
         tso: 65536,
+        tso_defer: true,
         sack: true,
         timestamps: true,
         echo_rtt: false,
@@ -111,8 +118,10 @@ impl Profile {
         idle_restart: true,
         ack: AckRule::QuickThenDelayed,
         quick: 16,
+        compress_acks: true,
         delack: Span::millis(40),
         autotune: true,
+        rmem_first: Bytes(128 << 10),
         rmem: Bytes(256 << 20),
         syn_linear: 4,
         syn_retries: 6,
@@ -128,9 +137,11 @@ impl Profile {
         iw: 3,
         growth: Growth::PerAck,
         pacing: false,
+        tso_defer: false,
         rack: false,
         tlp: false,
         prr: false,
+        compress_acks: false,
         syn_linear: 0,
         syn_retries: 5,
         ..Self::LINUX_6_18
@@ -155,6 +166,7 @@ impl Profile {
         pacing: false,
         tso: 0,
         ack: AckRule::Each,
+        compress_acks: false,
         autotune: false,
         rmem: Bytes(1 << 30),
         ..Self::LINUX_6_18
@@ -176,6 +188,7 @@ impl Profile {
         // Its receiver acknowledges the first segment at once, then every second.
         ack: AckRule::QuickThenDelayed,
         quick: 1,
+        compress_acks: false,
         delack: Span::millis(200),
         autotune: false,
         rmem: Bytes(1 << 30),
@@ -197,6 +210,7 @@ impl Profile {
         tlp: false,
         prr: false,
         ack: AckRule::Each,
+        compress_acks: false,
         autotune: false,
         rmem: Bytes(1000 * 1460),
         syn_linear: 0,
@@ -213,13 +227,14 @@ impl Profile {
     }
 
     /// The keys [`Profile::set`] takes, each with what it expects.
-    pub const KEYS: [(&'static str, &'static str); 24] = [
+    pub const KEYS: [(&'static str, &'static str); 27] = [
         ("iw", "a number of segments from 1 to 1000"),
         ("mss", "payload bytes of a segment, 64 to 8960"),
         ("growth", "one of bytes, abc, rfc5681, ack"),
         ("gating", "on or off"),
         ("pacing", "on or off"),
         ("tso", "bytes of a burst, 0 to 524280"),
+        ("tso_defer", "on or off"),
         ("sack", "on or off"),
         ("timestamps", "on or off"),
         ("echo_rtt", "on or off"),
@@ -234,8 +249,10 @@ impl Profile {
         ("stalls", "on or off"),
         ("ack", "one of each, quick-then-delayed, delayed"),
         ("quick", "a number of acknowledgements"),
+        ("compress_acks", "on or off"),
         ("delack", "a time such as 40ms"),
         ("autotune", "on or off"),
+        ("rmem_first", "bytes of the receive buffer at first"),
         ("rmem", "bytes of the largest receive window"),
         ("syn_linear", "a number of retransmissions"),
     ];
@@ -252,6 +269,7 @@ impl Profile {
             "quick" => number(0, u32::MAX).map(|n| self.quick = n),
             "syn_linear" => number(0, 10).map(|n| self.syn_linear = n),
             "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
+            "rmem_first" => number(5840, 1 << 30).map(|n| self.rmem_first = Bytes(u64::from(n))),
             "rto_min" => Span::read(value).map(|t| self.rto_min = t),
             "delack" => Span::read(value).map(|t| self.delack = t),
             "growth" => match value {
@@ -288,6 +306,8 @@ impl Profile {
                 "undo" => self.undo = on,
                 "idle_restart" => self.idle_restart = on,
                 "stalls" => self.stalls = on,
+                "tso_defer" => self.tso_defer = on,
+                "compress_acks" => self.compress_acks = on,
                 _ => self.autotune = on,
             }),
         };

@@ -7,8 +7,13 @@ use slowstart::units::{Bytes, Instant, Span};
 
 /// Blocks remembered, newest first (`tp->selective_acks`).
 const REMEMBERED: usize = 4;
-/// The first receive buffer (`tcp_rmem[1]`), of which half is window.
-const FIRST_WINDOW: u64 = 65_535;
+/// Duplicates for one hole that are answered at once (`TCP_FASTRETRANS_THRESH`); then answers wait a little, and so many at
+/// most (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_nr`).
+const DUPLICATES: u32 = 3;
+const COMPRESSED: u32 = 44;
+const COMPRESSED_FOR: Span = Span::millis(1);
+/// A timestamp's share of a header: what segments are smaller for it than the handshake says (RFC 7323).
+const TIMESTAMP: u64 = 12;
 
 /// What arrived data asks for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -38,8 +43,13 @@ pub struct Receiver {
     acked: u64,
     /// Up to where the peer was told it may send.
     told: u64,
-    /// Acknowledgements still to be sent at once.
+    /// Acknowledgements still to be sent at once, and as many as there are at first.
     quick: u32,
+    quick_most: u32,
+    compresses: bool,
+    /// Duplicates answered at once since `next` moved, and those since that wait for an answer.
+    duplicates: u32,
+    compressed: u32,
     /// When a delayed acknowledgement is due; never, if none is.
     delayed_until: Instant,
     /// The timestamp to echo, of the segment that last advanced what is acknowledged (RFC 7323 §4.3).
@@ -59,7 +69,13 @@ impl Receiver {
     /// Before the handshake.
     pub fn new(p: &Profile) -> Self {
         let fixed = p.max_window();
-        let first = if p.autotune { FIRST_WINDOW.min(fixed) } else { fixed };
+        // tcp_select_initial_window: half of the first buffer, in whole segments. Once a segment of 1448 bytes was seen to take
+        // 2304 of memory, five eighths of it may be window (tcp_measure_rcv_mss).
+        let half = p.rmem_first.0 / 2;
+        let whole = half - half % (u64::from(p.mss) + if p.timestamps { TIMESTAMP } else { 0 });
+        let (first, clamp) =
+            if p.autotune { (whole.min(fixed), (p.rmem_first.0 / 8 * 5).min(fixed)) } else { (fixed, fixed) };
+        let quick = if p.ack == AckRule::QuickThenDelayed { p.quick } else { 0 };
         Self {
             rule: p.ack,
             delay: p.delack,
@@ -74,12 +90,16 @@ impl Receiver {
             fin_at: None,
             acked: 1,
             told: 1 + first,
-            quick: if p.ack == AckRule::QuickThenDelayed { p.quick } else { 0 },
+            quick,
+            quick_most: quick,
+            compresses: p.compress_acks && p.sack,
+            duplicates: 0,
+            compressed: 0,
             delayed_until: Instant::NEVER,
             echo: 0,
             window: first,
-            clamp: first,
-            space: 0,
+            clamp,
+            space: 10 * u64::from(p.mss),
             measured_from: (Instant::ZERO, 1),
             rtt: None,
             last_echo: 0,
@@ -138,13 +158,17 @@ impl Receiver {
         if to <= self.next {
             // Nothing new: say which, at once (RFC 2883).
             self.duplicate = Some((from, to));
+            self.quick = self.quick.max(self.quick_most);
             return Answer::Now;
         }
         if from > self.next {
-            return self.out_of_order(from, to);
+            self.grow_window();
+            self.out_of_order(from, to);
+            return self.for_hole(now);
         }
         let filled = !self.beyond.is_empty();
         self.next = to;
+        self.duplicates = 0;
         if filled {
             if let Some((_, end)) = self.beyond.holding(to) {
                 self.next = self.next.max(end);
@@ -153,7 +177,8 @@ impl Receiver {
             let next = self.next;
             self.forget_blocks(|b| b.1 <= next);
         }
-        self.grow_window(now);
+        self.right_size(now);
+        self.grow_window();
         if filled || fin {
             return Answer::Now;
         }
@@ -175,7 +200,7 @@ impl Receiver {
     }
 
     #[cold]
-    fn out_of_order(&mut self, from: u64, to: u64) -> Answer {
+    fn out_of_order(&mut self, from: u64, to: u64) {
         let mut fresh = false;
         let block = self.beyond.add(from, to, |_, _| fresh = true);
         if !fresh {
@@ -186,7 +211,21 @@ impl Receiver {
         self.blocks.copy_within(0..REMEMBERED - 1, 1);
         self.blocks[0] = block;
         self.remembered = (self.remembered + 1).min(REMEMBERED);
-        Answer::Now
+    }
+
+    /// Data beyond a hole: told at once until the sender must know, then together, a twentieth of a round trip apart at most.
+    fn for_hole(&mut self, now: Instant) -> Answer {
+        let wait = self.rtt.map_or(Span::ZERO, |r| (r / 20).min(COMPRESSED_FOR));
+        if !self.compresses || self.quick > 0 || wait == Span::ZERO || self.compressed >= COMPRESSED {
+            return Answer::Now;
+        }
+        if self.duplicates < DUPLICATES {
+            self.duplicates += 1;
+            return Answer::Now;
+        }
+        self.compressed += 1;
+        self.delayed_until = self.delayed_until.min(now + wait);
+        Answer::Wait
     }
 
     fn forget_blocks(&mut self, gone: impl Fn((u64, u64)) -> bool) {
@@ -213,6 +252,7 @@ impl Receiver {
             self.quick = self.quick.saturating_sub(1);
         }
         self.acked = self.next;
+        self.compressed = 0;
         self.delayed_until = Instant::NEVER;
         if news {
             self.duplicate.take().into_iter().for_each(&mut block);
@@ -251,13 +291,24 @@ impl Receiver {
         self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
     }
 
-    /// Dynamic right-sizing: room for twice what the application took in the last round trip, and for its growth.
-    fn grow_window(&mut self, now: Instant) {
+    /// `tcp_grow_window`: two segments for each that arrives, up to what right-sizing allows; while it grows, what arrives is
+    /// acknowledged at once.
+    #[inline]
+    fn grow_window(&mut self) {
+        if self.window < self.clamp {
+            self.window = (self.window + 2 * self.mss).min(self.clamp);
+            if self.rule == AckRule::QuickThenDelayed {
+                self.quick |= 1;
+            }
+        }
+    }
+
+    /// Dynamic right-sizing (`tcp_rcvbuf_grow`): room for twice what the application took in the last round trip, and twice its
+    /// growth.
+    fn right_size(&mut self, now: Instant) {
         if !self.autotune {
             return;
         }
-        // tcp_grow_window: two segments for each that arrives, up to what right-sizing allows.
-        self.window = (self.window + 2 * self.mss).min(self.clamp);
         let Some(rtt) = self.rtt else { return };
         if now.since(self.measured_from.0) < rtt {
             return;
@@ -265,7 +316,7 @@ impl Receiver {
         let copied = self.next - self.measured_from.1;
         self.measured_from = (now, self.next);
         if copied > self.space {
-            let room = 2 * copied + 16 * self.mss;
+            let room = 2 * copied;
             let growth = (2 * room * (copied - self.space)).checked_div(self.space).unwrap_or(0);
             self.clamp = (room + growth).clamp(self.clamp, self.max.0.max(self.clamp));
             self.space = copied;

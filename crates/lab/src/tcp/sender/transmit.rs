@@ -6,6 +6,11 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
 
+/// What the application writes is kept in parts of so many bytes at most (`sk_gso_max_size`, less what headers may take).
+const WRITTEN: u64 = 65_215;
+/// How long after another a burst that is not full waits.
+const DEFERRED: Span = Span::millis(1);
+
 impl<C: Controller> Sender<C> {
     /// Nothing is in flight, and nothing waits to be sent.
     pub fn idle(&self) -> bool {
@@ -74,6 +79,11 @@ impl<C: Controller> Sender<C> {
                 break;
             }
             let room = window - inflight;
+            let just = self.counters.packets > sent_before || now.since(self.last_sent) < DEFERRED;
+            if again.is_none() && just && !self.pacer.fills(room) && self.defers(now, room, window) {
+                by_window = true;
+                break;
+            }
             let mut burst = self.pacer.burst(room);
             if let Some(i) = self.interface {
                 if i.room == 0 {
@@ -136,6 +146,25 @@ impl<C: Controller> Sender<C> {
         if self.board.is_empty() && self.timer == Timer::Off {
             self.rearm(now);
         }
+    }
+
+    /// A burst of less than its full size waits for the next acknowledgement to let it grow (`tcp_tso_should_defer`), if
+    /// something left in the last millisecond.
+    fn defers(&self, now: Instant, room: u64, window: u64) -> bool {
+        let mss = u64::from(self.profile.mss);
+        let limit = (room * mss).min(self.window_end.saturating_sub(self.next));
+        // What the application wrote is in parts of 64 kB at most, and the end of one goes if all of it can.
+        let part = WRITTEN / mss * mss;
+        let end = self.end.min((self.next - 1) / part * part + part + 1);
+        let left = end.saturating_sub(self.next);
+        let ends = if end == self.end { self.fin == Some(end) } else { true };
+        let oldest = self.board.first().and_then(|n| self.board.get(n)).map(|r| r.at);
+        self.profile.tso_defer
+            && matches!(self.phase, Phase::Open | Phase::Disorder)
+            && left > mss
+            && !(ends && limit >= left)
+            && limit < (window * mss).min(self.offered()) / 3
+            && oldest.is_some_and(|at| now.since(at) >= self.rtt.srtt().unwrap_or(Span::ZERO) / 2)
     }
 
     /// The interface had no room. Linux 2.4 reduces its window for it, once a round trip (`tcp_enter_cwr`); nothing is
