@@ -138,6 +138,8 @@ impl Profile {
         growth: Growth::PerAck,
         pacing: false,
         tso_defer: false,
+        // A window that is large from the start: with one that grows, each packet would be acknowledged while it does.
+        autotune: false,
         rack: false,
         tlp: false,
         prr: false,
