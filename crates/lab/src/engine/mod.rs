@@ -9,6 +9,7 @@ use crate::app::Kind as AppKind;
 use crate::path::{Dropped, Path};
 use crate::record::{Cost, Crossing, Happened, Sample, Trace};
 use crate::tcp::endpoint::{CLOCKS, Endpoint, State};
+use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
 use flow::{CLIENT, SERVER};
 use net::{APPLICATION, Arrival, Net};
@@ -31,6 +32,8 @@ pub enum Sampling {
 #[derive(Clone, Debug)]
 pub struct Engine {
     net: Net,
+    /// What arrived last. It stays here: to copy what was just written waits for it.
+    arrived: Segment,
     /// The flows, in the order they were given.
     pub flows: Vec<Flow>,
     /// Places of flows that have left, and how many have come.
@@ -64,6 +67,7 @@ impl Engine {
     fn over(net: Net, sampling: Sampling, gauges: bool) -> Self {
         Self {
             net,
+            arrived: Segment::default(),
             flows: Vec::new(),
             left: Vec::new(),
             entered: 0,
@@ -160,22 +164,23 @@ impl Engine {
 
     /// A packet arrives over a line.
     fn arrive(&mut self, at: Instant, line: usize) {
-        let Some(Arrival { flow, end, sent, ahead }) = self.net.arrival(line) else { return };
+        let Some(Arrival { flow, end, sent, ahead }) = self.net.arrival(line, &mut self.arrived) else { return };
+        let arrived = &self.arrived;
         // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
         if let Some((next, end)) = ahead.filter(|a| a.0 != flow) {
             self.flows[next].warm(end);
         }
         let f = &mut self.flows[flow];
-        let len = self.net.arrived.len;
+        let len = arrived.len;
         if len > 0 && end != f.sender() {
             f.observe(at, sent, len);
         }
         if let Some(packets) = self.net.capture.as_mut().filter(|_| f.spec.recorded) {
-            let (flow, end, segment) = (flow as u32, end as u8, self.net.arrived);
+            let (flow, end, segment) = (flow as u32, end as u8, *arrived);
             packets.push(Crossing { at, flow, end, leaves: false, segment });
         }
         self.cost.packets +=
-            self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, road.arrived, road));
+            self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, arrived, road));
         if self.net.losses.is_empty() && f.is_quiet(end) {
             self.net.arm_end(flow, f, end);
         } else {

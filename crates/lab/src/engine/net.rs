@@ -112,20 +112,16 @@ impl Way {
 
 /// One direction as an end sees it that sends: what leaves is on its way at once.
 pub(super) struct Road<'a> {
-    now: Instant,
-    direction: &'a mut path::Direction,
-    extra: Span,
-    way: &'a mut Way,
-    flow: u32,
-    to: u32,
-    /// Whether the end is the one whose data is looked at, and how much of that has left.
+    net: &'a mut Net,
+    line: usize,
+    /// The flow, and the end that sends.
+    flow: usize,
+    end: usize,
+    /// Whether its packets may be kept, and whether the end is the one whose data is looked at.
+    recorded: bool,
     watched: bool,
+    /// How much of that has left.
     data: u64,
-    losses: &'a mut Vec<(bool, Dropped)>,
-    /// Where packets are kept, if they are.
-    capture: Option<&'a mut Vec<Crossing>>,
-    /// What arrived last.
-    pub(super) arrived: &'a Segment,
 }
 
 impl Wire for Road<'_> {
@@ -138,30 +134,35 @@ impl Wire for Road<'_> {
         let kind = kind(s);
         let watched = self.watched && kind == Kind::Data;
         self.data += if watched { u64::from(n) } else { 0 };
-        let parcel = Parcel { bytes: s.wire(), flow: self.flow, kind };
-        let mut packet = Packet::new(self.now, self.to, s);
+        let parcel = Parcel { bytes: s.wire(), flow: self.flow as u32, kind };
+        let now = self.net.now;
+        let mut packet = Packet::new(now, (2 * self.flow + 1 - self.end) as u32, s);
+        if self.recorded && self.net.capture.is_some() {
+            self.net.keep(self.flow, self.end, s, n);
+        }
+        let direction = leaving(&mut self.net.path, self.end);
+        let way = &mut self.net.lines[self.line];
+        let extra = self.net.extra[self.line / 2];
+        let idle = way.line.is_empty();
         for _ in 0..n {
-            let seq = packet.seq;
-            if let Some(packets) = &mut self.capture {
-                let end = 1 - (self.to % 2) as u8;
-                let segment = Segment { seq, ..*s };
-                packets.push(Crossing { at: self.now, flow: self.flow, end, leaves: true, segment });
-            }
-            match self.direction.pass(self.now, &parcel) {
+            match direction.pass(now, &parcel) {
                 Ok(at) => {
-                    let at = at + self.extra;
-                    if kind == Kind::Ack && self.direction.filters_acks() && self.way.filter(at, &packet, s) {
+                    let at = at + extra;
+                    if kind == Kind::Ack && direction.filters_acks() && way.filter(at, &packet, s) {
                         continue;
                     }
                     if packet.whole {
-                        let rate_request = self.direction.grant(s.rate_request);
-                        self.way.whole.push_back(Segment { seq, rate_request, ..*s });
+                        let rate_request = direction.grant(s.rate_request);
+                        way.whole.push_back(Segment { seq: packet.seq, rate_request, ..*s });
                     }
-                    self.way.line.push(at, packet);
+                    way.line.push(at, packet);
                 }
-                Err(d) => self.losses.push((watched, d)),
+                Err(d) => self.net.losses.push((watched, d)),
             }
-            packet.seq = seq.wrapping_add(s.len);
+            packet.seq = packet.seq.wrapping_add(s.len);
+        }
+        if idle && let Some(at) = way.line.next() {
+            self.net.expect(self.line, at);
         }
     }
 }
@@ -175,22 +176,20 @@ pub(super) struct Net {
     /// Each direction, each extra delay.
     lines: Vec<Way>,
     extra: Vec<Span>,
-    /// What arrives first on each line, where lines are few: a heap would sift with every packet. Of more than a few,
-    /// the heap of clocks knows.
-    heads: Vec<Pending>,
+    /// When the first packet of each line arrives, where lines are few: a heap would sift with every packet. Of more
+    /// than a few, the heap of clocks knows.
+    heads: Vec<Instant>,
     clocks: BinaryHeap<Reverse<Pending>>,
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
     pub(super) losses: Vec<(bool, Dropped)>,
     /// Packets of recorded flows at both ends, if they are kept.
     pub(super) capture: Option<Vec<Crossing>>,
-    /// What arrived last. It stays here: to copy what was just written waits for it.
-    pub(super) arrived: Segment,
 }
 
 /// Delays up to which each line is looked at for what is due.
 const FEW: usize = 4;
 
-/// A packet [has arrived](Net::arrived).
+/// A packet has arrived.
 pub(super) struct Arrival {
     pub(super) flow: usize,
     pub(super) end: usize,
@@ -210,12 +209,11 @@ impl Net {
             now: Instant::ZERO,
             seed,
             lines: vec![Way::default(); 2 * extra.len()],
-            heads: if extra.len() <= FEW { vec![IDLE; 2 * extra.len()] } else { Vec::new() },
+            heads: if extra.len() <= FEW { vec![Instant::NEVER; 2 * extra.len()] } else { Vec::new() },
             extra,
             clocks: BinaryHeap::new(),
             losses: Vec::new(),
             capture: None,
-            arrived: Segment::default(),
         }
     }
 
@@ -252,14 +250,31 @@ impl Net {
     /// no clock's by [`Net::arrival`].
     pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, usize)> {
         let clock = self.clocks.peek().map_or(IDLE, |p| p.0);
-        let pending = self.heads.iter().fold(clock, |first, head| first.min(*head));
-        let at = Instant((pending >> 64) as u64);
-        if at > end || pending == IDLE {
+        let (mut at, mut source) = (time(clock), clock as u32 as usize);
+        let mut tied = false;
+        for (line, &head) in self.heads.iter().enumerate() {
+            tied = head == at || (tied && head > at);
+            if head < at {
+                (at, source) = (head, line);
+            }
+        }
+        if at > end || at == Instant::NEVER {
             return None;
+        }
+        if tied {
+            source = self.first_at(at, clock);
         }
         debug_assert!(at >= self.now, "an event in the past of {}", self.now.0);
         self.now = at;
-        Some((at, pending as u32 as usize))
+        Some((at, source))
+    }
+
+    /// Which of several sources comes first whose events are due at the same time.
+    #[cold]
+    fn first_at(&self, at: Instant, clock: Pending) -> usize {
+        let lines = self.heads.iter().enumerate().filter(|(_, head)| **head == at);
+        let first = lines.map(|(line, _)| key(self.seed, at, line)).fold(clock, Pending::min);
+        first as u32 as usize
     }
 
     /// Takes the event of a clock: its flow and which it is.
@@ -269,32 +284,40 @@ impl Net {
         Some((clock / SOURCES, clock % SOURCES))
     }
 
-    /// Takes the first packet of a line.
-    pub(super) fn arrival(&mut self, line: usize) -> Option<Arrival> {
+    /// Takes the first packet of a line; its segment goes to `arrived`.
+    pub(super) fn arrival(&mut self, line: usize, arrived: &mut Segment) -> Option<Arrival> {
         if self.heads.is_empty() {
             self.clocks.pop();
         }
         let way = &mut self.lines[line];
         let packet = way.line.pop(self.now)?;
-        way.unpack(&packet, &mut self.arrived);
-        let next = way.line.first();
+        way.unpack(&packet, arrived);
         let place = |p: &Packet| (p.to as usize / 2, p.to as usize % 2);
-        let ahead = next.map(|(_, p)| place(p));
-        let next = next.map(|(at, _)| at);
-        self.expect(line, next);
         let (flow, end) = place(&packet);
-        Some(Arrival { flow, end, sent: packet.sent, ahead })
+        let next = way.line.first().map(|(at, p)| (at, place(p)));
+        match next {
+            Some((at, _)) => self.expect(line, at),
+            None => self.heads.get_mut(line).into_iter().for_each(|head| *head = Instant::NEVER),
+        }
+        Some(Arrival { flow, end, sent: packet.sent, ahead: next.map(|n| n.1) })
     }
 
-    /// When the next packet of a line arrives.
+    /// The next packet of a line arrives at `at`.
     #[inline]
-    fn expect(&mut self, line: usize, next: Option<Instant>) {
-        let pending = next.map_or(IDLE, |at| key(self.seed, at, line));
+    fn expect(&mut self, line: usize, at: Instant) {
         match self.heads.get_mut(line) {
-            Some(head) => *head = pending,
-            None if pending != IDLE => self.clocks.push(Reverse(pending)),
-            None => {}
+            Some(head) => *head = at,
+            None => self.clocks.push(Reverse(key(self.seed, at, line))),
         }
+    }
+
+    /// Keeps what leaves an end of a flow.
+    #[cold]
+    fn keep(&mut self, flow: usize, end: usize, s: &Segment, n: u32) {
+        let (at, flow, end) = (self.now, flow as u32, end as u8);
+        let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
+        let crossings = train.map(|segment| Crossing { at, flow, end, leaves: true, segment });
+        self.capture.iter_mut().for_each(|kept| kept.extend(crossings.clone()));
     }
 
     /// Sets a clock of a flow.
@@ -324,37 +347,32 @@ impl Net {
         end: usize,
         what: impl FnOnce(&mut Endpoint<Control>, Instant, &mut Road),
     ) -> u64 {
-        let line = flow.lines[end] as usize;
-        let way = &mut self.lines[line];
-        let idle = way.line.is_empty();
-        let mut road = Road {
-            now: self.now,
-            direction: if end == SERVER { &mut self.path.forward } else { &mut self.path.back },
-            extra: self.extra[line / 2],
-            way,
-            flow: i as u32,
-            to: 2 * i as u32 + 1 - end as u32,
-            watched: end == flow.sender(),
-            data: 0,
-            losses: &mut self.losses,
-            capture: self.capture.as_mut().filter(|_| flow.spec.recorded),
-            arrived: &self.arrived,
-        };
-        if let Some(interface) = road.direction.interface(self.now, &flow.spec.profile) {
+        let now = self.now;
+        if let Some(interface) = leaving(&mut self.path, end).interface(now, &flow.spec.profile) {
             flow.ends[end].tx.interface = Some(interface);
         }
-        what(&mut flow.ends[end], self.now, &mut road);
+        let (line, recorded, watched) =
+            (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());
+        let mut road = Road { net: self, line, flow: i, end, recorded, watched, data: 0 };
+        what(&mut flow.ends[end], now, &mut road);
         let data = road.data;
         if data > 0 {
             // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
-            let wait = road.direction.queue_delay(self.now);
+            let wait = leaving(&mut self.path, end).queue_delay(now);
             flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
-        }
-        if idle && let Some(at) = way.line.next() {
-            self.expect(line, Some(at));
         }
         data
     }
+}
+
+/// The direction that what leaves an end takes.
+fn leaving(path: &mut Path, end: usize) -> &mut path::Direction {
+    if end == SERVER { &mut path.forward } else { &mut path.back }
+}
+
+/// When that is due.
+fn time(p: Pending) -> Instant {
+    Instant((p >> 64) as u64)
 }
 
 /// Ties are broken by chance of the seed's own, so that no flow is always first (and one line keeps its order).
