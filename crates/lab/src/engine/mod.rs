@@ -164,7 +164,9 @@ impl Engine {
 
     /// A packet arrives over a line.
     fn arrive(&mut self, at: Instant, line: usize) {
-        let Some(Arrival { flow, end, sent, ahead }) = self.net.arrival(line, &mut self.arrived) else { return };
+        let Some(Arrival { flow, end, sent, ahead }) = self.net.arrival(line, &mut self.arrived) else {
+            return;
+        };
         let arrived = &self.arrived;
         // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
         if let Some((next, end)) = ahead.filter(|a| a.0 != flow) {
@@ -179,8 +181,7 @@ impl Engine {
             let (flow, end, segment) = (flow as u32, end as u8, *arrived);
             packets.push(Crossing { at, flow, end, leaves: false, segment });
         }
-        self.cost.packets +=
-            self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, arrived, road));
+        self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, arrived, road));
         if self.net.losses.is_empty() && f.is_quiet(end) {
             self.net.arm_end(flow, f, end);
         } else {

@@ -351,8 +351,7 @@ impl Net {
         if let Some(interface) = leaving(&mut self.path, end).interface(now, &flow.spec.profile) {
             flow.ends[end].tx.interface = Some(interface);
         }
-        let (line, recorded, watched) =
-            (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());
+        let (line, recorded, watched) = (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());
         let mut road = Road { net: self, line, flow: i, end, recorded, watched, data: 0 };
         what(&mut flow.ends[end], now, &mut road);
         let data = road.data;

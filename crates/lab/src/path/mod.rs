@@ -139,7 +139,8 @@ pub struct Direction {
 
 impl Direction {
     /// Sends a packet at `now`, not before the last one: when it arrives, or where it ends. Arrivals keep the order.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
         for script in &mut self.scripts {
             if script.drops(p) {

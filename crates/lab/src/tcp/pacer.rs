@@ -7,7 +7,7 @@ use super::profile::Profile;
 use super::rtt::Rtt;
 use slowstart::control::State;
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Gain, Instant, Rate};
+use slowstart::units::{Bytes, Gain, Instant, NS_PER_S, Rate, Span};
 
 /// Pacing in slow start (`tcp_pacing_ss_ratio`).
 const SLOW_START: Gain = Gain(2048);
@@ -15,6 +15,17 @@ const SLOW_START: Gain = Gain(2048);
 const AVOIDANCE: Gain = Gain(1229);
 /// Segments a burst has at least (`tcp_min_tso_segs`).
 const MIN_SEGMENTS: u32 = 2;
+
+/// The bits of `bytes`, times the nanoseconds of a second, over `by`: what [`Rate::new`] and [`Rate::time_for`] are, if
+/// the figures are as they mostly are. A processor divides 64 bits several times faster in floating point; that
+/// quotient is here at most one off, and the remainder tells.
+fn bits_over(bytes: Bytes, by: u64) -> Option<u64> {
+    let bits = bytes.0.checked_mul(8 * NS_PER_S).filter(|b| *b < 1 << 62)?.cast_signed();
+    let by = Some(by).filter(|by| (1 << 12..1 << 52).contains(by))?.cast_signed();
+    let guess = (bits as f64 / by as f64) as i64;
+    let rest = bits - guess * by;
+    Some((guess - i64::from(rest < 0) + i64::from(rest >= by)) as u64)
+}
 
 /// The pacer of a connection.
 #[derive(Clone, Debug)]
@@ -37,7 +48,8 @@ impl Pacer {
     /// Takes the window as it stands, with `out` bytes not yet acknowledged.
     pub fn update(&mut self, p: &Profile, s: &State, out: Bytes, rtt: &Rtt) {
         let window = s.cwnd.max(out);
-        let of = |gain: Gain| rtt.srtt().and_then(|srtt| Rate::new(window, srtt)).map(|r| r * gain);
+        let rate = |srtt: Span| bits_over(window, srtt.0).map(Rate).or_else(|| Rate::new(window, srtt));
+        let of = |gain: Gain| rtt.srtt().and_then(rate).map(|r| r * gain);
         // Below half the threshold the window doubles each round trip (tcp_update_pacing_rate).
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t / 2);
         (self.on, self.rate) = match s.pace {
@@ -90,9 +102,34 @@ impl Pacer {
     /// A burst left. Being late is made up for, up to half a burst's time.
     pub fn sent(&mut self, now: Instant, bytes: Bytes) {
         if let (true, Some(rate)) = (self.on, self.rate) {
-            let time = rate.time_for(bytes);
+            let time = bits_over(bytes, rate.0).map_or_else(|| rate.time_for(bytes), Span);
             let late = now.since(self.next).min(time / 2);
             self.next = self.next.max(now) + (time - late);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: Bytes, by: u64) -> bool {
+        let q = bits_over(bytes, by);
+        q.is_none_or(|q| Some(Rate(q)) == Rate::new(bytes, Span(by)) && Span(q) == Rate(by).time_for(bytes))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+        #[test]
+        fn divides_exactly(bytes in 0_u64..1 << 30, by in 1_u64..1 << 53, small in 0_u32..30, narrow in 0_u32..53) {
+            prop_assert!(check(Bytes(bytes >> small), by >> narrow));
+        }
+
+        #[test]
+        fn divides_exactly_near_whole_quotients(bytes in 1_u64..1 << 29, q in 1_u64..1 << 40, off in 0_u64..3) {
+            let by = bytes * 8 * NS_PER_S / q + off;
+            prop_assert!(check(Bytes(bytes), by) && (by < 1 << 12 || bits_over(Bytes(bytes), by).is_some()));
         }
     }
 }
