@@ -164,14 +164,13 @@ impl Engine {
 
     /// A packet arrives over a line.
     fn arrive(&mut self, at: Instant, line: usize) {
-        let Some(Arrival { flow, end, sent, ahead }) = self.net.arrival(line, &mut self.arrived) else {
-            return;
-        };
+        let Some(Arrival { to, sent, ahead }) = self.net.arrival(line, &mut self.arrived) else { return };
         let arrived = &self.arrived;
         // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
-        if let Some((next, end)) = ahead.filter(|a| a.0 != flow) {
-            self.flows[next].warm(end);
+        if ahead != to {
+            self.flows[ahead as usize / 2].warm(ahead as usize % 2);
         }
+        let (flow, end) = (to as usize / 2, to as usize % 2);
         let f = &mut self.flows[flow];
         let len = arrived.len;
         if len > 0 && end != f.sender() {

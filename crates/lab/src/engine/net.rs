@@ -73,6 +73,14 @@ impl Packet {
             || s.len > u32::from(u16::MAX);
         Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, whole }
     }
+
+    /// The segment of one that is not [whole](Packet::whole).
+    #[inline]
+    fn unpack(&self, s: &mut Segment) {
+        let Self { seq, ack, window, flags, .. } = *self;
+        let timestamp = Some((milliseconds(self.sent), self.echo));
+        *s = Segment { seq, ack, len: u32::from(self.len), window, flags, timestamp, ..Segment::default() };
+    }
 }
 
 /// One direction's packets on their way.
@@ -96,17 +104,6 @@ impl Way {
             return true;
         }
         false
-    }
-
-    /// Puts the segment of a packet that has arrived into `s`.
-    fn unpack(&mut self, p: &Packet, s: &mut Segment) {
-        if p.whole {
-            *s = self.whole.pop_front().unwrap_or_default();
-            return;
-        }
-        let Packet { seq, ack, window, flags, .. } = *p;
-        let timestamp = Some((milliseconds(p.sent), p.echo));
-        *s = Segment { seq, ack, len: u32::from(p.len), window, flags, timestamp, ..Segment::default() };
     }
 }
 
@@ -178,7 +175,7 @@ pub(super) struct Net {
     extra: Vec<Span>,
     /// When the first packet of each line arrives, where lines are few: a heap would sift with every packet. Of more
     /// than a few, the heap of clocks knows.
-    heads: Vec<Instant>,
+    heads: Vec<[Instant; 2]>,
     clocks: BinaryHeap<Reverse<Pending>>,
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
     pub(super) losses: Vec<(bool, Dropped)>,
@@ -191,12 +188,12 @@ const FEW: usize = 4;
 
 /// A packet has arrived.
 pub(super) struct Arrival {
-    pub(super) flow: usize,
-    pub(super) end: usize,
+    /// Where: twice the flow, and its end.
+    pub(super) to: u32,
     /// When it left its sender.
     pub(super) sent: Instant,
-    /// The flow and the end of the packet behind it.
-    pub(super) ahead: Option<(usize, usize)>,
+    /// Where the packet behind it goes.
+    pub(super) ahead: u32,
 }
 
 impl Net {
@@ -209,7 +206,7 @@ impl Net {
             now: Instant::ZERO,
             seed,
             lines: vec![Way::default(); 2 * extra.len()],
-            heads: if extra.len() <= FEW { vec![Instant::NEVER; 2 * extra.len()] } else { Vec::new() },
+            heads: if extra.len() <= FEW { vec![[Instant::NEVER; 2]; extra.len()] } else { Vec::new() },
             extra,
             clocks: BinaryHeap::new(),
             losses: Vec::new(),
@@ -251,18 +248,17 @@ impl Net {
     pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, usize)> {
         let clock = self.clocks.peek().map_or(IDLE, |p| p.0);
         let (mut at, mut source) = (time(clock), clock as u32 as usize);
-        let mut tied = false;
-        for (line, &head) in self.heads.iter().enumerate() {
-            tied = head == at || (tied && head > at);
-            if head < at {
-                (at, source) = (head, line);
-            }
+        for (i, &[forward, back]) in self.heads.iter().enumerate() {
+            let (head, line) = if back < forward { (back, 2 * i + 1) } else { (forward, 2 * i) };
+            (at, source) = if head < at { (head, line) } else { (at, source) };
         }
         if at > end || at == Instant::NEVER {
             return None;
         }
-        if tied {
-            source = self.first_at(at, clock);
+        let due = |head: &Instant| u32::from(*head == at);
+        let dues = self.heads.iter().map(|[forward, back]| due(forward) + due(back)).sum::<u32>();
+        if dues + due(&time(clock)) > 1 {
+            source = self.first_of(at, clock);
         }
         debug_assert!(at >= self.now, "an event in the past of {}", self.now.0);
         self.now = at;
@@ -271,8 +267,8 @@ impl Net {
 
     /// Which of several sources comes first whose events are due at the same time.
     #[cold]
-    fn first_at(&self, at: Instant, clock: Pending) -> usize {
-        let lines = self.heads.iter().enumerate().filter(|(_, head)| **head == at);
+    fn first_of(&self, at: Instant, clock: Pending) -> usize {
+        let lines = self.heads.iter().flatten().enumerate().filter(|(_, head)| **head == at);
         let first = lines.map(|(line, _)| key(self.seed, at, line)).fold(clock, Pending::min);
         first as u32 as usize
     }
@@ -290,23 +286,28 @@ impl Net {
             self.clocks.pop();
         }
         let way = &mut self.lines[line];
-        let packet = way.line.pop(self.now)?;
-        way.unpack(&packet, arrived);
-        let place = |p: &Packet| (p.to as usize / 2, p.to as usize % 2);
-        let (flow, end) = place(&packet);
-        let next = way.line.first().map(|(at, p)| (at, place(p)));
-        match next {
-            Some((at, _)) => self.expect(line, at),
-            None => self.heads.get_mut(line).into_iter().for_each(|head| *head = Instant::NEVER),
+        let (_, packet) = way.line.first()?;
+        let (to, sent) = (packet.to, packet.sent);
+        if packet.whole {
+            *arrived = way.whole.pop_front().unwrap_or_default();
+        } else {
+            packet.unpack(arrived);
         }
-        Some(Arrival { flow, end, sent: packet.sent, ahead: next.map(|n| n.1) })
+        way.line.skip();
+        let next = way.line.first().map(|(at, p)| (at, p.to));
+        if let Some(head) = self.heads.get_mut(line / 2) {
+            head[line % 2] = next.map_or(Instant::NEVER, |n| n.0);
+        } else if let Some((at, _)) = next {
+            self.expect(line, at);
+        }
+        Some(Arrival { to, sent, ahead: next.map_or(to, |n| n.1) })
     }
 
     /// The next packet of a line arrives at `at`.
     #[inline]
     fn expect(&mut self, line: usize, at: Instant) {
-        match self.heads.get_mut(line) {
-            Some(head) => *head = at,
+        match self.heads.get_mut(line / 2) {
+            Some(heads) => heads[line % 2] = at,
             None => self.clocks.push(Reverse(key(self.seed, at, line))),
         }
     }
@@ -330,8 +331,9 @@ impl Net {
     /// Sets the clocks of an end.
     #[inline]
     pub(super) fn arm_end(&mut self, i: usize, flow: &mut Flow, end: usize) {
-        for (c, at) in flow.ends[end].deadlines().into_iter().enumerate() {
-            let clock = end * CLOCKS + c;
+        let [loss, answer, pacer] = flow.ends[end].deadlines();
+        let first = end * CLOCKS;
+        for (clock, at) in [(first, loss), (first + 1, answer), (first + 2, pacer)] {
             // Earlier than what is pending: another event; the old one is then stale. Later: the pending one will see.
             if at < flow.armed[clock] {
                 self.arm(i, flow, clock, at);

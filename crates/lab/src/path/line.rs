@@ -45,6 +45,11 @@ impl<T: Copy + Default> Line<T> {
         Some(item)
     }
 
+    /// Takes the first in line away.
+    pub fn skip(&mut self) {
+        self.queue.skip(1);
+    }
+
     /// The first in line, arrived or not, and when it does.
     pub fn first(&self) -> Option<(Instant, &T)> {
         self.queue.front().map(|(at, item)| (*at, item))
