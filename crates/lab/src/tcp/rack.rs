@@ -83,6 +83,11 @@ impl Rack {
         self.again.push_back((n, at));
     }
 
+    /// No retransmission waits to be judged.
+    pub(super) fn is_calm(&self) -> bool {
+        self.again.is_empty()
+    }
+
     /// A segment was delivered (`tcp_rack_advance`).
     pub fn delivered(&mut self, now: Instant, r: &Record, min_rtt: Option<Span>) {
         let rtt = now.since(r.at);

@@ -160,6 +160,16 @@ impl Delivered {
     }
 }
 
+/// Segments sent once and acknowledged in order.
+pub(super) struct Plain {
+    /// Their bytes.
+    pub(super) bytes: u64,
+    /// When the first left.
+    pub(super) first: Instant,
+    /// The last.
+    pub(super) last: Record,
+}
+
 /// The segments in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
@@ -526,6 +536,37 @@ impl Scoreboard {
         self.delivered_at = now;
         self.out.packets -= n as u32;
         self.out.bytes -= bytes;
+    }
+
+    /// Nothing is held, missed or under way again.
+    pub(super) fn is_whole(&self) -> bool {
+        self.sacked.packets | self.lost.packets | self.resent.packets == 0
+    }
+
+    /// Everything before `una` has arrived, while the board [is whole](Scoreboard::is_whole); `None`, and nothing has
+    /// changed, if that ends within a segment or something of it was sent more than once.
+    #[inline]
+    pub(super) fn acknowledge_plain(&mut self, now: Instant, una: u64) -> Option<Plain> {
+        let n = self.plain(una);
+        let (first, last) = (*self.ring.front()?, *self.ring.get(n.checked_sub(1)?)?);
+        if last.end() != una {
+            return None;
+        }
+        let bytes = una - self.una;
+        self.delivered += bytes;
+        self.delivered_at = now;
+        self.first_sent_at = last.at;
+        self.newest = last;
+        if let Some(standing) = self.standings.get(n - 1) {
+            self.newest_standing = *standing;
+        }
+        self.out.packets -= n as u32;
+        self.out.bytes -= bytes;
+        self.ring.skip(n);
+        self.standings.skip(n);
+        self.base += n as u64;
+        self.una = una;
+        Some(Plain { bytes, first: first.at, last })
     }
 
     /// Everything before `una` has arrived. `each` sees what is newly delivered, but of segments sent once and in order

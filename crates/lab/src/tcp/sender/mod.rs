@@ -13,6 +13,22 @@ use slowstart::control::{Change, Controller, Exited, State};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Facts, Handshake, HostQueue, Limit};
 
+/// What an acknowledgement told.
+#[derive(Default)]
+struct News {
+    /// It advanced what is acknowledged; or told of something else that was delivered.
+    advanced: bool,
+    progress: bool,
+    /// Segments and bytes delivered, and the bytes that earn growth.
+    newly: u64,
+    delivered: Bytes,
+    earns: Bytes,
+    /// What follows from it.
+    lost: Lost,
+    newly_lost: Bytes,
+    sample: Option<Span>,
+}
+
 /// What is to leave: the endpoint puts a header on it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
@@ -443,8 +459,9 @@ impl<C: Controller> Sender<C> {
 
     /// The first data is there: now the algorithm is told of the connection, as a server accepts before it answers.
     #[cold]
-    fn begin(&mut self, now: Instant, hs: &Handshake) {
-        let change = self.control.on_established(&self.facts(now), hs);
+    fn begin(&mut self, now: Instant) {
+        let Some(hs) = self.handshake.take() else { return };
+        let change = self.control.on_established(&self.facts(now), &hs);
         self.took(now, change);
         self.update_pacer();
     }
@@ -457,14 +474,79 @@ impl<C: Controller> Sender<C> {
     // What an acknowledgement means.
 
     /// An acknowledgement arrived.
+    #[inline]
     pub fn on_ack(&mut self, now: Instant, a: &Incoming, out: &mut impl FnMut(Chunk)) {
         if a.ack > self.next {
             return;
         }
+        let limit = self.limit();
         let prior_inflight = self.board.inflight();
+        let news = if self.expects(a) { self.take_expected(now, a) } else { self.take(now, a) };
+        if news.progress {
+            let ack = Ack {
+                upto: Mark(self.board.una()),
+                bytes: news.earns,
+                delivered: news.delivered,
+                newly_lost: news.newly_lost,
+                prior_inflight,
+                rtt: news.sample,
+                newest: self.board.newest(),
+                limit,
+            };
+            let change = self.control.on_ack(&self.facts(now), &ack);
+            self.took(now, change);
+            if let Some(mark) = change.resend {
+                self.repeat(now, mark, out);
+            }
+            self.update_pacer();
+        }
+        self.reduce(news.newly, news.lost, news.advanced);
+        // What was selectively acknowledged moves the timer only if it was sent before the head: a head that is lost
+        // again must time out (tcp_clean_rtx_queue).
+        let moves = news.advanced || news.sample.is_some_and(|s| self.head_sent() > now - s);
+        if news.progress && moves && self.timer != Timer::Reordering {
+            self.rearm(now);
+        }
+        self.transmit(now, out);
+        if self.timer == Timer::Off {
+            self.rearm(now);
+        }
+        #[cfg(debug_assertions)]
+        if self.counters.packets.is_multiple_of(4099) {
+            self.board.check();
+        }
+    }
+
+    /// Nothing is amiss, and the acknowledgement tells only that what was sent first arrived: as nearly all do
+    /// (`tcp_rcv_established` predicts its header). What [`Sender::take`] does about all else is then nothing.
+    fn expects(&self, a: &Incoming) -> bool {
+        self.phase == Phase::Open
+            && a.sacks == 0
+            && a.ack > self.board.una()
+            && self.board.is_whole()
+            && self.profile.sack
+            && !self.profile.echo_rtt
+            && self.rack.is_calm()
+            && self.probe.is_none()
+            && self.timer != Timer::Reordering
+    }
+
+    /// What an acknowledgement means that was [expected](Sender::expects).
+    fn take_expected(&mut self, now: Instant, a: &Incoming) -> News {
+        let Some(sent) = self.board.acknowledge_plain(now, a.ack) else { return self.take(now, a) };
+        self.window_end = a.window_end;
+        self.rtt.progress();
+        self.rack.delivered(now, &sent.last, None);
+        let sample = self.measure(now.since(sent.first), now.since(sent.last.at));
+        let delivered = Bytes(sent.bytes);
+        News { advanced: true, progress: true, delivered, earns: delivered, sample, ..News::default() }
+    }
+
+    /// What any acknowledgement means.
+    #[inline(never)]
+    fn take(&mut self, now: Instant, a: &Incoming) -> News {
         let prior_una = self.board.una();
         let lost_before = self.board.lost_total;
-        let limit = self.limit();
         let opens = a.window_end > self.window_end;
         // tcp_may_update_window: with new data acknowledged, larger, or closed.
         let moved = a.ack > prior_una || (a.ack == prior_una && (opens || a.window_end == a.ack));
@@ -492,41 +574,18 @@ impl<C: Controller> Sender<C> {
         } else {
             Lost::default()
         };
-        if progress {
-            let ack = Ack {
-                upto: Mark(self.board.una()),
-                // What the peer already held has been counted (tcp_cong_avoid's acked_sacked): the acknowledgement that
-                // fills the last hole of a recovery does not earn a window at once.
-                bytes: Bytes(if advanced || self.raises(&d) { self.fresh(&d, duplicates) } else { 0 }),
-                delivered: Bytes(d.bytes),
-                newly_lost: Bytes(self.board.lost_total - lost_before),
-                prior_inflight,
-                rtt: sample,
-                newest: self.board.newest(),
-                limit,
-            };
-            let change = self.control.on_ack(&self.facts(now), &ack);
-            self.took(now, change);
-            if let Some(mark) = change.resend {
-                self.repeat(now, mark, out);
-            }
-            self.update_pacer();
-        }
-        let newly = if self.profile.sack { u64::from(d.packets) } else { 1 };
-        self.reduce(newly, lost, advanced);
-        // What was selectively acknowledged moves the timer only if it was sent before the head: a head that is lost
-        // again must time out (tcp_clean_rtx_queue).
-        let moves = advanced || sample.is_some_and(|s| self.head_sent() > now - s);
-        if progress && moves && self.timer != Timer::Reordering {
-            self.rearm(now);
-        }
-        self.transmit(now, out);
-        if self.timer == Timer::Off {
-            self.rearm(now);
-        }
-        #[cfg(debug_assertions)]
-        if self.counters.packets.is_multiple_of(4099) {
-            self.board.check();
+        // What the peer already held has been counted (tcp_cong_avoid's acked_sacked): the acknowledgement that fills
+        // the last hole of a recovery does not earn a window at once.
+        let earns = if advanced || self.raises(&d) { self.fresh(&d, duplicates) } else { 0 };
+        News {
+            advanced,
+            progress,
+            newly: if self.profile.sack { u64::from(d.packets) } else { 1 },
+            delivered: Bytes(d.bytes),
+            earns: Bytes(earns),
+            lost,
+            newly_lost: Bytes(self.board.lost_total - lost_before),
+            sample,
         }
     }
 
@@ -594,6 +653,10 @@ impl<C: Controller> Sender<C> {
                 (rtt, rtt)
             }
         };
+        self.measure(oldest, newest)
+    }
+
+    fn measure(&mut self, oldest: Span, newest: Span) -> Option<Span> {
         let (una, next) = (Mark(self.board.una()), Mark(self.next));
         self.rtt.sample(oldest, una, next);
         self.rtt.least(newest);

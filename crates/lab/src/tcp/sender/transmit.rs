@@ -46,8 +46,8 @@ impl<C: Controller> Sender<C> {
             self.mark_app_limited();
             return;
         }
-        if let Some(hs) = self.handshake.take() {
-            self.begin(now, &hs);
+        if self.handshake.is_some() {
+            self.begin(now);
         }
         if self.board.is_empty() {
             self.after_idle(now);
