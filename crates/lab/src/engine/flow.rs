@@ -129,6 +129,8 @@ impl Witness {
 #[derive(Clone, Debug)]
 struct OneWay {
     least: Span,
+    /// The least round trip that the sender knows of. It stands here because its own place is far from a receiver's.
+    round_trip: Option<Span>,
     last_below: Instant,
     done: bool,
 }
@@ -185,7 +187,7 @@ impl Flow {
             written: [0; 2],
             closed: [false; 2],
             due: [0; 2],
-            one_way: OneWay { least: Span::MAX, last_below: spec.start, done: false },
+            one_way: OneWay { least: Span::MAX, round_trip: None, last_below: spec.start, done: false },
             lines,
             armed: [Instant::NEVER; SOURCES],
             truth: Truth {
@@ -228,7 +230,7 @@ impl Flow {
         self.one_way.least = self.one_way.least.min(delay);
         let above = delay - self.one_way.least;
         if !self.one_way.done
-            && let Some(min) = self.ends[self.sender()].tx.rtt().min()
+            && let Some(min) = self.one_way.round_trip
         {
             if above < min / 2 {
                 self.one_way.last_below = now;
@@ -245,6 +247,12 @@ impl Flow {
             self.truth.bins.resize(bin + 1, 0);
         }
         self.truth.bins[bin] += len;
+    }
+
+    /// The sender was told something.
+    #[inline]
+    pub(super) fn learn(&mut self, sender: usize) {
+        self.one_way.round_trip = self.ends[sender].tx.rtt().min();
     }
 
     /// Bytes in flight, as packets on the wire.

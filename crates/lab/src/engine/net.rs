@@ -266,10 +266,16 @@ impl Net {
     }
 
     /// Which of several sources comes first whose events are due at the same time.
-    #[cold]
+    #[inline(never)]
     fn first_of(&self, at: Instant, clock: Pending) -> usize {
-        let lines = self.heads.iter().flatten().enumerate().filter(|(_, head)| **head == at);
-        let first = lines.map(|(line, _)| key(self.seed, at, line)).fold(clock, Pending::min);
+        let mut first = clock;
+        for (i, heads) in self.heads.iter().enumerate() {
+            for (line, head) in (2 * i..).zip(heads) {
+                if *head == at {
+                    first = first.min(key(self.seed, at, line));
+                }
+            }
+        }
         first as u32 as usize
     }
 
@@ -357,6 +363,9 @@ impl Net {
         let mut road = Road { net: self, line, flow: i, end, recorded, watched, data: 0 };
         what(&mut flow.ends[end], now, &mut road);
         let data = road.data;
+        if watched {
+            flow.learn(end);
+        }
         if data > 0 {
             // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
             let wait = leaving(&mut self.path, end).queue_delay(now);

@@ -24,45 +24,50 @@ pub enum Answer {
     Now,
 }
 
-/// The receiving half of a connection.
+/// The receiving half of a connection. What an acknowledgement says comes first, then what each segment needs, in lines
+/// of the cache.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Receiver {
-    rule: AckRule,
-    delay: Span,
-    mss: u64,
-    max: Bytes,
-    autotune: bool,
     /// The next offset expected.
     next: u64,
-    beyond: Ranges,
-    blocks: [(u64, u64); REMEMBERED],
-    remembered: usize,
-    duplicate: Option<(u64, u64)>,
-    fin_at: Option<u64>,
     /// What the last acknowledgement said.
     acked: u64,
     /// Up to where the peer was told it may send.
     told: u64,
-    /// Acknowledgements still to be sent at once, and as many as there are at first.
-    quick: u32,
-    quick_most: u32,
-    compresses: bool,
-    /// Duplicates answered at once since `next` moved, and those since that wait for an answer.
-    duplicates: u32,
-    compressed: u32,
+    window: u64,
+    max: Bytes,
     /// When a delayed acknowledgement is due; never, if none is.
     delayed_until: Instant,
     /// The timestamp to echo, of the segment that last advanced what is acknowledged (RFC 7323 §4.3).
     echo: u32,
-    // tcp_rcv_space_adjust
-    window: u64,
-    clamp: u64,
-    space: u64,
-    measured_from: (Instant, u64),
-    rtt: Option<Span>,
+    /// Acknowledgements still to be sent at once.
+    quick: u32,
+    /// Duplicates that wait for an answer.
+    compressed: u32,
+    /// How many of `blocks` there are.
+    remembered: u8,
+    rule: AckRule,
+    autotune: bool,
     last_echo: u32,
+    duplicate: Option<(u64, u64)>,
+    fin_at: Option<u64>,
+    mss: u64,
+    clamp: u64,
+    delay: Span,
+    // tcp_rcv_space_adjust
+    rtt: Option<Span>,
     /// The end of the window over which the receiver measures a round trip, and when it began.
     round: (u64, Instant),
+    measured_from: (Instant, u64),
+    beyond: Ranges,
+    space: u64,
+    blocks: [(u64, u64); REMEMBERED],
+    /// As many acknowledgements as are sent at once at first.
+    quick_most: u32,
+    compresses: bool,
+    /// Duplicates answered at once since `next` moved.
+    duplicates: u32,
 }
 
 impl Receiver {
@@ -210,7 +215,7 @@ impl Receiver {
         self.forget_blocks(|b| block.0 <= b.0 && b.1 <= block.1);
         self.blocks.copy_within(0..REMEMBERED - 1, 1);
         self.blocks[0] = block;
-        self.remembered = (self.remembered + 1).min(REMEMBERED);
+        self.remembered = (self.remembered + 1).min(REMEMBERED as u8);
     }
 
     /// Data beyond a hole: told at once until the sender must know, then together, a twentieth of a round trip apart at most.
@@ -230,13 +235,13 @@ impl Receiver {
 
     fn forget_blocks(&mut self, gone: impl Fn((u64, u64)) -> bool) {
         let mut kept = 0;
-        for i in 0..self.remembered {
+        for i in 0..usize::from(self.remembered) {
             if !gone(self.blocks[i]) {
                 self.blocks[kept] = self.blocks[i];
                 kept += 1;
             }
         }
-        self.remembered = kept;
+        self.remembered = kept as u8;
     }
 
     /// The delay of an acknowledgement is over; whether one is due.
@@ -256,7 +261,7 @@ impl Receiver {
         self.delayed_until = Instant::NEVER;
         if news {
             self.duplicate.take().into_iter().for_each(&mut block);
-            self.blocks[..self.remembered].iter().copied().for_each(&mut block);
+            self.blocks[..usize::from(self.remembered)].iter().copied().for_each(&mut block);
         }
     }
 

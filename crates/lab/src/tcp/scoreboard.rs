@@ -170,21 +170,15 @@ pub(super) struct Plain {
     pub(super) last: Record,
 }
 
-/// The segments in flight.
+/// The segments in flight. What every acknowledgement needs comes first, in lines of the cache.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub struct Scoreboard {
-    ring: Ring<Record>,
-    /// Beside each, how delivery stood, if that is measured.
-    standings: Ring<Standing>,
-    measures: bool,
+    una: u64,
     /// The number of the first in the ring.
     base: u64,
-    una: u64,
+    ring: Ring<Record>,
     mss: u64,
-    /// What the peer holds beyond `una`.
-    pub(super) sacked_ranges: Ranges,
-    /// Segments held for lost that may await resending, by number.
-    resend: VecDeque<u64>,
     /// All in flight or not yet acknowledged.
     pub out: Count,
     /// Of these, selectively acknowledged.
@@ -193,10 +187,6 @@ pub struct Scoreboard {
     pub lost: Count,
     /// Sent again.
     pub resent: Count,
-    /// Bytes ever marked lost, and segments.
-    pub lost_total: u64,
-    /// Segments ever marked lost.
-    pub lost_packets: u64,
     /// Bytes delivered since the connection began.
     pub delivered: u64,
     /// When that was last raised.
@@ -205,8 +195,19 @@ pub struct Scoreboard {
     pub first_sent_at: Instant,
     /// Bytes sent, retransmissions included.
     pub sent_total: u64,
+    /// Bytes ever marked lost, and segments.
+    pub lost_total: u64,
     /// The packet sent last among those that the last acknowledgement of news delivered.
     newest: Record,
+    measures: bool,
+    /// Segments held for lost that may await resending, by number.
+    resend: VecDeque<u64>,
+    /// Segments ever marked lost.
+    pub lost_packets: u64,
+    /// What the peer holds beyond `una`.
+    pub(super) sacked_ranges: Ranges,
+    /// Beside each in the ring, how delivery stood, if that is measured.
+    standings: Ring<Standing>,
     newest_standing: Standing,
 }
 
@@ -557,13 +558,13 @@ impl Scoreboard {
         self.delivered_at = now;
         self.first_sent_at = last.at;
         self.newest = last;
-        if let Some(standing) = self.standings.get(n - 1) {
-            self.newest_standing = *standing;
+        if self.measures {
+            self.newest_standing = self.standings.get(n - 1).copied().unwrap_or_default();
+            self.standings.skip(n);
         }
         self.out.packets -= n as u32;
         self.out.bytes -= bytes;
         self.ring.skip(n);
-        self.standings.skip(n);
         self.base += n as u64;
         self.una = una;
         Some(Plain { bytes, first: first.at, last })

@@ -181,13 +181,11 @@ pub struct Counters {
 /// In the order of use: first what even an end that only receives is asked for with each packet, then what each
 /// acknowledgement needs, so that among many flows a packet waits for few lines of memory.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Sender<C> {
     /// The next offset to send, and the end of what the application has written.
     next: u64,
     end: u64,
-    /// Where the FIN stands, once the application has closed.
-    fin: Option<u64>,
     /// When the timer fires; never, while it is off.
     fires: Instant,
     /// When the pacer lets the next burst go, if that is what sending waits for.
@@ -198,41 +196,43 @@ pub struct Sender<C> {
     timer: Timer,
     phase: Phase,
     hold: Hold,
-    /// Duplicates counted in place of blocks, without selective acknowledgement.
-    duplicates: u32,
+    // tcp_cwnd_validate: whether the window was used, within the last window of data.
+    cwnd_limited: bool,
+    /// What else held it back.
+    held_by: Limit,
+    /// Where the FIN stands, once the application has closed.
+    fin: Option<u64>,
     /// What the controller last said.
     state: State,
     board: Scoreboard,
     window_end: u64,
-    rtt: Rtt,
-    last_rtt: Option<Span>,
-    // tcp_cwnd_validate: whether the window was used, within the last window of data.
-    cwnd_limited: bool,
-    max_out: u32,
     usage_mark: u64,
-    /// What else held it back.
-    held_by: Limit,
+    max_out: u32,
+    /// Duplicates counted in place of blocks, without selective acknowledgement.
+    duplicates: u32,
+    last_rtt: Option<Span>,
     last_sent: Instant,
     /// Delivered bytes up to which samples are the application's doing.
     app_limited_until: u64,
-    rack: Rack,
+    iw: Bytes,
+    rtt: Rtt,
     pacer: Pacer,
+    rack: Rack,
     profile: Profile,
-    prr: Option<Prr>,
     probe: Option<Probe>,
+    prr: Option<Prr>,
     /// What has been counted.
     pub counters: Counters,
-    iw: Bytes,
+    /// The host's interface, where its queue is the one that fills.
+    pub(crate) interface: Option<Interface>,
+    /// What the handshake told, until there is something to send.
+    handshake: Option<Handshake>,
     control: C,
     undo: Option<Undo>,
     /// What had been sent when the present episode began.
     high: u64,
     /// The end of the last segment sent that was not full (`snd_sml`).
     small: u64,
-    /// What the handshake told, until there is something to send.
-    handshake: Option<Handshake>,
-    /// The host's interface, where its queue is the one that fills.
-    pub(crate) interface: Option<Interface>,
     /// What had been sent when the interface last had no room: one stall a round trip is congestion.
     stalled: u64,
 }
