@@ -88,6 +88,15 @@ pub struct Truth {
     pub capacity_by_delay: Option<Instant>,
 }
 
+impl Truth {
+    /// The first bytes of a bin arrive.
+    #[cold]
+    fn begin_bin(&mut self, bin: usize, bytes: u32) {
+        self.bins.resize(bin, 0);
+        self.bins.push(bytes);
+    }
+}
+
 /// What a flow suffers from a time on: drops, and one-way delays above the least in classes of an eighth of an octave
 /// from 1 us.
 #[derive(Clone, Debug)]
@@ -243,10 +252,10 @@ impl Flow {
             w.add(above);
         }
         let bin = (now.since(self.spec.start).0 / BIN.0) as usize;
-        if self.truth.bins.len() <= bin {
-            self.truth.bins.resize(bin + 1, 0);
+        match self.truth.bins.get_mut(bin) {
+            Some(bytes) => *bytes += len,
+            None => self.truth.begin_bin(bin, len),
         }
-        self.truth.bins[bin] += len;
     }
 
     /// The sender was told something.

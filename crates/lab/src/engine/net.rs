@@ -92,6 +92,18 @@ struct Way {
 }
 
 impl Way {
+    /// Keeps the segment of a packet that is [whole](Packet::whole).
+    #[inline(never)]
+    fn keep(&mut self, s: &Segment) {
+        self.whole.push_back(*s);
+    }
+
+    /// Hands the first of those over.
+    #[inline(never)]
+    fn hand_over(&mut self, s: &mut Segment) {
+        *s = self.whole.pop_front().unwrap_or_default();
+    }
+
     /// An ACK takes the place of the one before it if that waits for the same release and says less of the same; whether
     /// it did. What the modem replaces are numbers, so ACKs that also say what is missing stay (US 2004/0213278).
     fn filter(&mut self, at: Instant, p: &Packet, s: &Segment) -> bool {
@@ -149,8 +161,11 @@ impl Wire for Road<'_> {
                         continue;
                     }
                     if packet.whole {
-                        let rate_request = direction.grant(s.rate_request);
-                        way.whole.push_back(Segment { seq: packet.seq, rate_request, ..*s });
+                        way.keep(&Segment {
+                            seq: packet.seq,
+                            rate_request: direction.grant(s.rate_request),
+                            ..*s
+                        });
                     }
                     way.line.push(at, packet);
                 }
@@ -295,7 +310,7 @@ impl Net {
         let (_, packet) = way.line.first()?;
         let (to, sent) = (packet.to, packet.sent);
         if packet.whole {
-            *arrived = way.whole.pop_front().unwrap_or_default();
+            way.hand_over(arrived);
         } else {
             packet.unpack(arrived);
         }

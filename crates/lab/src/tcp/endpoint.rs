@@ -212,9 +212,18 @@ impl<C: Controller> Endpoint<C> {
     }
 
     /// A segment arrived.
+    #[inline]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+        if self.state == State::Established && s.flags & (RST | SYN) == 0 {
+            return self.on_data(now, s, out);
+        }
+        self.on_control(now, s, out);
+    }
+
+    /// A segment of the handshake, or that resets the connection.
+    #[cold]
+    fn on_control(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
         match self.state {
-            State::Established if s.flags & (RST | SYN) == 0 => self.on_data(now, s, out),
             State::Closed | State::Failed => {}
             State::Listen if s.has(RST) => {}
             _ if s.has(RST) => self.state = State::Failed,

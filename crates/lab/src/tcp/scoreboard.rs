@@ -250,7 +250,8 @@ impl Scoreboard {
 
     /// The packet sent last among those that the last acknowledgement of news delivered, as the algorithms see it.
     pub fn newest(&self) -> Sent {
-        self.newest.sent(&self.newest_standing)
+        let standing = if self.measures { self.newest_standing } else { Standing::default() };
+        self.newest.sent(&standing)
     }
 
     /// Segment `n` as the algorithms see it, while it is unacknowledged.
@@ -485,7 +486,8 @@ impl Scoreboard {
         let before = d.newest;
         let mut ranges = std::mem::take(&mut self.sacked_ranges);
         ranges.add(start, stop_at, |a, b| {
-            let Some(mut i) = self.number_of(a).map(|n| (n - self.base) as usize) else { return };
+            let first = if a == start { Some(n) } else { self.number_of(a) };
+            let Some(mut i) = first.map(|n| (n - self.base) as usize) else { return };
             while self.ring.get(i).is_some_and(|r| r.start < b) {
                 if self.ring.get(i).is_some_and(|r| !r.sacked()) {
                     self.deliver(now, i, d);

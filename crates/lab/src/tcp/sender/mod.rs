@@ -214,6 +214,8 @@ pub struct Sender<C> {
     last_sent: Instant,
     /// Delivered bytes up to which samples are the application's doing.
     app_limited_until: u64,
+    /// The controller's window in segments.
+    cwnd: u64,
     iw: Bytes,
     rtt: Rtt,
     pacer: Pacer,
@@ -244,6 +246,7 @@ impl<C: Controller> Sender<C> {
             profile: *profile,
             iw: control.state().cwnd,
             state: *control.state(),
+            cwnd: control.state().cwnd.units(Bytes(u64::from(profile.mss))),
             board: Scoreboard::new(1, profile.mss, control.measures_delivery()),
             control,
             rack: Rack::default(),
@@ -308,7 +311,7 @@ impl<C: Controller> Sender<C> {
     }
     /// The window in force, in segments: that of rate reduction while it lasts.
     pub fn window(&self) -> u64 {
-        self.prr.as_ref().map_or_else(|| self.state.cwnd.units(self.segment()), |p| p.cwnd).max(1)
+        self.prr.as_ref().map_or(self.cwnd, |p| p.cwnd).max(1)
     }
     /// The next offset to send.
     pub fn next(&self) -> u64 {
@@ -390,8 +393,17 @@ impl<C: Controller> Sender<C> {
         self.events.push((now, event));
     }
 
-    fn took(&mut self, now: Instant, change: Change) {
+    /// Takes what the controller says. Its window in segments is a division, and mostly it has not changed.
+    fn heed(&mut self) {
+        let before = self.state.cwnd;
         self.state = *self.control.state();
+        if self.state.cwnd != before {
+            self.cwnd = self.state.cwnd.units(self.segment());
+        }
+    }
+
+    fn took(&mut self, now: Instant, change: Change) {
+        self.heed();
         if let Some(e) = change.exited {
             self.note(now, Event::Exited(e));
         }
@@ -429,6 +441,7 @@ impl<C: Controller> Sender<C> {
         if mss != self.profile.mss {
             self.iw = Bytes(self.iw.units(self.segment()) * u64::from(mss));
             self.profile.mss = mss;
+            self.cwnd = self.state.cwnd.units(self.segment());
             self.board = Scoreboard::new(1, mss, self.control.measures_delivery());
             self.pacer = Pacer::new(&self.profile);
         }
@@ -451,7 +464,7 @@ impl<C: Controller> Sender<C> {
     /// From now on this controller has the say. The window is held for used: whoever takes over knows that it was.
     pub fn take_over(&mut self, control: C) {
         self.control = control;
-        self.state = *self.control.state();
+        self.heed();
         (self.cwnd_limited, self.max_out, self.usage_mark) = (true, self.board.out.packets, self.next);
         self.app_limited_until = 0;
         self.update_pacer();

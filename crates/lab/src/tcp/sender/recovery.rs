@@ -136,7 +136,7 @@ impl<C: Controller> Sender<C> {
     }
 
     pub(super) fn begin_reduction(&mut self) {
-        let prior = self.state.cwnd.units(self.segment()).max(1);
+        let prior = self.cwnd.max(1);
         if self.profile.prr && !self.control.owns_recovery() {
             self.prr = Some(Prr { prior, delivered: 0, sent: 0, cwnd: prior });
         }
@@ -196,7 +196,7 @@ impl<C: Controller> Sender<C> {
         if self.prr.is_none() {
             return;
         }
-        let ssthresh = self.state.cwnd.units(self.segment());
+        let ssthresh = self.cwnd;
         let inflight = u64::from(self.board.packets_inflight());
         let Some(p) = self.prr.as_mut().filter(|_| newly > 0) else { return };
         p.delivered += newly;

@@ -278,7 +278,7 @@ impl<C: Controller> Sender<C> {
             facts.inflight = self.board.inflight();
             facts.next = Mark(self.next);
             self.control.on_sent(facts, &sent);
-            self.state = *self.control.state();
+            self.heed();
         }
     }
 
