@@ -550,7 +550,7 @@ impl<C: Controller> Sender<C> {
         self.window_end = a.window_end;
         self.rtt.progress();
         self.rack.delivered(now, &sent.last, None);
-        let sample = self.measure(now.since(sent.first), now.since(sent.last.at));
+        let sample = Some(self.measure(now.since(sent.first), now.since(sent.last.at)));
         let delivered = Bytes(sent.bytes);
         News { advanced: true, progress: true, delivered, earns: delivered, sample, ..News::default() }
     }
@@ -666,15 +666,16 @@ impl<C: Controller> Sender<C> {
                 (rtt, rtt)
             }
         };
-        self.measure(oldest, newest)
+        Some(self.measure(oldest, newest))
     }
 
-    fn measure(&mut self, oldest: Span, newest: Span) -> Option<Span> {
+    /// Takes the round trips of the oldest and the newest packet delivered; answers what the algorithms are told.
+    fn measure(&mut self, oldest: Span, newest: Span) -> Span {
         let (una, next) = (Mark(self.board.una()), Mark(self.next));
         self.rtt.sample(oldest, una, next);
         self.rtt.least(newest);
         self.last_rtt = Some(newest);
-        Some(newest)
+        newest
     }
 }
 
