@@ -307,7 +307,8 @@ impl Net {
             self.clocks.pop();
         }
         let way = &mut self.lines[line];
-        let (_, packet) = way.line.first()?;
+        let (at, packet) = way.line.first()?;
+        debug_assert_eq!(at, self.now, "an arrival that is not due");
         let (to, sent) = (packet.to, packet.sent);
         if packet.whole {
             way.hand_over(arrived);
@@ -338,8 +339,9 @@ impl Net {
     fn keep(&mut self, flow: usize, end: usize, s: &Segment, n: u32) {
         let (at, flow, end) = (self.now, flow as u32, end as u8);
         let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
-        let crossings = train.map(|segment| Crossing { at, flow, end, leaves: true, segment });
-        self.capture.iter_mut().for_each(|kept| kept.extend(crossings.clone()));
+        if let Some(packets) = &mut self.capture {
+            packets.extend(train.map(|segment| Crossing { at, flow, end, leaves: true, segment }));
+        }
     }
 
     /// Sets a clock of a flow.
