@@ -37,6 +37,13 @@ impl Judged<'_> {
         self.verdict == self.claim.verdict
     }
 
+    /// Whether it is the opposite of what was recorded: *holds* for *differs*, or back. Another seed may leave an interval
+    /// on the other side of undecided, but not there.
+    pub fn contradicts(&self) -> bool {
+        use Verdict::{Differs, Holds};
+        matches!((self.verdict, self.claim.verdict), (Holds, Differs) | (Differs, Holds))
+    }
+
     /// What was measured, in words.
     pub fn in_words(&self) -> String {
         let unit = if matches!(self.claim.take, Take::Share | Take::Within) { " %" } else { "" };
@@ -82,7 +89,7 @@ fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
         Take::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
         Take::Mean => {
             let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-            let half = 1.96 * (variance / n).sqrt();
+            let half = student(values.len()) * (variance / n).sqrt();
             Some((mean, mean - half, mean + half))
         }
         Take::Share => Some(share(mean)),
@@ -91,6 +98,22 @@ fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
             Some((most, most, most))
         }
         Take::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
+    }
+}
+
+/// How many standard errors a mean of `n` values may be off, 95 times of a hundred (Student, Biometrika 6, 1908). Beyond
+/// the table the expansion of Abramowitz & Stegun, 26.7.5, to its second term. A single value has no spread to judge by.
+fn student(n: usize) -> f64 {
+    const TABLE: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+    let z = 1.96_f64;
+    let freedom = n.saturating_sub(1);
+    match freedom {
+        0 => 0.0,
+        1..=9 => TABLE[freedom - 1],
+        _ => {
+            let v = freedom as f64;
+            z + (z.powi(3) + z) / (4.0 * v) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)
+        }
     }
 }
 
@@ -190,5 +213,24 @@ mod tests {
         let (value, ..) = take(Take::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
         assert!((value - 50.0).abs() < 1e-9);
         assert_eq!(take(Take::Mean, 0.0, &[]), None);
+    }
+
+    #[test]
+    fn means_of_few_have_students_interval() {
+        for (n, t) in [(5, 2.776), (10, 2.262), (11, 2.228), (31, 2.042), (121, 1.980)] {
+            assert!((student(n) - t).abs() < 2e-3, "{n}: {}", student(n));
+        }
+        // Of 1 to 5: 3, and 2.776 times the root of a half.
+        let (mean, low, high) = take(Take::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");
+        assert!((mean - 3.0).abs() < 1e-9 && (low - 1.037).abs() < 1e-3 && (high - 4.963).abs() < 1e-3);
+    }
+
+    #[test]
+    fn another_seed_may_be_undecided_but_not_the_opposite() {
+        let claim = claim(Some(1.0), Some(2.0));
+        let of = |verdict| Judged { claim: &claim, measured: Vec::new(), verdict };
+        assert!(of(Verdict::Holds).as_recorded() && !of(Verdict::Holds).contradicts());
+        assert!(!of(Verdict::Undecided).as_recorded() && !of(Verdict::Undecided).contradicts());
+        assert!(of(Verdict::Differs).contradicts());
     }
 }

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use slowstart_lab::random::Stream;
 use slowstart_lab::scenario::{Study, StudyError, StudyText};
 use slowstart_lab::tcp::profile::Profile;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 use thiserror::Error;
 
@@ -60,7 +62,7 @@ pub enum Take {
     /// The median, with its distribution-free 95 % interval.
     #[default]
     Median,
-    /// The mean, with 1.96 standard errors.
+    /// The mean, with Student's 95 % interval.
     Mean,
     /// The share of runs, in per cent, with Wilson's 95 % interval; for measures that are 0 or 1.
     Share,
@@ -126,10 +128,36 @@ pub enum Draw {
     Rtt,
     /// The window.
     Window,
+    /// The slow-start threshold, once it has been set.
+    Threshold,
+    /// How long HyStart's train of ACKs is.
+    Train,
     /// What waits at the bottleneck.
     Queue,
     /// Packets that the sender's interface refused and that it took for congestion, summed up.
     Stalls,
+}
+
+/// A column of a table: what it is called, and what stands in it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// What it is called.
+    pub name: String,
+    /// The median of this over the runs.
+    pub measure: Measure,
+}
+
+/// What somebody else measured of the same, to stand beside ours.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// Who, with what, and what differs.
+    pub source: String,
+    /// What was looked at.
+    pub columns: Vec<Column>,
+    /// Study, startup, and a value for each column.
+    pub rows: Vec<(String, String, Vec<f64>)>,
 }
 
 /// Runs over a path, or over one path for each entry of `over`.
@@ -174,8 +202,9 @@ pub struct Runs {
     pub runs: u32,
     /// How many with `--full`.
     pub full: Option<u32>,
-    /// What is drawn.
-    pub chart: Option<Draw>,
+    /// What is drawn, a chart each.
+    #[serde(default)]
+    pub charts: Vec<Draw>,
     /// Sampled with each ACK, for what is faster than the common interval shows.
     #[serde(default)]
     pub each_ack: bool,
@@ -213,9 +242,12 @@ fn one() -> u32 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// `paper/name`.
+    /// `paper/name`, or the file's name without its end.
     #[serde(skip)]
     pub id: String,
+    /// Where it was read from.
+    #[serde(skip)]
+    pub file: String,
     /// What it is.
     pub title: String,
     /// Where it stands in the paper.
@@ -230,6 +262,11 @@ pub struct Experiment {
     /// Short enough for every test.
     #[serde(default)]
     pub quick: bool,
+    /// What the table of runs shows beyond what it always does.
+    #[serde(default)]
+    pub columns: Vec<Column>,
+    /// What others measured of it.
+    pub beside: Option<Beside>,
     /// What is run.
     #[serde(default)]
     pub study: Vec<Runs>,
@@ -252,7 +289,7 @@ pub struct Cell {
     /// Startups that look on.
     pub offline: Vec<String>,
     /// What is drawn.
-    pub chart: Option<Draw>,
+    pub charts: Vec<Draw>,
     /// Sampled with each ACK.
     pub each_ack: bool,
     /// Each ACK is kept.
@@ -286,11 +323,22 @@ impl Cell {
 }
 
 impl Experiment {
-    /// Reads one. The id is `paper/name`.
+    /// Reads one that comes with the program. The id is `paper/name`.
     pub fn read(id: &str, text: &str) -> Result<Self, Bad> {
-        let bad = |why: String| Bad::Text(format!("scenarios/papers/{id}.toml"), why);
+        Self::parse(&format!("scenarios/papers/{id}.toml"), id, text)
+    }
+
+    /// Reads one from a file of somebody's own.
+    pub fn load(file: &str) -> Result<Self, Bad> {
+        let text = std::fs::read_to_string(file).map_err(|e| Bad::Text(file.to_string(), e.to_string()))?;
+        let name = Path::new(file).file_stem().map_or("".into(), |n| n.to_string_lossy());
+        Self::parse(file, &name, &text)
+    }
+
+    fn parse(file: &str, id: &str, text: &str) -> Result<Self, Bad> {
+        let bad = |why: String| Bad::Text(file.to_string(), why);
         let mut e: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
-        e.id = id.to_string();
+        (e.id, e.file) = (id.to_string(), file.to_string());
         let cells = e.cells(1, false)?;
         for c in &e.claim {
             if c.measure.is_none() != (c.verdict == Verdict::NotCheckable) {
@@ -317,6 +365,16 @@ impl Experiment {
                         return Err(bad(why));
                     }
                 }
+            }
+        }
+        for (study, startup, values) in e.beside.iter().flat_map(|b| &b.rows) {
+            if !cells.iter().any(|c| c.study == *study && c.label == *startup) {
+                return Err(bad(format!("beside: found {startup:?} in {study:?}, expected it to be run there")));
+            }
+            let expected = e.beside.as_ref().map_or(0, |b| b.columns.len());
+            if values.len() != expected {
+                let found = values.len();
+                return Err(bad(format!("beside: {study}, {startup}: found {found} values, expected {expected}")));
             }
         }
         for cell in cells.iter().filter(|c| c.cloud.is_none()) {
@@ -366,7 +424,7 @@ impl Experiment {
                         label: startup.clone(),
                         runs: runs.full.filter(|_| full).unwrap_or(runs.runs),
                         offline: if *startup == runs.startups[0] { runs.offline.clone() } else { Vec::new() },
-                        chart: runs.chart,
+                        charts: runs.charts.clone(),
                         each_ack: runs.each_ack,
                         acks: runs.acks,
                         background: runs.background.clone(),
@@ -383,7 +441,7 @@ impl Experiment {
                     "cloud {}: profile: found {:?}, expected one of `list profiles`",
                     cloud.name, cloud.profile
                 );
-                Bad::Text(format!("scenarios/papers/{}.toml", self.id), why)
+                Bad::Text(self.file.clone(), why)
             })?;
             for startup in &cloud.startups {
                 all.push(Cell {
@@ -391,7 +449,7 @@ impl Experiment {
                     label: startup.clone(),
                     runs: if full { 1 } else { cloud.runs },
                     offline: Vec::new(),
-                    chart: None,
+                    charts: Vec::new(),
                     each_ack: false,
                     acks: false,
                     background: None,
@@ -415,13 +473,18 @@ impl Experiment {
         &LIST
     }
 
-    /// Those of these names; a paper's name is all of its experiments.
-    pub fn named(ids: &[String]) -> Result<Vec<&'static Self>, Bad> {
+    /// Those of these names; a paper's name is all of its experiments, and what ends in `.toml` a file.
+    pub fn named(ids: &[String]) -> Result<Vec<Cow<'static, Self>>, Bad> {
         let mut found = Vec::new();
         for id in ids {
+            if id.ends_with(".toml") {
+                found.push(Cow::Owned(Self::load(id)?));
+                continue;
+            }
             let before = found.len();
             let paper = format!("{id}/");
-            found.extend(Self::all().iter().filter(|e| e.id == *id || e.id.starts_with(&paper)));
+            let these = Self::all().iter().filter(|e| e.id == *id || e.id.starts_with(&paper));
+            found.extend(these.map(Cow::Borrowed));
             if found.len() == before {
                 let names: Vec<&str> = Self::all().iter().map(|e| e.id.as_str()).collect();
                 return Err(Bad::Unknown(id.clone(), names.join(", ")));
@@ -440,6 +503,7 @@ macro_rules! texts {
 /// The experiments that come with the program, and their files.
 pub const ALL: &[(&str, &str)] = texts!(
     "ess/fig2",
+    "ess/table1",
     "ess/fig5",
     "ess/fig6",
     "ess/fig7",

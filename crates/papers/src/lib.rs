@@ -10,6 +10,7 @@
 //! - [`run`]: an experiment's runs, and startups that look on
 //! - [`measure`]: what a claim looks at in a run
 //! - [`claim`]: a claim against what was measured
+//! - [`figure`]: what is drawn of runs
 //! - [`page`]: a page an experiment
 //! - [`closing`]: the table at the end
 
@@ -18,6 +19,7 @@ pub mod bins;
 pub mod claim;
 pub mod closing;
 pub mod experiment;
+pub mod figure;
 pub mod formula;
 pub mod measure;
 pub mod page;

@@ -36,10 +36,16 @@ pub enum Measure {
     Timely,
     /// 1 if the thesis' heuristic and the truth give the same class.
     HeuristicAgrees,
+    /// The thesis' time of capacity after the true one, seconds; negative if it is before.
+    HeuristicErrorS,
     /// Most bytes in flight, as a multiple of the BDP.
     PeakInflightBdp,
+    /// The same in segments.
+    PeakInflightPackets,
     /// The greatest window sampled, in segments.
     PeakWindowPackets,
+    /// To which share of what it had been the window falls within so many seconds after the exit.
+    WindowKept(f64),
     /// Packets of the startup that were dropped.
     StartupLostPackets,
     /// Packets dropped.
@@ -50,12 +56,16 @@ pub enum Measure {
     Timeouts,
     /// Goodput, bit/s.
     GoodputBps,
+    /// The same, Mbit/s.
+    GoodputMbit,
     /// Megabytes delivered by a time.
     DeliveredMb(f64),
     /// When so many megabytes were delivered.
     TimeToMb(f64),
     /// When in flight was a BDP, or the most there ever was if that is less than that.
     TimeToBdpS,
+    /// The same in base RTTs, from the first data on.
+    TimeToBdpRtts,
     /// The longest RTT, as a multiple of the base RTT.
     MaxRttRatio,
     /// The longest RTT before the exit, as a multiple of the first.
@@ -87,12 +97,20 @@ pub enum Measure {
     BinsChokePoint(usize),
     /// 1 if two such numbers give the same: early, at a choke point, or neither.
     BinsAgree(usize, usize),
+    /// Bins beyond the window of ten that it needs before it leaves, or before a loss is known: what its look-back spans.
+    ExtraBins,
+    /// 1 if it would have left at a choke point with ten bins in its window and so many beyond.
+    ExtraChokePoint(usize),
+    /// 1 if two such numbers give the same.
+    ExtraAgree(usize, usize),
     /// How far its difference lies from the sums of each ACK, on average before a loss is known.
     BinsError(usize),
     /// What is seen of web clients.
     Web(web::Measure),
     /// Rounds of limited slow start to a window, with a limit.
     LimitedRounds(f64, f64),
+    /// The best window of a path (ESS, equation 6), bytes: Mbit/s and milliseconds of round trip.
+    BestWindow(f64, f64),
     /// Rounds of doubling, from a window to another.
     DoublingRounds(f64, f64),
     /// SEARCH's normalised difference: window, and round trips after capacity.
@@ -132,6 +150,11 @@ impl FromStr for Measure {
             ("heuristic_agrees", []) => Self::HeuristicAgrees,
             ("peak_inflight_bdp", []) => Self::PeakInflightBdp,
             ("peak_window_packets", []) => Self::PeakWindowPackets,
+            ("peak_inflight_packets", []) => Self::PeakInflightPackets,
+            ("goodput_mbit", []) => Self::GoodputMbit,
+            ("time_to_bdp_rtts", []) => Self::TimeToBdpRtts,
+            ("heuristic_error_s", []) => Self::HeuristicErrorS,
+            ("extra_bins", []) => Self::ExtraBins,
             ("startup_lost_packets", []) => Self::StartupLostPackets,
             ("lost_packets", []) => Self::LostPackets,
             ("retransmitted_packets", []) => Self::RetransmittedPackets,
@@ -156,6 +179,10 @@ impl FromStr for Measure {
             ("bins_choke-point", [n]) => Self::BinsChokePoint(*n as usize),
             ("bins_agree", [a, b]) => Self::BinsAgree(*a as usize, *b as usize),
             ("bins_error", [n]) => Self::BinsError(*n as usize),
+            ("window_kept", [s]) => Self::WindowKept(*s),
+            ("extra_choke-point", [n]) => Self::ExtraChokePoint(*n as usize),
+            ("extra_agree", [a, b]) => Self::ExtraAgree(*a as usize, *b as usize),
+            ("best_window", [mbit, ms]) => Self::BestWindow(*mbit, *ms),
             ("limited_rounds", [target, limit]) => Self::LimitedRounds(*target, *limit),
             ("doubling_rounds", [from, to]) => Self::DoublingRounds(*from, *to),
             ("search_difference", [w, r]) => Self::SearchDifference(*w, *r),
@@ -189,10 +216,15 @@ fn queue(seen: &Seen, from: f64, to: f64) -> Vec<f64> {
     seen.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
 }
 
-/// How SEARCH 2.0 would have left with so many bins in its window.
-fn by_bins(seen: &Seen, row: &Row, bins: usize) -> Option<Class> {
+/// Bins in the thesis' window.
+const TEN: usize = 10;
+/// As many bins beyond the window as are asked for.
+const ALL: usize = usize::MAX;
+
+/// How SEARCH 2.0 would have left with so many bins in its window, and beyond.
+fn by_bins(seen: &Seen, row: &Row, bins: usize, extra: usize) -> Option<Class> {
     let full = row.capacity_time_s?;
-    Some(match bins::leaves(&seen.acks, bins) {
+    Some(match bins::leaves(&seen.acks, bins, extra) {
         Some(t) if t < full => Class::Early,
         Some(_) => Class::ChokePoint,
         None => Class::Late,
@@ -213,6 +245,8 @@ impl Measure {
     pub fn formula(&self) -> Option<f64> {
         match *self {
             Self::LimitedRounds(target, limit) => Some(formula::limited_rounds(target, limit)),
+            // A megabit a second is 125 bytes a millisecond.
+            Self::BestWindow(mbit, ms) => Some(125.0 * mbit * ms),
             Self::DoublingRounds(from, to) => Some(formula::doubling_rounds(from, to)),
             Self::SearchDifference(w, r) => Some(formula::search_difference(w, r)),
             Self::SearchCrossing(w, t) => Some(formula::search_crossing(w, t).unwrap_or(f64::INFINITY)),
@@ -242,14 +276,27 @@ impl Measure {
             Self::Is(class) => Some(flag(row.class == class)),
             Self::HeuristicIs(class) => row.class_by_heuristic.map(|c| flag(c == class)),
             Self::Timely => Some(flag(!matches!(row.class, Class::Early | Class::None))),
+            Self::HeuristicErrorS => Some(row.capacity_time_by_heuristic_s? - row.capacity_time_s?),
             Self::HeuristicAgrees => row.class_by_heuristic.map(|c| flag(c == row.class)),
             Self::PeakInflightBdp => Some(row.peak_inflight_bytes as f64 / bdp),
+            Self::PeakInflightPackets => Some(row.peak_inflight_bytes as f64 / seen.mss),
+            Self::WindowKept(s) => {
+                let (left, mut most, mut least) = (start + exit?.time_s, 0_u64, 1.0_f64);
+                for x in samples().filter(|x| x.time_s <= left + s) {
+                    most = most.max(x.cwnd_bytes);
+                    if x.time_s >= left {
+                        least = least.min(x.cwnd_bytes as f64 / most as f64);
+                    }
+                }
+                Some(least)
+            }
             Self::PeakWindowPackets => samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / seen.mss),
             Self::StartupLostPackets => Some(row.startup_lost_packets as f64),
             Self::LostPackets => Some(row.lost_packets as f64),
             Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
             Self::Timeouts => Some(row.timeouts as f64),
             Self::GoodputBps => Some(row.goodput_bps as f64),
+            Self::GoodputMbit => Some(row.goodput_bps as f64 / 1e6),
             Self::DeliveredMb(at) => {
                 let upto = (at / BIN_S) as usize;
                 Some(delivered.iter().take(upto).map(|b| f64::from(*b)).sum::<f64>() / 1e6)
@@ -266,6 +313,10 @@ impl Measure {
                 let most = samples().map(|s| s.inflight_bytes).max()? as f64;
                 let found = samples().find(|s| s.inflight_bytes as f64 >= bdp.min(most))?;
                 Some(found.time_s - start)
+            }
+            Self::TimeToBdpRtts => {
+                let first = samples().find(|s| s.inflight_bytes > 0)?.time_s - start;
+                Some((Self::TimeToBdpS.of(seen, flow)? - first) / row.base_rtt_s)
             }
             Self::MaxRttRatio => {
                 let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
@@ -320,11 +371,15 @@ impl Measure {
                     .collect();
                 spectrum::peak(&points).map(|p| p.hz)
             }
-            Self::BinsEarly(n) => Some(flag(by_bins(seen, row, n)? == Class::Early)),
-            Self::BinsChokePoint(n) => Some(flag(by_bins(seen, row, n)? == Class::ChokePoint)),
-            Self::BinsAgree(a, b) => Some(flag(by_bins(seen, row, a)? == by_bins(seen, row, b)?)),
+            Self::BinsEarly(n) => Some(flag(by_bins(seen, row, n, ALL)? == Class::Early)),
+            Self::BinsChokePoint(n) => Some(flag(by_bins(seen, row, n, ALL)? == Class::ChokePoint)),
+            Self::BinsAgree(a, b) => Some(flag(by_bins(seen, row, a, ALL)? == by_bins(seen, row, b, ALL)?)),
+            Self::ExtraBins => bins::extra(&seen.acks, TEN),
+            Self::ExtraChokePoint(n) => Some(flag(by_bins(seen, row, TEN, n)? == Class::ChokePoint)),
+            Self::ExtraAgree(a, b) => Some(flag(by_bins(seen, row, TEN, a)? == by_bins(seen, row, TEN, b)?)),
             Self::BinsError(n) => bins::error(&seen.acks, n),
             Self::LimitedRounds(..)
+            | Self::BestWindow(..)
             | Self::DoublingRounds(..)
             | Self::SearchDifference(..)
             | Self::SearchCrossing(..) => self.formula(),

@@ -1,69 +1,18 @@
 //! A page an experiment: the paper's figure as we measure it, and its claims beside that.
 
-use crate::claim::Judged;
-use crate::experiment::{Draw, Experiment};
+use crate::claim::{Judged, Measured};
+use crate::experiment::{Beside, Column, Experiment};
+use crate::figure;
+use crate::measure::Measure;
 use crate::run::Seen;
-use crate::web::Measure;
+use crate::web;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use slowstart_lab::record::Sample;
-use slowstart_lab::report::chart::{Axis, Chart, Key};
+use slowstart_lab::record::Class;
 use slowstart_lab::report::{STYLE, words};
 use slowstart_lab::stats;
 
-fn value(draw: Draw, s: &Sample) -> Option<f64> {
-    match draw {
-        Draw::Inflight => Some(s.inflight_bytes as f64 / 1000.0),
-        Draw::Delivered => Some(s.delivered_bytes as f64 / 1e6),
-        Draw::Rtt => s.rtt_s.map(|r| r * 1000.0),
-        Draw::Window => Some(s.cwnd_bytes as f64 / 1000.0),
-        Draw::Queue => Some(s.queue_bytes as f64 / 1000.0),
-        Draw::Stalls => None,
-    }
-}
-
-/// Stalls up to each sample.
-fn stalls(s: &Seen) -> Vec<(f64, f64)> {
-    let at: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
-    let upto = |t: f64| at.partition_point(|x| *x <= t) as f64;
-    s.samples.iter().map(|x| (x.time_s - s.start_s, upto(x.time_s))).collect()
-}
-
-const fn axis(draw: Draw) -> &'static str {
-    match draw {
-        Draw::Inflight => "in flight (kB)",
-        Draw::Delivered => "delivered (MB)",
-        Draw::Rtt => "round-trip time (ms)",
-        Draw::Window => "window (kB)",
-        Draw::Queue => "waiting (kB)",
-        Draw::Stalls => "stalls taken for congestion",
-    }
-}
-
-/// The first run of each startup of a study.
-fn chart(id: usize, study: &str, draw: Draw, runs: &[&Seen]) -> Markup {
-    // A third of the samples is enough for a figure of this width.
-    let points = |s: &Seen| -> Vec<(f64, f64)> {
-        if draw == Draw::Stalls {
-            return stalls(s);
-        }
-        let start = s.start_s;
-        s.samples.iter().step_by(3).filter_map(|x| Some((x.time_s - start, value(draw, x)?))).collect()
-    };
-    let lines: Vec<(&Seen, Vec<(f64, f64)>)> = runs.iter().map(|s| (*s, points(s))).collect();
-    let all = || lines.iter().flat_map(|(_, p)| p);
-    let x = Axis::cut("time (s)", all().map(|p| p.0).fold(0.0, f64::max));
-    let y = Axis::round(axis(draw), all().map(|p| p.1).fold(0.0, f64::max));
-    let keys: Vec<Key> = lines.iter().enumerate().map(|(at, (s, _))| Key { at, label: &s.label }).collect();
-    let c = Chart { id, name: format!("{}: {study}", axis(draw)), x: &x, y: &y, legend: &keys };
-    let inside = html! {
-        @for (key, (_, points)) in keys.iter().zip(&lines) { (c.keyed(key, points.iter().copied())) }
-    };
-    html! {
-        figure { h3 { (study) } (c.draw(&inside, &html! {})) }
-    }
-}
-
-fn medians(seen: &[Seen]) -> Markup {
+/// Runs of each startup in each study, in the order of the runs.
+fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
     let mut groups: Vec<Vec<&Seen>> = Vec::new();
     for s in seen {
         match groups.iter_mut().find(|g| g[0].study == s.study && g[0].label == s.label) {
@@ -71,75 +20,132 @@ fn medians(seen: &[Seen]) -> Markup {
             None => groups.push(vec![s]),
         }
     }
-    let median = |g: &[&Seen], f: &dyn Fn(&Seen) -> Option<f64>| {
-        let values: Vec<f64> = g.iter().filter_map(|s| f(s)).collect();
-        stats::median(&values).map_or("-".into(), |m| words::number(m.mid))
+    groups
+}
+
+fn median(g: &[&Seen], f: impl Fn(&Seen) -> Option<f64>) -> String {
+    let values: Vec<f64> = g.iter().filter_map(|s| f(s)).collect();
+    stats::median(&values).map_or("-".into(), |m| words::number(m.mid))
+}
+
+/// In how many of a hundred runs the startup was left early, at a choke point, late; the others did not leave.
+fn classes(g: &[&Seen]) -> String {
+    let share = |class: Class| {
+        let n = g.iter().filter(|s| s.rows[0].class == class).count();
+        words::number((100.0 * n as f64 / g.len() as f64).round())
     };
+    [Class::Early, Class::ChokePoint, Class::Late].map(share).join(" / ")
+}
+
+fn medians(seen: &[Seen], more: &[Column]) -> Markup {
     html! {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup", "runs", "exit (s)", "window at exit (BDP)", "path full (s)",
-                        "first loss (s)", "peak in flight (BDP)", "lost packets", "goodput (Mbit/s)"] {
+                    @for h in ["study", "startup", "runs", "early / choke / late (%)", "exit (s)", "window at exit (BDP)",
+                        "path full (s)", "first loss (s)", "peak in flight (BDP)", "lost packets", "goodput (Mbit/s)"] {
                         th scope="col" { (h) }
                     }
+                    @for c in more { th scope="col" { (c.name) } }
                 } }
                 tbody {
-                    @for g in &groups {
+                    @for g in &groups(seen) {
                         tr {
                             th scope="row" { (g[0].study) }
                             td { (g[0].label) }
                             td { (g.len()) }
-                            td { (median(g, &|s| s.rows[0].exit.as_ref().map(|e| e.time_s))) }
-                            td { (median(g, &|s| {
-                                s.rows[0].exit.as_ref().map(|e| e.detected_cwnd_bytes as f64 / s.rows[0].bdp_bytes as f64)
-                            })) }
-                            td { (median(g, &|s| s.rows[0].capacity_time_s)) }
-                            td { (median(g, &|s| s.rows[0].first_loss_time_s)) }
-                            td { (median(g, &|s| Some(s.rows[0].peak_inflight_bytes as f64 / s.rows[0].bdp_bytes as f64))) }
-                            td { (median(g, &|s| Some(s.rows[0].lost_packets as f64))) }
-                            td { (median(g, &|s| Some(s.rows[0].goodput_bps as f64 / 1e6))) }
+                            td { (classes(g)) }
+                            td { (median(g, |s| s.rows[0].exit.as_ref().map(|e| e.time_s))) }
+                            td { (median(g, |s| Measure::ExitBdp.of(s, 0))) }
+                            td { (median(g, |s| s.rows[0].capacity_time_s)) }
+                            td { (median(g, |s| s.rows[0].first_loss_time_s)) }
+                            td { (median(g, |s| Measure::PeakInflightBdp.of(s, 0))) }
+                            td { (median(g, |s| Some(s.rows[0].lost_packets as f64))) }
+                            td { (median(g, |s| Measure::GoodputMbit.of(s, 0))) }
+                            @for c in more { td { (median(g, |s| c.measure.of(s, 0))) } }
                         }
                     }
                 }
             }
         }
-        p class="note" { "Medians over the runs, of the flow studied; a dash where no run has the value." }
+        p class="note" {
+            "Medians over the runs, of the flow studied; a dash where no run has the value. Early, choke and late: shares of the "
+            "runs by what the simulator knows of the path; what is missing to 100 did not leave."
+        }
     }
 }
 
-/// A table of response times: what the paper draws as distributions.
-fn clouds(seen: &[Seen]) -> Markup {
-    const SHARES: [f64; 6] = [0.1, 0.5, 0.7, 0.9, 0.99, 0.999];
+/// Somebody else's figures, each above ours.
+fn beside(b: &Beside, seen: &[Seen]) -> Markup {
+    let groups = groups(seen);
     html! {
+        h2 { "Beside it" }
+        p { (b.source) }
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup", "run", "connections", "lost SYN-ACKs", "lost packets (%)", "most in a second (%)", "throughput (%)"] {
-                        th scope="col" { (h) }
-                    }
-                    @for s in SHARES { th scope="col" { (words::number(100.0 * s)) " % (RTTs)" } }
+                    @for h in ["study", "startup"] { th scope="col" { (h) } }
+                    @for c in &b.columns { th scope="col" { (c.name) } }
                 } }
                 tbody {
-                    @for (s, w) in seen.iter().filter_map(|s| s.web.as_ref().map(|w| (s, w))) {
-                        tr {
-                            th scope="row" { (s.study) }
-                            td { (s.label) }
-                            td { (s.run) }
-                            td { (w.connections) }
-                            td { (w.hits.len()) }
-                            td { (words::number(100.0 * w.loss_rate())) }
-                            td { (words::number(100.0 * w.peak_loss_rate())) }
-                            td { (words::number(100.0 * w.throughput())) }
-                            @for share in SHARES {
-                                td { (Measure::Quantile(share).of(w).map_or("-".into(), words::number)) }
+                    @for (study, startup, values) in &b.rows {
+                        @if let Some(g) = groups.iter().find(|g| g[0].study == *study && g[0].label == *startup) {
+                            tr {
+                                th scope="row" { (study) }
+                                td { (startup) }
+                                @for (c, theirs) in b.columns.iter().zip(values) {
+                                    td { (words::number(*theirs)) " | " b { (median(g, |s| c.measure.of(s, 0))) } }
+                                }
                             }
                         }
                     }
                 }
             }
         }
-        p class="note" { "Response times of the connections that lost a SYN-ACK, without the timeouts of the handshake; shares of them that were done by then." }
+        p class="note" { "Theirs | " b { "ours" } "." }
+    }
+}
+
+/// What was measured, a row for each study and startup.
+fn measured(all: &[Measured]) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr { @for h in ["measured", "", "95 % interval", "runs"] { th scope="col" { (h) } } } }
+                tbody {
+                    @for m in all {
+                        tr {
+                            th scope="row" { (m.of) }
+                            td { (words::number(m.value)) }
+                            td { (words::number(m.low)) " to " (words::number(m.high)) }
+                            td { (m.runs) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of more places than this what was measured is a table, not a sentence.
+const FEW: usize = 2;
+
+fn claim(j: &Judged) -> Markup {
+    let many = j.measured.len() > FEW;
+    html! {
+        p class="verdict" {
+            b { (j.verdict.name()) } ": " (j.claim.says)
+            @if j.claim.ours { " (ours, not the paper's)" }
+        }
+        p class="note" {
+            @if !j.claim.claimed.is_empty() { "Claimed: " (j.claim.claimed) ". " }
+            @if j.claim.measure.is_some() {
+                "Counts as holding: " (j.bound()) ". "
+                @if !many { "Measured: " (j.in_words()) ". " }
+            }
+            (j.claim.why)
+        }
+        @if many { details { summary { "Measured" } (measured(&j.measured)) } }
     }
 }
 
@@ -163,38 +169,18 @@ pub fn html(e: &Experiment, judged: &[Judged], seen: &[Seen]) -> String {
                     p class="about" { (e.figure) "; rows " (e.covers.join(", ")) " of the catalogue" }
                     p { (e.about) }
                     h2 { "Claims" }
-                    @for j in judged {
-                        p class="verdict" {
-                            b { (j.verdict.name()) } ": " (j.claim.says)
-                            @if j.claim.ours { " (ours, not the paper's)" }
-                        }
-                        p class="note" {
-                            @if !j.claim.claimed.is_empty() { "Claimed: " (j.claim.claimed) ". " }
-                            @if j.claim.measure.is_some() {
-                                "Counts as holding: " (j.bound()) ". Measured: " (j.in_words()) ". "
-                            }
-                            (j.claim.why)
-                        }
-                    }
+                    @for j in judged { (claim(j)) }
                     @if !e.ours.is_empty() {
                         h2 { "What the paper leaves open, and what we take" }
                         ul { @for o in &e.ours { li { (o) } } }
                     }
-                    @if seen.iter().any(|s| s.chart.is_some()) {
-                        h2 { "As we measure it" }
-                        div class="charts" {
-                            @for (i, study) in studies.iter().enumerate() {
-                                @let runs: Vec<&Seen> = seen.iter()
-                                    .filter(|s| s.study == *study && s.run == 0 && s.chart.is_some()).collect();
-                                @if let Some(draw) = runs.first().and_then(|s| s.chart) {
-                                    (chart(i, study, draw, &runs))
-                                }
-                            }
-                        }
-                    }
-                    @if !seen.is_empty() {
+                    @if seen.first().is_some_and(|s| s.web.is_some()) {
+                        (web::figures::all(&studies, seen))
+                    } @else if !seen.is_empty() {
+                        (figure::all(&studies, seen))
                         h2 { "Runs" }
-                        @if seen[0].web.is_some() { (clouds(seen)) } @else { (medians(seen)) }
+                        (medians(seen, &e.columns))
+                        @if let Some(b) = &e.beside { (beside(b, seen)) }
                     }
                     h2 { "Again" }
                     pre { code { (command) } }

@@ -47,7 +47,7 @@ pub struct Seen {
     /// ACKs of the flow studied before a loss was known, if they were to be kept.
     pub acks: Vec<Ack>,
     /// What is drawn.
-    pub chart: Option<Draw>,
+    pub charts: Vec<Draw>,
     /// What was seen of web clients: then there is nothing of the above.
     pub web: Option<web::Seen>,
 }
@@ -123,7 +123,7 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
             samples: Vec::new(),
             events: Vec::new(),
             acks: Vec::new(),
-            chart: None,
+            charts: Vec::new(),
             web: Some(seen?),
         }]);
     }
@@ -132,7 +132,8 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
     let sampling = if cell.each_ack { Sampling::EachAck } else { Sampling::Every(interval) };
     let seed = study.run_seed(run);
     let others = cell.background.as_ref().map_or(Ok(Vec::new()), |b| b.flows(&study, seed))?;
-    let (mut engine, end) = study.prepare_among(Job { contender: 0, run }, sampling, false, others);
+    let gauges = cell.charts.contains(&Draw::Train);
+    let (mut engine, end) = study.prepare_among(Job { contender: 0, run }, sampling, gauges, others);
     let mut log = Log::new();
     let watched = !cell.offline.is_empty() || cell.acks;
     engine.run(end, |e| {
@@ -159,7 +160,7 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
         samples: std::mem::take(&mut engine.trace.samples),
         events: std::mem::take(&mut engine.trace.events),
         acks: log.acks,
-        chart: cell.chart,
+        charts: cell.charts.clone(),
         web: None,
         rows,
     };
@@ -189,7 +190,7 @@ fn looked_on(
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);
     let seen = |label: &String| {
         let rule = opinions.iter().find(|o| o.label == *label).and_then(|o| o.opinion.rule);
-        let mut seen = Seen { label: offline_label(label), chart: None, ..base.clone() };
+        let mut seen = Seen { label: offline_label(label), charts: Vec::new(), ..base.clone() };
         let row = &mut seen.rows[0];
         row.startup.clone_from(label);
         let exit = rule.map(|(why, m)| slowstart::control::Exited {

@@ -24,12 +24,14 @@ fn px(x: f64) -> String {
     format!("{x:.1}")
 }
 
-/// A scale from zero.
+/// A scale from zero, or of decades.
 pub struct Axis {
     /// What it shows, with its unit.
     name: &'static str,
     max: f64,
     step: f64,
+    /// Where decades begin; 0 of a scale from zero.
+    low: f64,
 }
 
 impl Axis {
@@ -42,7 +44,7 @@ impl Axis {
         while max / step > 7.0 {
             step *= factors.next().unwrap_or(2.0);
         }
-        Self { name, max, step }
+        Self { name, max, step, low: 0.0 }
     }
 
     /// From 0 to the first line at or above `max`.
@@ -51,17 +53,33 @@ impl Axis {
         Self { max: (axis.max / axis.step - 1e-6).ceil() * axis.step, ..axis }
     }
 
+    /// Logarithmic, from `low` (above 0) to `max`.
+    pub fn decades(name: &'static str, low: f64, max: f64) -> Self {
+        Self { name, max, step: 0.0, low }
+    }
+
+    /// How far along it a value lies: 0 where it begins, 1 where it ends.
+    fn at(&self, v: f64) -> f64 {
+        if self.low > 0.0 { (v.max(self.low / 10.0) / self.low).ln() / (self.max / self.low).ln() } else { v / self.max }
+    }
+
     /// Where it ends.
     pub fn max(&self) -> f64 {
         self.max
     }
 
-    fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
+    fn ticks(&self) -> Vec<(f64, String)> {
+        if self.low > 0.0 {
+            let decade = |d: i32| [1.0, 2.0, 5.0].map(|f| f * 10_f64.powi(d));
+            let few = self.max / self.low > 1e4;
+            let shown = |v: &f64| *v >= self.low * 0.999 && *v <= self.max * 1.001;
+            let all = (-9..10).flat_map(|d| decade(d).into_iter().take(if few { 1 } else { 3 })).filter(shown);
+            return all.map(|v| (v, format!("{}", (v * 1e9).round() / 1e9))).collect();
+        }
         let decimals = (0..9).find(|&d| self.step * 10_f64.powi(d) > 0.999).unwrap_or(9) as usize;
-        (0..=(self.max / self.step + 1e-6) as u32).map(move |i| {
-            let v = f64::from(i) * self.step;
-            (v, format!("{v:.decimals$}"))
-        })
+        let line = |i: u32| f64::from(i) * self.step;
+        let lines = (0..=(self.max / self.step + 1e-6) as u32).map(line);
+        lines.map(|v| (v, format!("{v:.decimals$}"))).collect()
     }
 }
 
@@ -139,11 +157,11 @@ pub struct Chart<'a> {
 
 impl Chart<'_> {
     fn px(&self, x: f64) -> f64 {
-        LEFT + x / self.x.max * (RIGHT - LEFT)
+        LEFT + self.x.at(x) * (RIGHT - LEFT)
     }
 
     fn py(&self, y: f64) -> f64 {
-        BOTTOM - y / self.y.max * (BOTTOM - TOP)
+        BOTTOM - self.y.at(y) * (BOTTOM - TOP)
     }
 
     /// A path through `points` as far as they are shown; what is not a number is not drawn.
@@ -318,10 +336,14 @@ mod tests {
 
     #[test]
     fn axes_are_round() {
-        let shown = |a: &Axis| a.ticks().map(|(_, t)| t).collect::<Vec<_>>().join(" ");
+        let shown = |a: &Axis| a.ticks().into_iter().map(|(_, t)| t).collect::<Vec<_>>().join(" ");
         assert_eq!(shown(&Axis::round("", 1.13)), "0.0 0.2 0.4 0.6 0.8 1.0 1.2");
         assert_eq!(shown(&Axis::cut("", 13.0)), "0 2 4 6 8 10 12");
         assert_eq!(shown(&Axis::round("", 0.0)), "0.0 0.2 0.4 0.6 0.8 1.0");
         assert_eq!(shown(&Axis::cut("", f64::NAN)), "0.0 0.2 0.4 0.6 0.8 1.0");
+        assert_eq!(shown(&Axis::decades("", 0.001, 1.0)), "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1");
+        assert_eq!(shown(&Axis::decades("", 10.0, 1e6)), "10 100 1000 10000 100000 1000000");
+        let axis = Axis::decades("", 0.01, 1.0);
+        assert!((axis.at(0.1) - 0.5).abs() < 1e-9 && axis.at(0.0) < 0.0 && (axis.at(1.0) - 1.0).abs() < 1e-9);
     }
 }

@@ -27,6 +27,13 @@ pub enum Measure {
     /// How close response times of neighbours are: the correlation of each with the next connection's that lost a
     /// SYN-ACK, by rank.
     Correlation,
+    /// Of connections with a round trip of more than a second: the median time, timeouts of the handshake included, of
+    /// those whose timer ran out for nothing, as a share of that of those that did lose a SYN-ACK.
+    SpuriousOverLost,
+    /// The share of all connections with a round trip below so many seconds, in per cent.
+    RttBelow(f64),
+    /// The share of all answers of up to so many bytes, in per cent.
+    AnswersUpTo(f64),
     /// Data packets dropped, in per cent.
     Loss,
     /// The same in the worst second.
@@ -49,6 +56,9 @@ impl Measure {
             ("web_median_of_sizes", [from, to]) => Self::MedianOfSizes(*from, *to),
             ("web_least_up_to", [bytes]) => Self::LeastUpTo(*bytes),
             ("web_correlation", []) => Self::Correlation,
+            ("web_spurious_over_lost", []) => Self::SpuriousOverLost,
+            ("web_rtt_below", [seconds]) => Self::RttBelow(*seconds),
+            ("web_answers_up_to", [bytes]) => Self::AnswersUpTo(*bytes),
             ("web_loss", []) => Self::Loss,
             ("web_peak_loss", []) => Self::PeakLoss,
             ("web_throughput", []) => Self::Throughput,
@@ -76,6 +86,19 @@ impl Measure {
                 quantile(0.0, studied().filter(|h| h.bytes as f64 <= bytes).map(Hit::rtts))
             }
             Self::Correlation => correlation(&studied().map(Hit::rtts).collect::<Vec<_>>()),
+            Self::SpuriousOverLost => {
+                let took = |spurious: bool| {
+                    let of = studied().filter(move |h| h.rtt_s > 1.0 && (h.waited_s <= 0.0) == spurious);
+                    quantile(0.5, of.map(|h| (h.response_s + h.waited_s) / h.rtt_s))
+                };
+                Some(took(true)? / took(false)?)
+            }
+            Self::RttBelow(seconds) => {
+                mean(seen.drawn.iter().map(|c| if f64::from(c.2) < seconds { 100.0 } else { 0.0 }))
+            }
+            Self::AnswersUpTo(bytes) => {
+                mean(seen.drawn.iter().map(|c| if f64::from(c.1) <= bytes { 100.0 } else { 0.0 }))
+            }
             Self::Loss => Some(100.0 * seen.loss_rate()),
             Self::PeakLoss => Some(100.0 * seen.peak_loss_rate()),
             Self::Throughput => Some(100.0 * seen.throughput()),

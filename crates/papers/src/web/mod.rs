@@ -1,6 +1,7 @@
 //! A cloud of web clients behind one bottleneck, as the TSL paper has it: connections that come and go, one answer each,
 //! and what becomes of those whose SYN-ACK was lost.
 
+pub mod figures;
 mod measure;
 pub mod packmime;
 
@@ -25,6 +26,8 @@ const WARM_UP: Span = Span::secs(60);
 const MEAN_BYTES: f64 = 8300.0;
 /// The first timeout of a handshake (RFC 6298 §2).
 const TIMEOUT_S: f64 = 1.0;
+/// Width of the bins in which arrivals are kept, seconds.
+const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
 
 /// What is run.
 #[derive(Clone, Debug, Deserialize)]
@@ -64,6 +67,9 @@ pub struct Hit {
     pub rtt_s: f64,
     /// From the SYN to the last byte, without the timeouts of the handshake, seconds.
     pub response_s: f64,
+    /// Those timeouts, seconds: 0 if the first answer to its SYN was under way when the timer ran out, so that nothing
+    /// was lost and nothing waited.
+    pub waited_s: f64,
     /// It used the startup studied, not standard TCP.
     pub studied: bool,
 }
@@ -84,6 +90,8 @@ pub struct Seen {
     pub connections: u64,
     /// See `connections`.
     pub refused: u64,
+    /// Of each connection that came after the warm-up: bytes asked with, bytes of the answer, the round trip in seconds.
+    pub drawn: Vec<(u32, u32, f32)>,
     /// Mean response time of those that lost none, in round trips.
     pub others_rtts: f64,
     /// Data packets sent and dropped in each second after the warm-up.
@@ -156,14 +164,16 @@ impl Cloud<'_> {
                 seen.others_rtts += took / rtt_s;
                 return false;
             }
-            // A round trip beyond the timeout, with its queue, only seems to lose: it waited for nothing. Less than two
-            // round trips nothing takes.
+            // A round trip beyond the timeout, with its queue, only seems to lose: the answer's first byte is there before
+            // a handshake that did wait, two round trips with the request, can bring it.
             let waited = TIMEOUT_S * ((1_u64 << losses) - 1) as f64;
-            let waited = if took - waited < 2.0 * rtt_s { 0.0 } else { waited };
+            let first = f.truth.bins.iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
+            let waited_s = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
             seen.hits.push(Hit {
                 bytes: o.connection.response,
                 rtt_s,
-                response_s: took - waited,
+                response_s: took - waited_s,
+                waited_s,
                 studied: o.studied,
             });
             false
@@ -219,6 +229,10 @@ pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> 
             break;
         }
         cloud.seen.connections += u64::from(counts);
+        if counts {
+            let (request, response) = (connection.request as u32, connection.response as u32);
+            cloud.seen.drawn.push((request, response, connection.rtt.as_secs_f64() as f32));
+        }
         let uses = chance.below(100) < web.share && !cloud.is_suspended();
         let flow = FlowSpec {
             start: at,

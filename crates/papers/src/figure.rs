@@ -1,0 +1,93 @@
+//! What is drawn of a study's runs: the first run of each startup.
+
+use crate::experiment::Draw;
+use crate::run::Seen;
+use maud::{Markup, html};
+use slowstart_lab::record::Sample;
+use slowstart_lab::report::chart::{Axis, Chart, Key, Point};
+
+fn value(draw: Draw, s: &Sample) -> Option<f64> {
+    match draw {
+        Draw::Inflight => Some(s.inflight_bytes as f64 / 1000.0),
+        Draw::Delivered => Some(s.delivered_bytes as f64 / 1e6),
+        Draw::Rtt => s.rtt_s.map(|r| r * 1000.0),
+        Draw::Window => Some(s.cwnd_bytes as f64 / 1000.0),
+        Draw::Threshold => s.ssthresh_bytes.map(|b| b as f64 / 1000.0),
+        Draw::Train => s.gauges.get("train_s").map(|t| t * 1000.0),
+        Draw::Queue => Some(s.queue_bytes as f64 / 1000.0),
+        Draw::Stalls => None,
+    }
+}
+
+const fn axis(draw: Draw) -> &'static str {
+    match draw {
+        Draw::Inflight => "in flight (kB)",
+        Draw::Delivered => "delivered (MB)",
+        Draw::Rtt => "round-trip time (ms)",
+        Draw::Window => "window (kB)",
+        Draw::Threshold => "slow-start threshold (kB)",
+        Draw::Train => "train of ACKs (ms)",
+        Draw::Queue => "waiting (kB)",
+        Draw::Stalls => "stalls taken for congestion",
+    }
+}
+
+/// Stalls up to each sample.
+fn stalls(s: &Seen) -> Vec<Point> {
+    let at: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
+    let upto = |t: f64| at.partition_point(|x| *x <= t) as f64;
+    s.samples.iter().map(|x| (x.time_s - s.start_s, upto(x.time_s))).collect()
+}
+
+fn points(draw: Draw, s: &Seen) -> Vec<Point> {
+    if draw == Draw::Stalls {
+        return stalls(s);
+    }
+    // A third of the samples is enough for a figure of this width.
+    let thin = s.samples.iter().step_by(3);
+    thin.filter_map(|x| Some((x.time_s - s.start_s, value(draw, x)?))).collect()
+}
+
+/// A chart of a study.
+fn chart(id: usize, study: &str, draw: Draw, runs: &[&Seen]) -> Markup {
+    let lines: Vec<(&str, Vec<Point>)> = runs.iter().map(|s| (s.label.as_str(), points(draw, s))).collect();
+    let all = || lines.iter().flat_map(|(_, p)| p);
+    let x = Axis::cut("time (s)", all().map(|p| p.0).fold(0.0, f64::max));
+    let y = Axis::round(axis(draw), all().map(|p| p.1).filter(|y| y.is_finite()).fold(0.0, f64::max));
+    drawn(id, study, axis(draw), &x, &y, &lines)
+}
+
+/// A figure of named lines.
+pub fn drawn(
+    id: usize,
+    title: &str,
+    what: &str,
+    x: &Axis,
+    y: &Axis,
+    lines: &[(&str, Vec<Point>)],
+) -> Markup {
+    let keys: Vec<Key> = lines.iter().enumerate().map(|(at, (label, _))| Key { at, label }).collect();
+    let c = Chart { id, name: format!("{what}: {title}"), x, y, legend: &keys };
+    let inside = html! {
+        @for (key, (_, points)) in keys.iter().zip(lines) { (c.keyed(key, points.iter().copied())) }
+    };
+    html! { figure { h3 { (title) } (c.draw(&inside, &html! {})) } }
+}
+
+/// Every chart of every study.
+pub fn all(studies: &[&str], seen: &[Seen]) -> Markup {
+    let mut charts = Vec::new();
+    for study in studies {
+        let first = |s: &&Seen| s.study == *study && s.run == 0 && !s.charts.is_empty();
+        let runs: Vec<&Seen> = seen.iter().filter(first).collect();
+        for draw in runs.first().map_or(&[][..], |s| &s.charts) {
+            charts.push(chart(charts.len(), study, *draw, &runs));
+        }
+    }
+    html! {
+        @if !charts.is_empty() {
+            h2 { "As we measure it" }
+            div class="charts" { @for c in &charts { (c) } }
+        }
+    }
+}

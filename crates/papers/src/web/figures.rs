@@ -1,0 +1,179 @@
+//! What is drawn of web clients: distributions of what they asked for and of how long it took, each startup a line over
+//! all of its runs.
+
+use super::{Hit, Measure, Seen as Web};
+use crate::figure::drawn;
+use crate::run::Seen;
+use maud::{Markup, html};
+use slowstart_lab::report::chart::{Axis, Point};
+use slowstart_lab::report::words;
+
+/// Points of a distribution.
+const POINTS: usize = 240;
+/// The least share that is drawn: one of a thousand.
+const LEAST: f64 = 1e-3;
+/// Segments in which answers are counted, bytes.
+const SEGMENT: f64 = 1460.0;
+/// Up to this many of them (50 kB, as the paper draws it).
+const SEGMENTS: usize = 34;
+
+/// The share of values above each, at as many places as can be seen, closer together towards the tail.
+fn above(mut values: Vec<f64>) -> Vec<Point> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len() as f64;
+    let place = |i: usize| {
+        let share = LEAST.powf(i as f64 / POINTS as f64);
+        let at = ((1.0 - share) * n) as usize;
+        values.get(at).map(|v| (*v, share))
+    };
+    (0..=POINTS).filter_map(place).collect()
+}
+
+/// The share of values up to each.
+fn below(mut values: Vec<f64>) -> Vec<Point> {
+    values.sort_by(f64::total_cmp);
+    let place = |i: usize| {
+        let share = i as f64 / POINTS as f64;
+        values.get(((values.len() - 1) as f64 * share) as usize).map(|v| (*v, 100.0 * share))
+    };
+    if values.is_empty() { Vec::new() } else { (0..=POINTS).filter_map(place).collect() }
+}
+
+/// The median response time of answers by their number of segments.
+fn steps(hits: &[&Hit]) -> Vec<Point> {
+    let mut by_size = vec![Vec::new(); SEGMENTS];
+    for h in hits {
+        if let Some(of) = by_size.get_mut((h.bytes.saturating_sub(1) as f64 / SEGMENT) as usize) {
+            of.push(h.rtts());
+        }
+    }
+    let mut points = Vec::new();
+    for (i, mut times) in by_size.into_iter().enumerate() {
+        times.sort_by(f64::total_cmp);
+        if let Some(middle) = times.get(times.len() / 2) {
+            let kb = |segments: usize| segments as f64 * SEGMENT / 1000.0;
+            points.extend([(kb(i), *middle), (kb(i + 1), *middle)]);
+        }
+    }
+    points
+}
+
+/// The charts of one study, with identifiers from `id` on.
+fn study(id: usize, name: &str, seen: &[Seen]) -> Vec<Markup> {
+    let mut labels: Vec<&str> = Vec::new();
+    for s in seen.iter().filter(|s| s.study == name) {
+        if !labels.contains(&s.label.as_str()) {
+            labels.push(&s.label);
+        }
+    }
+    let runs = |label: &str| -> Vec<&Web> {
+        seen.iter().filter(|s| s.study == name && s.label == label).filter_map(|s| s.web.as_ref()).collect()
+    };
+    let hits = |label: &str| -> Vec<&Hit> {
+        runs(label).into_iter().flat_map(|w| &w.hits).filter(|h| h.studied).collect()
+    };
+    let lines = |of: &dyn Fn(&str) -> Vec<Point>| -> Vec<(&str, Vec<Point>)> {
+        labels.iter().map(|l| (*l, of(l))).collect()
+    };
+    let share = Axis::decades("share that is slower", LEAST, 1.0);
+    let seconds = Axis::decades("share of seconds that lose more", LEAST, 1.0);
+    let rtts = Axis::decades("response time (RTTs)", 2.0, 2000.0);
+    let median = Axis::decades("median response time (RTTs)", 1.0, 100.0);
+    let size = Axis::cut("answer (kB)", SEGMENT * SEGMENTS as f64 / 1000.0);
+    let lost = lines(&|l| {
+        let of = |(sent, dropped): &(u64, u64)| 100.0 * *dropped as f64 / (*sent).max(1) as f64;
+        above(runs(l).iter().flat_map(|w| &w.seconds).map(of).collect())
+    });
+    let worst = lost.iter().flat_map(|(_, p)| p).map(|p| p.0).fold(0.0, f64::max);
+    let slower = lines(&|l| above(hits(l).iter().map(|h| h.rtts()).collect()));
+    let by_size = lines(&|l| steps(&hits(l)));
+    let title = |what: &str| format!("{name}: {what}");
+    vec![
+        drawn(id, &title("response times"), "distribution", &rtts, &share, &slower),
+        drawn(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
+        drawn(
+            id + 2,
+            &title("loss of a second"),
+            "distribution",
+            &Axis::round("lost (%)", worst),
+            &seconds,
+            &lost,
+        ),
+    ]
+}
+
+/// What all connections of a run asked for, and over which round trips.
+fn drawn_from(id: usize, w: &Web) -> Vec<Markup> {
+    let of = |f: &dyn Fn(&(u32, u32, f32)) -> f64| below(w.drawn.iter().map(f).collect());
+    let share = Axis::cut("share of connections (%)", 100.0);
+    let bytes = Axis::decades("bytes", 10.0, 1e6);
+    let ms = Axis::decades("round trip (ms)", 1.0, 10_000.0);
+    let sizes =
+        [("requests", of(&|c| f64::from(c.0))), ("answers", of(&|c| f64::from(c.1)))];
+    let rtts = [("round trips", of(&|c| 1000.0 * f64::from(c.2)))];
+    vec![
+        drawn(id, "Requests and answers", "distribution", &bytes, &share, &sizes),
+        drawn(id + 1, "Round trips", "distribution", &ms, &share, &rtts),
+    ]
+}
+
+/// A table of response times, a row a run.
+fn table(seen: &[Seen]) -> Markup {
+    const SHARES: [f64; 6] = [0.1, 0.5, 0.7, 0.9, 0.99, 0.999];
+    html! {
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    @for h in ["study", "startup", "run", "connections", "lost SYN-ACKs", "lost packets (%)",
+                        "most in a second (%)", "throughput (%)", "correlation of neighbours"] {
+                        th scope="col" { (h) }
+                    }
+                    @for s in SHARES { th scope="col" { (words::number(100.0 * s)) " % (RTTs)" } }
+                } }
+                tbody {
+                    @for (s, w) in seen.iter().filter_map(|s| s.web.as_ref().map(|w| (s, w))) {
+                        tr {
+                            th scope="row" { (s.study) }
+                            td { (s.label) }
+                            td { (s.run) }
+                            td { (w.connections) }
+                            td { (w.hits.len()) }
+                            td { (words::number(100.0 * w.loss_rate())) }
+                            td { (words::number(100.0 * w.peak_loss_rate())) }
+                            td { (words::number(100.0 * w.throughput())) }
+                            td { (Measure::Correlation.of(w).map_or("-".into(), words::number)) }
+                            @for share in SHARES {
+                                td { (Measure::Quantile(share).of(w).map_or("-".into(), words::number)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p class="note" {
+            "Response times of the connections that lost a SYN-ACK, without the timeouts of the handshake; shares of them that "
+            "were done by then."
+        }
+    }
+}
+
+/// Every chart, and the table.
+pub fn all(studies: &[&str], seen: &[Seen]) -> Markup {
+    let mut charts = Vec::new();
+    for name in studies {
+        charts.extend(study(charts.len(), name, seen));
+    }
+    if let Some(w) = seen.first().and_then(|s| s.web.as_ref()) {
+        charts.extend(drawn_from(charts.len(), w));
+    }
+    html! {
+        h2 { "As we measure it" }
+        p class="note" {
+            "Of the connections that lost a SYN-ACK; the last two are what all connections of a run ask for and how far away "
+            "they are."
+        }
+        div class="charts" { @for c in &charts { (c) } }
+        h2 { "Runs" }
+        (table(seen))
+    }
+}
