@@ -58,8 +58,11 @@ impl Reproduce {
             return Ok(true);
         }
         let named = if self.all { Vec::new() } else { Experiment::named(&self.ids)? };
-        let chosen: Vec<&Experiment> =
-            if self.all { Experiment::all().iter().collect() } else { named.iter().map(AsRef::as_ref).collect() };
+        let chosen: Vec<&Experiment> = if self.all {
+            Experiment::all().iter().collect()
+        } else {
+            named.iter().map(AsRef::as_ref).collect()
+        };
         let quiet = !std::io::stderr().is_terminal();
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let total = chosen.iter().map(|e| run::count(e, self.full)).sum();
@@ -98,7 +101,9 @@ impl Reproduce {
             counts.push(format!("{n} {verdict}"));
         }
         let (claims, counts) = (all.len(), counts.join(", "));
-        print(&format!("{claims} claims: {counts}; {other} not as recorded, {opposite} of them the opposite"))?;
+        print(&format!(
+            "{claims} claims: {counts}; {other} not as recorded, {opposite} of them the opposite"
+        ))?;
         Ok(if self.seed == RECORDED { other == 0 } else { opposite == 0 })
     }
 }

@@ -210,3 +210,35 @@ fn a_capture_is_replayed_and_gone_on_with() {
         refuses(&["replay", file.to_str().expect("text")], &[name, says]);
     }
 }
+
+#[test]
+fn a_verdict_that_changed_is_status_1() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/papers/hystart/limited.toml");
+    let recorded = std::fs::read_to_string(root).expect("a scenario");
+    let dir = folder("verdicts");
+    // What is recorded, how it is seen, and the status with the seed of the record and with another.
+    for (verdict, seen, statuses) in [
+        ("holds", "0 not as recorded", [0, 0]),
+        ("differs", "holds (recorded: differs)", [1, 1]),
+        ("undecided", "holds (recorded: undecided)", [1, 0]),
+    ] {
+        let edited = recorded.replace("verdict = \"holds\"", &format!("verdict = \"{verdict}\""));
+        assert!(edited.contains(&format!("verdict = \"{verdict}\"")));
+        let file = dir.join(format!("{verdict}.toml"));
+        std::fs::write(&file, edited).expect("a file");
+        let file = file.display().to_string();
+        for (seed, status) in ["1", "2"].into_iter().zip(statuses) {
+            let out = slowstart(&["reproduce", &file, "--seed", seed]);
+            let said = text(&out.stdout);
+            assert_eq!(out.status.code(), Some(status), "{verdict}, seed {seed}: {said}");
+            assert!(said.contains(seen), "{verdict}: {said}");
+        }
+    }
+    // The same of one that comes with the program, and of what is none.
+    assert_eq!(slowstart(&["reproduce", "hystart/limited"]).status.code(), Some(0));
+    let broken = dir.join("broken.toml");
+    std::fs::write(&broken, recorded.replace("at_least", "at_last")).expect("a file");
+    refuses(&["reproduce", &broken.display().to_string()], &["broken.toml", "at_last"]);
+    refuses(&["reproduce", "missing.toml"], &["missing.toml", "No such file"]);
+    refuses(&["reproduce", "hystart/fig9"], &["hystart/fig9", "hystart/fig1"]);
+}

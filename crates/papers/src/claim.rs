@@ -74,7 +74,7 @@ impl Judged<'_> {
 }
 
 /// The value of a set, and its interval.
-fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
+pub(crate) fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     // Wilson's interval (JASA 22, 1927), in per cent.
@@ -82,7 +82,10 @@ fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
         let z = 1.96_f64;
         let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
         let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-        (100.0 * p, 100.0 * (middle - half).max(0.0), 100.0 * (middle + half).min(1.0))
+        // Of none and of all the ends are 0 and 1, which rounding misses.
+        let low = if p > 0.0 { middle - half } else { 0.0 };
+        let high = if p < 1.0 { middle + half } else { 1.0 };
+        (100.0 * p, 100.0 * low, 100.0 * high)
     };
     let first = *values.first()?;
     match how {
@@ -102,7 +105,7 @@ fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
 }
 
 /// How many standard errors a mean of `n` values may be off, 95 times of a hundred (Student, Biometrika 6, 1908). Beyond
-/// the table the expansion of Abramowitz & Stegun, 26.7.5, to its second term. A single value has no spread to judge by.
+/// the table the expansion of Abramowitz & Stegun, 26.7.5, to its third term. A single value has no spread to judge by.
 fn student(n: usize) -> f64 {
     const TABLE: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
     let z = 1.96_f64;
@@ -112,7 +115,9 @@ fn student(n: usize) -> f64 {
         1..=9 => TABLE[freedom - 1],
         _ => {
             let v = freedom as f64;
-            z + (z.powi(3) + z) / (4.0 * v) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)
+            z + (z.powi(3) + z) / (4.0 * v)
+                + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v.powi(2))
+                + (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / (384.0 * v.powi(3))
         }
     }
 }

@@ -16,7 +16,8 @@ pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
          (`make results`); every figure comes from the simulator as `docs/method.md` describes it. Each experiment has a \
          page with what it does, what the paper leaves open and what we took for it. A claim *holds* where the whole \
          95 % interval of what we measure lies within its bound, *differs* where it lies outside, and is *undecided* \
-         where it straddles it. Claims in italics are ours, where a paper leaves something to future work.\n\n",
+         where it straddles it. With another seed (`make seeds`) an interval may come to straddle its bound, or cease to, but \
+         no claim that holds then differs, or back. Claims in italics are ours, where a paper leaves something to future work.\n\n",
     );
     let all = || results.iter().flat_map(|(_, j)| j);
     let verdicts = [Verdict::Holds, Verdict::Differs, Verdict::Undecided, Verdict::NotCheckable];

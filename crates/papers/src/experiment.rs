@@ -144,8 +144,11 @@ pub enum Draw {
 pub struct Column {
     /// What it is called.
     pub name: String,
-    /// The median of this over the runs.
+    /// What is looked at.
     pub measure: Measure,
+    /// What of the runs.
+    #[serde(default)]
+    pub take: Take,
 }
 
 /// What somebody else measured of the same, to stand beside ours.
@@ -369,12 +372,16 @@ impl Experiment {
         }
         for (study, startup, values) in e.beside.iter().flat_map(|b| &b.rows) {
             if !cells.iter().any(|c| c.study == *study && c.label == *startup) {
-                return Err(bad(format!("beside: found {startup:?} in {study:?}, expected it to be run there")));
+                return Err(bad(format!(
+                    "beside: found {startup:?} in {study:?}, expected it to be run there"
+                )));
             }
             let expected = e.beside.as_ref().map_or(0, |b| b.columns.len());
             if values.len() != expected {
                 let found = values.len();
-                return Err(bad(format!("beside: {study}, {startup}: found {found} values, expected {expected}")));
+                return Err(bad(format!(
+                    "beside: {study}, {startup}: found {found} values, expected {expected}"
+                )));
             }
         }
         for cell in cells.iter().filter(|c| c.cloud.is_none()) {
@@ -477,7 +484,7 @@ impl Experiment {
     pub fn named(ids: &[String]) -> Result<Vec<Cow<'static, Self>>, Bad> {
         let mut found = Vec::new();
         for id in ids {
-            if id.ends_with(".toml") {
+            if Path::new(id).extension().is_some_and(|e| e == "toml") {
                 found.push(Cow::Owned(Self::load(id)?));
                 continue;
             }

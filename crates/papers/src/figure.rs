@@ -58,14 +58,7 @@ fn chart(id: usize, study: &str, draw: Draw, runs: &[&Seen]) -> Markup {
 }
 
 /// A figure of named lines.
-pub fn drawn(
-    id: usize,
-    title: &str,
-    what: &str,
-    x: &Axis,
-    y: &Axis,
-    lines: &[(&str, Vec<Point>)],
-) -> Markup {
+pub fn drawn(id: usize, title: &str, what: &str, x: &Axis, y: &Axis, lines: &[(&str, Vec<Point>)]) -> Markup {
     let keys: Vec<Key> = lines.iter().enumerate().map(|(at, (label, _))| Key { at, label }).collect();
     let c = Chart { id, name: format!("{what}: {title}"), x, y, legend: &keys };
     let inside = html! {

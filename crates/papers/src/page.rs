@@ -1,6 +1,6 @@
 //! A page an experiment: the paper's figure as we measure it, and its claims beside that.
 
-use crate::claim::{Judged, Measured};
+use crate::claim::{self, Judged, Measured};
 use crate::experiment::{Beside, Column, Experiment};
 use crate::figure;
 use crate::measure::Measure;
@@ -26,6 +26,12 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
 fn median(g: &[&Seen], f: impl Fn(&Seen) -> Option<f64>) -> String {
     let values: Vec<f64> = g.iter().filter_map(|s| f(s)).collect();
     stats::median(&values).map_or("-".into(), |m| words::number(m.mid))
+}
+
+/// What stands in a column.
+fn column(g: &[&Seen], c: &Column) -> String {
+    let values: Vec<f64> = g.iter().filter_map(|s| c.measure.of(s, 0)).collect();
+    claim::take(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
 }
 
 /// In how many of a hundred runs the startup was left early, at a choke point, late; the others did not leave.
@@ -62,7 +68,7 @@ fn medians(seen: &[Seen], more: &[Column]) -> Markup {
                             td { (median(g, |s| Measure::PeakInflightBdp.of(s, 0))) }
                             td { (median(g, |s| Some(s.rows[0].lost_packets as f64))) }
                             td { (median(g, |s| Measure::GoodputMbit.of(s, 0))) }
-                            @for c in more { td { (median(g, |s| c.measure.of(s, 0))) } }
+                            @for c in more { td { (column(g, c)) } }
                         }
                     }
                 }
@@ -94,7 +100,7 @@ fn beside(b: &Beside, seen: &[Seen]) -> Markup {
                                 th scope="row" { (study) }
                                 td { (startup) }
                                 @for (c, theirs) in b.columns.iter().zip(values) {
-                                    td { (words::number(*theirs)) " | " b { (median(g, |s| c.measure.of(s, 0))) } }
+                                    td { (words::number(*theirs)) " | " b { (column(g, c)) } }
                                 }
                             }
                         }
@@ -130,7 +136,7 @@ fn measured(all: &[Measured]) -> Markup {
 /// Of more places than this what was measured is a table, not a sentence.
 const FEW: usize = 2;
 
-fn claim(j: &Judged) -> Markup {
+fn judged(j: &Judged) -> Markup {
     let many = j.measured.len() > FEW;
     html! {
         p class="verdict" {
@@ -150,7 +156,7 @@ fn claim(j: &Judged) -> Markup {
 }
 
 /// The page. The same input gives the same bytes.
-pub fn html(e: &Experiment, judged: &[Judged], seen: &[Seen]) -> String {
+pub fn html(e: &Experiment, claims: &[Judged], seen: &[Seen]) -> String {
     let mut studies: Vec<&str> = seen.iter().map(|s| s.study.as_str()).collect();
     studies.dedup();
     let command = format!("slowstart reproduce {}", e.id);
@@ -169,7 +175,7 @@ pub fn html(e: &Experiment, judged: &[Judged], seen: &[Seen]) -> String {
                     p class="about" { (e.figure) "; rows " (e.covers.join(", ")) " of the catalogue" }
                     p { (e.about) }
                     h2 { "Claims" }
-                    @for j in judged { (claim(j)) }
+                    @for j in claims { (judged(j)) }
                     @if !e.ours.is_empty() {
                         h2 { "What the paper leaves open, and what we take" }
                         ul { @for o in &e.ours { li { (o) } } }

@@ -60,7 +60,11 @@ impl Axis {
 
     /// How far along it a value lies: 0 where it begins, 1 where it ends.
     fn at(&self, v: f64) -> f64 {
-        if self.low > 0.0 { (v.max(self.low / 10.0) / self.low).ln() / (self.max / self.low).ln() } else { v / self.max }
+        if self.low > 0.0 {
+            (v.max(self.low / 10.0) / self.low).ln() / (self.max / self.low).ln()
+        } else {
+            v / self.max
+        }
     }
 
     /// Where it ends.
@@ -73,7 +77,8 @@ impl Axis {
             let decade = |d: i32| [1.0, 2.0, 5.0].map(|f| f * 10_f64.powi(d));
             let few = self.max / self.low > 1e4;
             let shown = |v: &f64| *v >= self.low * 0.999 && *v <= self.max * 1.001;
-            let all = (-9..10).flat_map(|d| decade(d).into_iter().take(if few { 1 } else { 3 })).filter(shown);
+            let all =
+                (-9..10).flat_map(|d| decade(d).into_iter().take(if few { 1 } else { 3 })).filter(shown);
             return all.map(|v| (v, format!("{}", (v * 1e9).round() / 1e9))).collect();
         }
         let decimals = (0..9).find(|&d| self.step * 10_f64.powi(d) > 0.999).unwrap_or(9) as usize;
@@ -279,8 +284,10 @@ impl Chart<'_> {
                 }
                 @for (v, text) in self.x.ticks() {
                     @let x = self.px(v);
+                    // A long number at the edge would be cut.
+                    @let (at, anchor) = if x > RIGHT - 1.0 && text.len() > 3 { (WIDTH, "end") } else { (x, "middle") };
                     path class="grid" d={ "M" (px(x)) "," (px(BOTTOM)) "v5" } {}
-                    text x=(px(x)) y=(px(BOTTOM + 18.0)) text-anchor="middle" { (text) }
+                    text x=(px(at)) y=(px(BOTTOM + 18.0)) text-anchor=(anchor) { (text) }
                 }
                 text x=(px(f64::midpoint(LEFT, RIGHT))) y=(px(BOTTOM + 36.0)) text-anchor="middle" { (self.x.name) }
                 text transform={ "translate(14 " (px(f64::midpoint(TOP, BOTTOM))) ") rotate(-90)" }

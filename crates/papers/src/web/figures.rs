@@ -77,7 +77,7 @@ fn study(id: usize, name: &str, seen: &[Seen]) -> Vec<Markup> {
     };
     let share = Axis::decades("share that is slower", LEAST, 1.0);
     let seconds = Axis::decades("share of seconds that lose more", LEAST, 1.0);
-    let rtts = Axis::decades("response time (RTTs)", 2.0, 2000.0);
+    let rtts = Axis::decades("response time (RTTs)", 2.0, 1000.0);
     let median = Axis::decades("median response time (RTTs)", 1.0, 100.0);
     let size = Axis::cut("answer (kB)", SEGMENT * SEGMENTS as f64 / 1000.0);
     let lost = lines(&|l| {
@@ -108,8 +108,7 @@ fn drawn_from(id: usize, w: &Web) -> Vec<Markup> {
     let share = Axis::cut("share of connections (%)", 100.0);
     let bytes = Axis::decades("bytes", 10.0, 1e6);
     let ms = Axis::decades("round trip (ms)", 1.0, 10_000.0);
-    let sizes =
-        [("requests", of(&|c| f64::from(c.0))), ("answers", of(&|c| f64::from(c.1)))];
+    let sizes = [("requests", of(&|c| f64::from(c.0))), ("answers", of(&|c| f64::from(c.1)))];
     let rtts = [("round trips", of(&|c| 1000.0 * f64::from(c.2)))];
     vec![
         drawn(id, "Requests and answers", "distribution", &bytes, &share, &sizes),

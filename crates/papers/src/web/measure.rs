@@ -16,7 +16,9 @@ pub enum Measure {
     MeanOfOthers,
     /// The time within which this share was answered.
     Quantile(f64),
-    /// The same in seconds, of connections of 50 ms and more.
+    /// The same, of those alone that did lose a SYN-ACK, whose timer did not run out for nothing.
+    LostQuantile(f64),
+    /// The same as [`Quantile`](Self::Quantile) in seconds, of connections of 50 ms and more.
     FarQuantileS(f64),
     /// The share of those that took more than so many seconds, in per cent, of connections of 50 ms and more.
     FarSlower(f64),
@@ -51,6 +53,7 @@ impl Measure {
             ("web_mean_of_all", []) => Self::MeanOfAll,
             ("web_mean_of_others", []) => Self::MeanOfOthers,
             ("web_quantile", [share]) => Self::Quantile(*share),
+            ("web_lost_quantile", [share]) => Self::LostQuantile(*share),
             ("web_far_quantile_s", [share]) => Self::FarQuantileS(*share),
             ("web_far_slower", [seconds]) => Self::FarSlower(*seconds),
             ("web_median_of_sizes", [from, to]) => Self::MedianOfSizes(*from, *to),
@@ -76,6 +79,9 @@ impl Measure {
             Self::MeanOfAll => mean(seen.hits.iter().map(Hit::rtts)),
             Self::MeanOfOthers => Some(seen.others_rtts),
             Self::Quantile(share) => quantile(share, studied().map(Hit::rtts)),
+            Self::LostQuantile(share) => {
+                quantile(share, studied().filter(|h| h.waited_s > 0.0).map(Hit::rtts))
+            }
             Self::FarQuantileS(share) => quantile(share, far()),
             Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
             Self::MedianOfSizes(from, to) => {
