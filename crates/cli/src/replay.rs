@@ -195,7 +195,11 @@ fn progress() -> ProgressBar {
 
 fn title(file: &str, report: &Report) -> String {
     let kind = match report.kind {
-        Kind::Capture => format!("capture of {} packets", number(report.counts.packets as f64)),
+        Kind::Capture => {
+            let n = report.connections;
+            let connections = if n == 1 { "1 connection".to_string() } else { format!("{n} connections") };
+            format!("capture of {} packets, {connections}", number(report.counts.packets as f64))
+        }
         Kind::KernelLog => "kernel log".to_string(),
         Kind::Qlog => "qlog".to_string(),
         Kind::Ndt7 => "NDT7 measurement".to_string(),

@@ -29,10 +29,10 @@ pub fn class(exit: Option<&Exited>, capacity: Option<Instant>, first_loss: Optio
     }
 }
 
-/// The median throughput over round trips (at least [`BIN`] long) between the first and the last byte, bytes a second,
+/// The median throughput over round trips (to the nearest [`BIN`], at least one) between the first and the last byte, bytes a second,
 /// and when a round trip first reached it.
 fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, Instant)> {
-    let width = (base_rtt.0.div_ceil(BIN.0)).max(1) as usize;
+    let width = ((base_rtt + BIN / 2).0 / BIN.0).max(1) as usize;
     let first = t.bins.iter().position(|b| *b > 0)?;
     let seconds = BIN.as_secs_f64() * width as f64;
     let rates: Vec<f64> = t.bins[first..]

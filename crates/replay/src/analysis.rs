@@ -1,21 +1,14 @@
 //! What a sender's events say: the end of its slow start, the path's capacity, and what each startup makes of them.
 
+use crate::capacity::{Judge, Latency, Offset, Throughput};
 use crate::infer::{Evidence, Found, Held, Inference, Round, Unclear};
 use crate::watch::{Candidate, Opinion, Watcher};
-use slowstart::control::Exited;
-use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
-use slowstart_lab::eval;
 use slowstart_lab::record::Class;
 use slowstart_lab::stats;
 use std::sync::Arc;
 
-/// Round trips below which capacity is told by throughput and not by delay, as in `slowstart_lab::eval`.
-const LOW_RTT: Span = Span::millis(25);
-/// Width of the bins of throughput; doubled for long connections.
-const BIN: Span = Span::millis(10);
-const BINS: usize = 1 << 13;
 /// Packets kept before the first ACK tells what the initial window was.
 const FIRST_FLIGHT: usize = 1024;
 /// Round trips after the end of an opinion in which a loss may yet prove to have been none.
@@ -50,63 +43,6 @@ pub fn facts(mss: Bytes) -> Facts {
         paces: true,
         growth: Growth::Bytes,
         in_recovery: false,
-    }
-}
-
-/// Bytes delivered in each bin since the first packet.
-#[derive(Clone, Debug)]
-struct Throughput {
-    width: Span,
-    bins: Vec<u64>,
-}
-
-impl Throughput {
-    fn add(&mut self, at: Instant, bytes: Bytes) {
-        let mut i = (at.0 / self.width.0) as usize;
-        while i >= BINS {
-            self.bins = self.bins.chunks(2).map(|c| c.iter().sum()).collect();
-            self.width = self.width * 2;
-            i /= 2;
-        }
-        if self.bins.len() <= i {
-            self.bins.resize(i + 1, 0);
-        }
-        self.bins[i] += bytes.0;
-    }
-
-    /// Bytes a second in each interval of a least round trip, from the first byte on, with its begin.
-    fn rates(&self, min_rtt: Span) -> Vec<(Instant, f64)> {
-        let width = min_rtt.0.div_ceil(self.width.0).max(1) as usize;
-        let first = self.bins.iter().position(|b| *b > 0).unwrap_or(self.bins.len());
-        let seconds = self.width.as_secs_f64() * width as f64;
-        self.bins[first..]
-            .chunks_exact(width)
-            .enumerate()
-            .map(|(i, c)| {
-                let at = Instant::ZERO + self.width * (first + i * width) as u64;
-                (at, c.iter().sum::<u64>() as f64 / seconds)
-            })
-            .collect()
-    }
-}
-
-/// The thesis' latency heuristic (5.2.1): the path was full when the delay last was below half of the least round trip
-/// above its least before it exceeded two. One point of view sees the round trip, so the way back counts too.
-#[derive(Clone, Debug, Default)]
-struct Latency {
-    last_below: Instant,
-    capacity: Option<Instant>,
-}
-
-impl Latency {
-    fn add(&mut self, now: Instant, rtt: Span, least: Span) {
-        if self.capacity.is_none() {
-            if rtt - least < least / 2 {
-                self.last_below = now;
-            } else if rtt - least > least * 2 {
-                self.capacity = Some(self.last_below);
-            }
-        }
     }
 }
 
@@ -163,6 +99,8 @@ pub struct Analysis {
     short: bool,
     throughput: Throughput,
     latency: Latency,
+    /// At the receiver's side what arrives tells of the path, and not when it is acknowledged.
+    arrivals: Option<Offset>,
     first_loss: Option<Instant>,
     sends: Vec<(Instant, Bytes)>,
     shots: Vec<Shot>,
@@ -195,8 +133,9 @@ impl Analysis {
             peer: false,
             application: false,
             short: false,
-            throughput: Throughput { width: BIN, bins: Vec::new() },
+            throughput: Throughput::default(),
             latency: Latency::default(),
+            arrivals: None,
             first_loss: None,
             sends: Vec::new(),
             shots: Vec::new(),
@@ -264,6 +203,22 @@ impl Analysis {
         }
     }
 
+    /// Arrivals will be told too. `syn` is when the sender's SYN arrived, and its timestamp.
+    pub fn at_receiver(&mut self, syn: Option<(Instant, u32)>) {
+        self.arrivals = Some(Offset::new(syn));
+    }
+
+    /// At the receiver's side: so much arrived, once more or for the first time, with this timestamp.
+    pub fn arrived(&mut self, now: Instant, bytes: Bytes, timestamp: Option<u32>) {
+        self.throughput.add(now, bytes);
+        let Some(offset) = &mut self.arrivals else { return };
+        let late = timestamp.and_then(|t| offset.above(now, t));
+        let least = self.min_rtt.into_iter().chain(self.setup.handshake.rtt).min();
+        if let (Some(late), Some(least)) = (late, least) {
+            self.latency.add(now, late, least);
+        }
+    }
+
     /// A packet left. `short` says that it was no full segment: there was no more to send.
     pub fn sent(&mut self, f: &Facts, s: &Sent, short: bool) {
         self.last = f.now;
@@ -295,12 +250,16 @@ impl Analysis {
             self.begin();
         }
         if let (Some(rtt), Some(least)) = (a.rtt, f.min_rtt) {
-            self.latency.add(f.now, rtt, least);
+            if self.arrivals.is_none() {
+                self.latency.add(f.now, rtt - least, least);
+            }
             (self.rtt, self.min_rtt) = (rtt, Some(least));
             self.max_rtt = Some(self.max_rtt.map_or(rtt, |m| m.max(rtt)));
         }
         if a.delivered > Bytes::ZERO {
-            self.throughput.add(f.now, a.delivered);
+            if self.arrivals.is_none() {
+                self.throughput.add(f.now, a.delivered);
+            }
             self.delivered = f.delivered;
             // What is acknowledged when there is no more to send, or no room for it, lets nothing be sent.
             if !self.short && !self.peer {
@@ -422,7 +381,6 @@ impl Analysis {
         if let Some((start, _)) = self.round.filter(|_| self.peak > Bytes::ZERO) {
             self.infer.on_round(&Round { start, peak: self.peak, held: Held::Application }, mss);
         }
-        let observed = told.unwrap_or_else(|| self.infer.answer(mss));
         let min_rtt = self.min_rtt.unwrap_or(Span::ZERO);
         let rates = self.throughput.rates(min_rtt);
         let values: Vec<f64> = rates.iter().map(|r| r.1).collect();
@@ -435,13 +393,21 @@ impl Analysis {
             min_rtt,
             first_loss: self.first_loss,
         };
-        let class = observed.ok().map(|f| judge.class(f.at, f.cwnd, f.evidence.is_congestion()));
+        // A window that is told is its own; what was seen was in flight.
+        let wide = |window: Bytes| judge.holds().is_some_and(|b| window > b);
+        let filled = judge.holds().and_then(|b| self.infer.first(b));
+        let observed = told.unwrap_or_else(|| self.infer.answer(mss));
+        let class = observed.ok().map(|f| {
+            let full =
+                if f.evidence == Evidence::Told { wide(f.cwnd) } else { filled.is_some_and(|t| t <= f.at) };
+            judge.class(f.at, full, f.evidence.is_congestion())
+        });
         self.silent.extend(self.watchers.drain(..).map(|(i, w)| (i, w.opinion)));
         self.silent.sort_by_key(|o| o.0);
         let judged = |(i, mut o): (usize, Opinion)| {
             o.since(epoch);
             let exit = o.exit();
-            let class = exit.map(|m| judge.class(m.at, m.cwnd, o.loss == Some(m)));
+            let class = exit.map(|m| judge.class(m.at, wide(m.cwnd), o.loss == Some(m)));
             Judged {
                 label: self.candidates[i].label.clone(),
                 class: class.unwrap_or(Class::None),
@@ -470,40 +436,6 @@ impl Analysis {
             last: self.last,
             delivered: self.delivered,
         }
-    }
-}
-
-/// The thesis' two heuristics (5.2), each where it has an answer.
-struct Judge {
-    by_latency: Option<Instant>,
-    by_throughput: Option<Instant>,
-    median: Option<f64>,
-    min_rtt: Span,
-    first_loss: Option<Instant>,
-}
-
-impl Judge {
-    fn latency(&self) -> bool {
-        self.min_rtt >= LOW_RTT && self.by_latency.is_some()
-    }
-
-    fn heuristic(&self) -> &'static str {
-        if self.latency() { "latency" } else { "throughput" }
-    }
-
-    fn capacity(&self) -> Option<Instant> {
-        if self.latency() { self.by_latency } else { self.by_throughput }
-    }
-
-    /// The path was full at the exit if the delay shows that it was, or if the window exceeded what the median
-    /// throughput carries in a least round trip: what the simulator takes for the truth, with its best estimate.
-    fn class(&self, at: Instant, cwnd: Bytes, by_loss: bool) -> Class {
-        let why = if by_loss { Exit::Loss } else { Exit::Estimate };
-        let exited =
-            Exited { why, at, detected_at: at, detected: cwnd, left_with: cwnd, inflight: Bytes::ZERO };
-        let full = self.median.is_some_and(|m| cwnd.0 as f64 > m * self.min_rtt.as_secs_f64());
-        let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
-        eval::class(Some(&exited), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
     }
 }
 

@@ -112,6 +112,8 @@ pub struct Direction {
     scaling: bool,
     syns: u32,
     syn_at: Option<u64>,
+    /// The SYN's timestamp.
+    syn_stamp: Option<u32>,
     /// Where it is seen from.
     pub vantage: Vantage,
     /// When it was first seen, nanoseconds since the connection's first packet.
@@ -141,6 +143,7 @@ impl Direction {
             scaling: false,
             syns: 0,
             syn_at: None,
+            syn_stamp: None,
             vantage: Vantage::Unknown,
             began: None,
             undecided: Vec::new(),
@@ -286,7 +289,7 @@ impl Connection {
         w.syn_seen = true;
         w.first = Some(s.seq.wrapping_add(1));
         (w.mss, w.scale) = (s.mss, s.scale);
-        w.syn_at = Some(at);
+        (w.syn_at, w.syn_stamp) = (Some(at), s.timestamp.map(|t| t.0));
         self.timestamps = s.timestamp.is_some();
         if s.has(ACK) {
             self.ecn = self.asked_ecn && s.has(ECE) && !s.has(CWR);
@@ -382,8 +385,13 @@ impl Connection {
             let candidates = if self.ways[from].syn_seen { config.candidates } else { &none };
             let setup =
                 Setup { mss, iw: None, gated: true, handshake, shots: config.shots, forks: config.forks };
-            let analysis = Analysis::new(setup, candidates);
+            let mut analysis = Analysis::new(setup, candidates);
             let receiver = self.ways[from].vantage == Vantage::Receiver;
+            if receiver {
+                let w = &self.ways[from];
+                let syn = w.syn_at.map(|at| Instant(at.saturating_sub(self.start)));
+                analysis.at_receiver(syn.zip(w.syn_stamp));
+            }
             let mut f = facts(mss);
             let early = if receiver { self.handshake.unwrap_or(Span::ZERO).0 } else { 0 };
             (f.now, f.srtt) = (Instant(at.0.saturating_sub(early)), self.handshake);

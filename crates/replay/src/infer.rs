@@ -287,6 +287,11 @@ impl Inference {
         self.found = Some(Found { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
     }
 
+    /// When as much was first in flight, if that was before the answer was certain.
+    pub fn first(&self, inflight: Bytes) -> Option<Instant> {
+        self.reached.iter().find(|r| r.1 >= inflight).map(|r| r.0)
+    }
+
     /// Whether anything more may change the answer.
     pub fn decided(&self) -> bool {
         self.found.is_some() && self.after >= SURE_ROUNDS

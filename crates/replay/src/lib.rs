@@ -23,6 +23,7 @@
 //! - [`replay`]: a file, whatever it is
 
 pub mod analysis;
+pub mod capacity;
 pub mod capture;
 pub mod connection;
 pub mod error;

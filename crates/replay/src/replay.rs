@@ -55,6 +55,8 @@ pub struct Report {
     pub kind: Kind,
     /// Its transfers, in the order in which their connections ended.
     pub transfers: Vec<Replayed>,
+    /// Connections of a capture, with data or without.
+    pub connections: u64,
     /// Transfers that were left out.
     pub left_out: u64,
     /// What was in the capture.
@@ -77,8 +79,14 @@ pub fn read(
     options: &Options,
     mut progress: impl FnMut(u64),
 ) -> Result<Report, Bad> {
-    let mut report =
-        Report { kind, transfers: Vec::new(), left_out: 0, counts: Counts::default(), cut: None };
+    let mut report = Report {
+        kind,
+        transfers: Vec::new(),
+        connections: 0,
+        left_out: 0,
+        counts: Counts::default(),
+        cut: None,
+    };
     let mut add = |row: Transfer, findings: Option<Findings>| {
         if options.wants(&row) {
             let findings = findings.filter(|_| options.shots || options.forks);
@@ -106,7 +114,9 @@ pub fn read(
                     progress(bytes);
                 }
             });
+            let connections = table.connections();
             table.finish(&mut over);
+            report.connections = connections;
             report.counts = counts;
             report.transfers.sort_by_key(|t| t.row.connection);
             match done {

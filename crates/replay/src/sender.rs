@@ -252,6 +252,9 @@ impl Sender {
             return;
         }
         self.counters.marked += u64::from(d.marked);
+        if self.receiver {
+            self.analysis.arrived(d.seen, Bytes(d.upto - d.from), d.timestamp);
+        }
         if d.from > self.max {
             let len = d.from - self.max;
             self.push(self.max, d.from, now, None, Some(d.seen));

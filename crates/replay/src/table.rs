@@ -92,6 +92,11 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// How many connections there were so far.
+    pub fn connections(&self) -> u64 {
+        self.numbered
+    }
+
     /// A packet. `done` gets connections that are over.
     pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(Box<Connection>)) {
         let s = &p.seen;

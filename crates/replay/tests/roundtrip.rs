@@ -5,12 +5,15 @@ mod common;
 use common::run;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::path::PathSpec;
-use slowstart_lab::record::{Class, Trace};
+use slowstart_lab::record::{Class, Sample, Trace};
 use slowstart_lab::run::Outcome;
+use slowstart_lab::stats;
+use slowstart_lab::tcp::segment::SYN;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::transfer::Transfer;
 use slowstart_replay::{fit, qlog, wire};
+use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
@@ -65,6 +68,7 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
         "{path} {startup}: {seen} at the client, {least} at the server, {path_s} the path's"
     );
     log_says_the_exit(&o, &format!("{path} {startup}"));
+    client_sees_the_capacity(&o, &at_client, &format!("{path} {startup}"));
     // Times in the server's capture count from the SYN's arrival.
     let begin = o.trace.packets.iter().find(|p| p.end == 0).expect("packets").at;
     let begin = Span(begin.0).as_secs_f64();
@@ -101,9 +105,9 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
             if near && class == at_server.class { Worth::Right } else { Worth::Wrong }
         }
         (None, None) => Worth::Right,
-        (None, Some(_)) => Worth::Wrong,
         // It left, and what it sent does not show it: that no exit is claimed, and why, is the answer.
-        (Some(_), None) => Worth::Untraced,
+        (Some(left), None) if hidden(&o, left) => Worth::Untraced,
+        _ => Worth::Wrong,
     };
     let text = format!(
         "{path} {startup}: {outcome:?}: {:?} {:?} seen {:?} {seen:?} {} {:?}",
@@ -135,6 +139,62 @@ fn full(trace: &Trace, echoed: bool) -> Option<f64> {
     None
 }
 
+/// At the receiver's side the path was full when the laboratory's own heuristic says so: by throughput to the bin; by the
+/// offset of one-way latency where it lies within the tick of the timestamps, a millisecond.
+fn client_sees_the_capacity(o: &Outcome, seen: &Transfer, what: &str) {
+    let own = o.row.capacity_time_by_heuristic_s;
+    if o.row.base_rtt_s < 0.025 {
+        assert_eq!(seen.capacity_by_throughput_s, own, "{what}");
+        return;
+    }
+    let bounds = [-1e-3, 1e-3].map(|tick| by_offset(&o.trace, tick));
+    let (first, last) = (bounds[0].0, bounds[1]);
+    for at in [seen.capacity_by_latency_s, own] {
+        match at {
+            Some(at) => assert!(
+                first.is_some_and(|f| at >= f - 1e-9) && at <= last.0.unwrap_or(last.1) + 1e-9,
+                "{what}: {at} {bounds:?}"
+            ),
+            None => assert_eq!(last.0, None, "{what}: {bounds:?}"),
+        }
+    }
+}
+
+/// The thesis' heuristic (5.2.1) from when each packet left one end and came to the other, with bounds that are two
+/// `slack` further; and when the latency was last low.
+fn by_offset(trace: &Trace, slack: f64) -> (Option<f64>, f64) {
+    let mut sent: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    let mut samples = trace.samples.iter().peekable();
+    // The handshake's, as the server has it.
+    let mut at_server = trace.packets.iter().filter(|c| c.end == 0);
+    let answered = at_server.clone().find(|c| !c.leaves && !c.segment.has(SYN)).expect("a handshake").at;
+    let syn = at_server.rfind(|c| c.leaves && c.at < answered).expect("a handshake").at;
+    let mut least_rtt = answered.since(syn).as_secs_f64();
+    let (mut least, mut below) = (f64::INFINITY, 0.0);
+    for c in trace.packets.iter().filter(|c| c.segment.len > 0) {
+        let now = Span(c.at.0).as_secs_f64();
+        let key = (c.segment.seq, c.segment.len, c.segment.timestamp);
+        if c.end == 0 && c.leaves {
+            sent.entry(key).or_default().push(now);
+        }
+        if c.end == 0 || c.leaves {
+            continue;
+        }
+        while let Some(s) = samples.next_if(|s| s.time_s <= now) {
+            least_rtt = s.rtt_s.map_or(least_rtt, |r| r.min(least_rtt));
+        }
+        let Some(left) = sent.get_mut(&key).filter(|l| !l.is_empty()).map(|l| l.remove(0)) else { continue };
+        least = least.min(now - left);
+        let above = now - left - least;
+        if above < least_rtt / 2.0 + 2.0 * slack {
+            below = now;
+        } else if above > least_rtt * 2.0 + 2.0 * slack {
+            return (Some(below), below);
+        }
+    }
+    (None, below)
+}
+
 /// When the run left slow start, and how that is judged. Slow start is below the threshold (RFC 5681 §3.1): adaptive start
 /// goes on at its own, where the window grows as in avoidance, and its exit is the loss that ends it. What can be seen is
 /// that the window had reached the threshold for good.
@@ -151,6 +211,20 @@ fn left(o: &Outcome) -> (Option<f64>, Class) {
         Some(at) if o.row.capacity_time_s.is_some_and(|c| at >= c) => (reached, Class::ChokePoint),
         Some(_) => (reached, Class::Early),
     }
+}
+
+/// Whether the run itself says that its exit leaves no trace: about then its window did not hold it, for less was in
+/// flight over a round trip of the two before or the one after; or less than four round trips were left to show it.
+fn hidden(o: &Outcome, left: f64) -> bool {
+    let rtt = rtt(&o.trace, left).max(o.row.base_rtt_s);
+    let unused = |from: f64| {
+        let during = |s: &&Sample| (from..from + rtt).contains(&s.time_s);
+        let of = |s: &Sample| s.inflight_bytes as f64 / s.cwnd_bytes as f64;
+        let used: Vec<f64> = o.trace.samples.iter().filter(during).map(of).collect();
+        stats::quantile(&used, 0.5).is_none_or(|median| median < 0.97)
+    };
+    let end = o.row.completion_s.unwrap_or(o.row.duration_s);
+    (-2..=0).any(|n| unused(left + f64::from(n) * rtt)) || end < left + 4.0 * rtt
 }
 
 /// What a capture's answer is worth.
@@ -178,7 +252,7 @@ fn old(trace: &Trace) -> impl Iterator<Item = Instant> + '_ {
 }
 
 /// Every startup on every built-in path: in 95 of a hundred runs the exit is found within a round trip, with its class,
-/// or it is rightly said that it leaves no trace. So that this is no excuse, most must be found.
+/// or it is said that it leaves no trace, and the run itself says so too.
 #[test]
 fn captures_say_what_runs_knew() {
     let mut all = Vec::new();
@@ -188,17 +262,17 @@ fn captures_say_what_runs_knew() {
             continue;
         }
         for e in slowstart::startup::REGISTRY {
-            all.push(hold(path.name, e.name));
+            let (worth, text) = hold(path.name, e.name);
+            if worth != Worth::Right {
+                println!("{text}");
+            }
+            all.push(worth);
         }
     }
-    for (_, text) in all.iter().filter(|a| a.0 != Worth::Right) {
-        println!("{text}");
-    }
     let [right, untraced, wrong] =
-        [Worth::Right, Worth::Untraced, Worth::Wrong].map(|w| all.iter().filter(|a| a.0 == w).count());
+        [Worth::Right, Worth::Untraced, Worth::Wrong].map(|w| all.iter().filter(|a| **a == w).count());
     println!("{} runs: {right} right, {untraced} said to leave no trace, {wrong} wrong", all.len());
     assert!(wrong * 20 <= all.len(), "{wrong} of {}", all.len());
-    assert!(untraced * 6 <= all.len(), "{untraced} of {}", all.len());
 }
 
 /// The run's log says the very exit: no inference.

@@ -1,0 +1,226 @@
+//! When the path was full, as the SEARCH thesis had to guess it (5.2).
+
+use slowstart::control::Exited;
+use slowstart::step::Exit;
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart_lab::eval;
+use slowstart_lab::record::Class;
+
+/// Round trips below which capacity is told by throughput and not by delay, as in `slowstart_lab::eval`.
+const LOW_RTT: Span = Span::millis(25);
+/// Width of the bins of throughput, as there; doubled for long connections.
+const BIN: Span = Span::millis(10);
+const BINS: usize = 1 << 13;
+/// Ticks of the clocks from which timestamps are taken (RFC 7323 §5.4: 1 ms to 1 s; Linux since 6.7 also 1 us).
+const TICKS: [Span; 6] = [
+    Span::micros(1),
+    Span::millis(1),
+    Span::millis(4),
+    Span::millis(10),
+    Span::millis(100),
+    Span::millis(500),
+];
+/// So many ticks tell which it is.
+const SURE: i64 = 8;
+
+/// Bytes that arrived, or were acknowledged, in each bin since the first packet.
+#[derive(Clone, Debug)]
+pub struct Throughput {
+    width: Span,
+    bins: Vec<u64>,
+}
+
+impl Default for Throughput {
+    fn default() -> Self {
+        Self { width: BIN, bins: Vec::new() }
+    }
+}
+
+impl Throughput {
+    /// So much more.
+    pub fn add(&mut self, at: Instant, bytes: Bytes) {
+        let mut i = (at.0 / self.width.0) as usize;
+        while i >= BINS {
+            self.bins = self.bins.chunks(2).map(|c| c.iter().sum()).collect();
+            self.width = self.width * 2;
+            i /= 2;
+        }
+        if self.bins.len() <= i {
+            self.bins.resize(i + 1, 0);
+        }
+        self.bins[i] += bytes.0;
+    }
+
+    /// Bytes a second in each interval of a least round trip, to the nearest bin, from the first byte on, with its
+    /// begin.
+    pub fn rates(&self, min_rtt: Span) -> Vec<(Instant, f64)> {
+        let width = ((min_rtt + self.width / 2).0 / self.width.0).max(1) as usize;
+        let first = self.bins.iter().position(|b| *b > 0).unwrap_or(self.bins.len());
+        let seconds = self.width.as_secs_f64() * width as f64;
+        self.bins[first..]
+            .chunks_exact(width)
+            .enumerate()
+            .map(|(i, c)| {
+                let at = Instant::ZERO + self.width * (first + i * width) as u64;
+                (at, c.iter().sum::<u64>() as f64 / seconds)
+            })
+            .collect()
+    }
+}
+
+/// The thesis' latency heuristic (5.2.1): the path was full when the delay above its least last was below half of the
+/// least round trip before it exceeded two.
+#[derive(Clone, Debug, Default)]
+pub struct Latency {
+    last_below: Instant,
+    /// When the path was full.
+    pub capacity: Option<Instant>,
+}
+
+impl Latency {
+    /// A delay, `above` its least. `least` is the least round trip.
+    pub fn add(&mut self, now: Instant, above: Span, least: Span) {
+        if self.capacity.is_none() {
+            if above < least / 2 {
+                self.last_below = now;
+            } else if above > least * 2 {
+                self.capacity = Some(self.last_below);
+            }
+        }
+    }
+}
+
+/// The offset of one-way latency, as the thesis took it from a capture at the client: how much later data arrives than
+/// its sender's clock says it left, above the least. How the clocks differ cancels out; how fast the sender's ticks is
+/// told by its SYN.
+#[derive(Clone, Debug)]
+pub struct Offset {
+    syn: Option<(Instant, u32)>,
+    /// The first data's arrival; ticks since its timestamp; the newest timestamp.
+    first: Option<(Instant, i64, u32)>,
+    tick: Option<Span>,
+    /// Nanoseconds against the first's, which may not have been the quickest.
+    least: i64,
+}
+
+impl Offset {
+    /// With when the sender's SYN arrived, and its timestamp.
+    pub fn new(syn: Option<(Instant, u32)>) -> Self {
+        Self { syn, first: None, tick: None, least: 0 }
+    }
+
+    /// How much above its least the latency of data is that arrives now; `None` until the clock is known.
+    pub fn above(&mut self, now: Instant, timestamp: u32) -> Option<Span> {
+        let since = |before: u32| i64::from(timestamp.wrapping_sub(before).cast_signed());
+        let (began, ticks, newest) = self.first.get_or_insert((now, 0, timestamp));
+        *ticks = ticks.saturating_add(since(*newest));
+        *newest = timestamp;
+        let (began, ticks) = (*began, *ticks);
+        if self.tick.is_none() {
+            let (from, passed) = self.syn.map_or((began, ticks), |(at, stamp)| (at, since(stamp)));
+            let elapsed = now.since(from).as_secs_f64();
+            if passed < SURE || elapsed <= 0.0 {
+                return None;
+            }
+            let off = |t: &Span| (elapsed / passed as f64 / t.as_secs_f64()).ln().abs();
+            self.tick = TICKS.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+        }
+        let tick = self.tick?;
+        let late =
+            i64::try_from(now.since(began).0).ok()?.saturating_sub(ticks.saturating_mul(tick.0 as i64));
+        self.least = self.least.min(late);
+        Some(Span(late.saturating_sub(self.least).unsigned_abs()))
+    }
+}
+
+/// The thesis' two heuristics, each where it has an answer.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    /// When the path was full by delay.
+    pub by_latency: Option<Instant>,
+    /// By throughput: the first interval that reached the median.
+    pub by_throughput: Option<Instant>,
+    /// The median throughput, bytes a second.
+    pub median: Option<f64>,
+    /// The least round trip.
+    pub min_rtt: Span,
+    /// When a loss was first known.
+    pub first_loss: Option<Instant>,
+}
+
+impl Judge {
+    fn latency(&self) -> bool {
+        self.min_rtt >= LOW_RTT && self.by_latency.is_some()
+    }
+
+    /// Which tells.
+    pub fn heuristic(&self) -> &'static str {
+        if self.latency() { "latency" } else { "throughput" }
+    }
+
+    /// When the path was full, by that.
+    pub fn capacity(&self) -> Option<Instant> {
+        if self.latency() { self.by_latency } else { self.by_throughput }
+    }
+
+    /// What the path carries in a least round trip at the median throughput.
+    pub fn holds(&self) -> Option<Bytes> {
+        self.median.map(|m| Bytes((m * self.min_rtt.as_secs_f64()) as u64))
+    }
+
+    /// How an exit is judged. The path was full by then if delay shows it, or if as much was in flight as it carries in
+    /// a least round trip (`full`), which is what the simulator takes for the truth.
+    pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
+        let why = if by_loss { Exit::Loss } else { Exit::Estimate };
+        let none = Bytes::ZERO;
+        let exited = Exited { why, at, detected_at: at, detected: none, left_with: none, inflight: none };
+        let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
+        eval::class(Some(&exited), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Data sent each 5 ms that takes 50 ms, and from the twentieth on 2 ms more each; clocks that tick so and so, begin
+    /// anywhere and wrap.
+    #[test]
+    fn latency_is_told_by_the_senders_clock() {
+        for (tick, start) in
+            [(1_u64, u32::MAX - 30_000), (1000, 5), (4000, u32::MAX), (10_000, 7), (100_000, 9)]
+        {
+            let stamp = |us: u64| start.wrapping_add((us / tick) as u32);
+            let mut offset = Offset::new(Some((Instant(50_000_000), stamp(0))));
+            let mut seen = Vec::new();
+            for n in 0..400_u64 {
+                let sent = 80_000 + n * 5000;
+                let late = n.saturating_sub(20) * 2000;
+                let above = offset.above(Instant((sent + 50_000 + late) * 1000), stamp(sent));
+                seen.extend(above.map(|a| (a.0 / 1000, late)));
+            }
+            assert!(seen.len() > 200, "{tick}: {}", seen.len());
+            assert!(seen.iter().all(|(a, late)| a.abs_diff(*late) <= 2 * tick), "{tick}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_path_was_full_when_delay_last_was_low() {
+        let mut l = Latency::default();
+        for (ms, above) in [(10, 1), (20, 49), (30, 51), (40, 30), (50, 60), (60, 201), (70, 10), (80, 300)] {
+            l.add(Instant(ms * 1_000_000), Span::millis(above), Span::millis(100));
+        }
+        assert_eq!(l.capacity, Some(Instant(40_000_000)));
+    }
+
+    #[test]
+    fn throughput_is_of_round_trips_to_the_nearest_bin() {
+        let mut t = Throughput::default();
+        for n in 0..100 {
+            t.add(Instant(n * 10_000_000 + 30_000_000), Bytes(1000));
+        }
+        let of = |ms: u64| t.rates(Span::millis(ms)).len();
+        assert_eq!((of(0), of(14), of(16), of(25)), (100, 100, 50, 33));
+        assert_eq!(t.rates(Span::millis(10))[0], (Instant(30_000_000), 100_000.0));
+    }
+}
