@@ -247,7 +247,8 @@ fn transfers(rows: &[&Transfer]) -> Table {
         alignments[i] = Align::Left;
     }
     let line = |r: &&Transfer| -> Vec<Cell> {
-        let class = if r.exit.is_some() { r.class.name() } else { "-" };
+        // Where nothing tells when the path was full there is none either.
+        let class = if r.class == Class::None { "-" } else { r.class.name() };
         vec![
             r.connection.to_string().into(),
             r.from.clone().into(),
@@ -335,7 +336,7 @@ fn continued(row: &Transfer, fork: &Fork) -> Table {
         row.exit.as_ref().map(|e| e.evidence.clone()).or(row.unclear.clone()).unwrap_or_default().into(),
         time(row.exit.as_ref().map(|e| e.time_s)),
         row.exit.as_ref().map_or("-".into(), |e| segments(e.cwnd_bytes, row)).into(),
-        if row.exit.is_some() { row.class.name() } else { "-" }.into(),
+        if row.class == Class::None { "-" } else { row.class.name() }.into(),
         number(row.duration_s).into(),
         number(row.retransmitted_packets as f64).into(),
         time(row.peak_delay_s.map(|d| d * 1e3)),

@@ -384,7 +384,10 @@ impl Analysis {
         let min_rtt = self.min_rtt.unwrap_or(Span::ZERO);
         let rates = self.throughput.rates(min_rtt);
         let values: Vec<f64> = rates.iter().map(|r| r.1).collect();
-        let median = stats::quantile(&values, 0.5).filter(|m| *m > 0.0);
+        // Where it was idle for longer than not, that says nothing of the path.
+        let busy: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
+        let values = if busy.len() * 2 > values.len() { values } else { busy };
+        let median = stats::quantile(&values, 0.5);
         let by_throughput = median.and_then(|m| rates.iter().find(|r| r.1 >= m).map(|r| r.0));
         let judge = Judge {
             by_latency: self.latency.capacity,

@@ -160,7 +160,7 @@ pub struct Transfer {
     pub exit: Option<Left>,
     /// Why none is claimed.
     pub unclear: Option<String>,
-    /// How it is judged.
+    /// How it is judged: `none` if there is none, or if the file does not tell when the path was full.
     pub class: Class,
     /// By which of the SEARCH thesis' heuristics (5.2): `latency` or `throughput`.
     pub heuristic: String,

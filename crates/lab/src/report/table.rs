@@ -30,7 +30,11 @@ pub(super) fn opinions(o: &Opinions) -> Markup {
                     @for line in &o.lines {
                         tr {
                             @for (i, cell) in line.iter().enumerate() {
-                                @if i == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                @match i {
+                                    0 => th scope="row" { (cell) },
+                                    1 => td class="classes" { (cell) },
+                                    _ => td { (cell) },
+                                }
                             }
                         }
                     }
