@@ -153,6 +153,9 @@ impl Replay {
                 print(&forked(row, fork))?;
             }
         }
+        for (row, what) in rows.iter().filter_map(|row| Some((row, held(row)?))) {
+            print(&format!("connection {}, {} to {}: {what}", row.connection, row.from, row.to))?;
+        }
         let mut notes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for row in &rows {
             for caveat in &row.caveats {
@@ -167,6 +170,19 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+/// For how long something else than its window held the sender.
+fn held(row: &Transfer) -> Option<String> {
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for h in &row.held {
+        *sums.entry(&h.what).or_default() += h.until_s - h.from_s;
+    }
+    let of = |(what, s): (&&str, &f64)| match *what {
+        "idle" => format!("idle for {} s", number(*s)),
+        what => format!("held by the {what} for {} s", number(*s)),
+    };
+    (!sums.is_empty()).then(|| sums.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
 /// A page for each of the largest transfers that have something to draw.

@@ -18,6 +18,10 @@ const SPURIOUS: u32 = 4;
 pub const EPOCH: Span = Span::secs(1000);
 /// Packets whose time is kept, to be sent again in the simulator.
 const KEPT: usize = 1 << 20;
+/// Silence with nothing in flight from which on it is idle (the least timeout of Linux).
+const IDLE: Span = Span::millis(200);
+/// Periods kept in which not its window held a sender.
+const PERIODS: usize = 256;
 /// Samples kept for drawing.
 const SHOTS: usize = 4000;
 
@@ -61,6 +65,9 @@ pub struct Shot {
     pub windows: Vec<Bytes>,
 }
 
+/// A time in which something else than its window held the sender: what, from when, until when.
+pub type Period = (Held, Instant, Instant);
+
 /// What is known beforehand.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -102,6 +109,7 @@ pub struct Analysis {
     /// At the receiver's side what arrives tells of the path, and not when it is acknowledged.
     arrivals: Option<Offset>,
     first_loss: Option<Instant>,
+    periods: Vec<Period>,
     sends: Vec<(Instant, Bytes)>,
     shots: Vec<Shot>,
     stride: u32,
@@ -137,6 +145,7 @@ impl Analysis {
             latency: Latency::default(),
             arrivals: None,
             first_loss: None,
+            periods: Vec::new(),
             sends: Vec::new(),
             shots: Vec::new(),
             stride: 1,
@@ -221,6 +230,9 @@ impl Analysis {
 
     /// A packet left. `short` says that it was no full segment: there was no more to send.
     pub fn sent(&mut self, f: &Facts, s: &Sent, short: bool) {
+        if s.inflight <= s.bytes && f.now.since(self.last) > IDLE && self.begun {
+            self.held(Held::Idle, self.last, f.now);
+        }
         self.last = f.now;
         self.round.get_or_insert((f.now, s.mark));
         self.peak = self.peak.max(s.inflight);
@@ -290,6 +302,9 @@ impl Analysis {
             Held::Window
         };
         self.infer.on_round(&Round { start, peak: self.peak, held }, f.mss);
+        if held != Held::Window {
+            self.held(held, start, f.now);
+        }
         let (peak, gated) = (self.peak, self.setup.gated);
         let limited = held == Held::Window && self.first_loss.is_none();
         let told = self.told(f);
@@ -302,6 +317,15 @@ impl Analysis {
         self.round = Some((f.now, f.next.max(Mark(1))));
         self.peak_before = self.peak;
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
+    }
+
+    /// Something else than its window held it.
+    fn held(&mut self, by: Held, from: Instant, until: Instant) {
+        if let Some(p) = self.periods.last_mut().filter(|p| p.0 == by && p.2 >= from) {
+            p.2 = until;
+        } else if self.periods.len() < PERIODS {
+            self.periods.push((by, from, until));
+        }
     }
 
     fn shot(&mut self, f: &Facts, a: &Ack) {
@@ -434,6 +458,7 @@ impl Analysis {
             max_rtt: self.max_rtt,
             rtt_before_loss: self.rtt_before_loss,
             startups,
+            periods: self.periods,
             sends: self.sends,
             shots: self.shots,
             last: self.last,
@@ -486,6 +511,8 @@ pub struct Findings {
     pub rtt_before_loss: Option<Span>,
     /// What each startup would have done.
     pub startups: Vec<Judged>,
+    /// When something else than its window held the sender: the first 256 such times.
+    pub periods: Vec<Period>,
     /// What was sent for the first time, and when, if that was asked for: the first million packets.
     pub sends: Vec<(Instant, Bytes)>,
     /// Samples.

@@ -41,6 +41,20 @@ pub enum Held {
     Application,
     /// The peer's window.
     Peer,
+    /// Nothing was in flight.
+    Idle,
+}
+
+impl Held {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Application => "application",
+            Self::Peer => "receive window",
+            Self::Idle => "idle",
+        }
+    }
 }
 
 /// A round trip that is over.
@@ -149,7 +163,7 @@ pub struct Inference {
     marks: VecDeque<(Instant, Bytes, Bytes)>,
     /// Growth: when, to how much, and the round trip then.
     reached: Vec<(Instant, Bytes, Span)>,
-    rounds: [u32; 3],
+    rounds: [u32; 4],
     /// Round trips since the peer's window last held it, if it did and no sudden growth was seen since.
     since_peer: Option<u32>,
     found: Option<Found>,
@@ -303,7 +317,7 @@ impl Inference {
         if self.found.is_none() && self.loss.is_some() && self.flat > 0 && self.grew > 0 {
             self.stop(mss);
         }
-        let [window, application, peer] = self.rounds;
+        let [window, application, peer, _] = self.rounds;
         self.found = self.found.or(self.before_loss);
         if let (None, Some((low, high))) = (self.loss, self.between)
             && self.after >= STILL_ROUNDS

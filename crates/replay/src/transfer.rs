@@ -2,7 +2,7 @@
 //!
 //! Units stand in the names; times count from the connection's first packet; absent values are null.
 
-use crate::analysis::{Findings, Judged};
+use crate::analysis::{Findings, Judged, Period};
 use crate::connection::{Connection, Vantage};
 use crate::fit::Fitted;
 use crate::fork::Forked;
@@ -37,6 +37,17 @@ pub struct Left {
     pub cwnd_bytes: u64,
     /// Why it is believed.
     pub evidence: String,
+}
+
+/// A time in which something else than its window held the sender.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldBy {
+    /// `application`, which had no more; `receive window`; or `idle`: nothing was in flight for 200 ms and more.
+    pub what: String,
+    /// From when on.
+    pub from_s: f64,
+    /// Until when.
+    pub until_s: f64,
 }
 
 /// What a startup would have done.
@@ -176,6 +187,9 @@ pub struct Transfer {
     pub first_loss_time_s: Option<f64>,
     /// What leaving early cost.
     pub cost_s: Option<f64>,
+    /// When something else than its window held the sender, to the round trip: the first 256 such times.
+    #[serde(default)]
+    pub held: Vec<HeldBy>,
     /// What each startup would have done.
     pub startups: Vec<Would>,
     /// What would have come after, if that was asked for.
@@ -242,6 +256,7 @@ impl Transfer {
             median_bps: None,
             first_loss_time_s: None,
             cost_s: None,
+            held: Vec::new(),
             startups: Vec::new(),
             fork: None,
             caveats: Vec::new(),
@@ -275,6 +290,12 @@ impl Transfer {
         self.median_bps = f.median_bps;
         self.first_loss_time_s = f.first_loss.map(seconds);
         self.cost_s = f.cost_s();
+        let held = |(by, from, until): &Period| HeldBy {
+            what: by.words().to_string(),
+            from_s: seconds(*from),
+            until_s: seconds(*until),
+        };
+        self.held = f.periods.iter().map(held).collect();
         self.startups = f.startups.iter().map(would).collect();
         self
     }

@@ -54,6 +54,8 @@ fn where_the_application_had_no_more_no_exit_is_claimed() {
     assert_eq!(rows.len(), 2);
     for t in rows {
         assert_eq!((t.exit, t.unclear.as_deref()), (None, Some("application-limited")));
+        let idle: f64 = t.held.iter().filter(|h| h.what == "idle").map(|h| h.until_s - h.from_s).sum();
+        assert!(idle > 0.5 && t.held.iter().any(|h| h.what == "application"), "{:?}", t.held);
     }
 }
 

@@ -11,7 +11,7 @@ use slowstart_lab::stats;
 use slowstart_lab::tcp::segment::SYN;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
-use slowstart_replay::transfer::Transfer;
+use slowstart_replay::transfer::{HeldBy, Transfer};
 use slowstart_replay::{fit, qlog, wire};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
@@ -69,6 +69,12 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
     );
     log_says_the_exit(&o, &format!("{path} {startup}"));
     client_sees_the_capacity(&o, &at_client, &format!("{path} {startup}"));
+    // What is said to have hidden an exit is marked.
+    let peer = |h: &HeldBy| h.what == "receive window";
+    assert!(
+        at_server.unclear.as_deref() != Some("limited by the receive window")
+            || at_server.held.iter().any(peer)
+    );
     // Times in the server's capture count from the SYN's arrival.
     let begin = o.trace.packets.iter().find(|p| p.end == 0).expect("packets").at;
     let begin = Span(begin.0).as_secs_f64();
