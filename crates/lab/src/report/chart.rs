@@ -5,7 +5,7 @@ use maud::{Markup, html};
 /// Everything is drawn at about the size it is shown, so that type stays readable on a narrow screen.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 66.0;
 const RIGHT: f64 = 548.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 256.0;
