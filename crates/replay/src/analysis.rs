@@ -101,6 +101,8 @@ pub struct Analysis {
     round: Option<(Instant, Mark)>,
     peak: Bytes,
     peak_before: Bytes,
+    /// What left last filled the peer's window; something did in this round trip.
+    full: bool,
     peer: bool,
     application: bool,
     short: bool,
@@ -138,6 +140,7 @@ impl Analysis {
             round: None,
             peak: Bytes::ZERO,
             peak_before: Bytes::ZERO,
+            full: false,
             peer: false,
             application: false,
             short: false,
@@ -236,7 +239,8 @@ impl Analysis {
         self.last = f.now;
         self.round.get_or_insert((f.now, s.mark));
         self.peak = self.peak.max(s.inflight);
-        self.peer |= s.inflight + f.mss > f.rwnd;
+        self.full = s.inflight + f.mss > f.rwnd;
+        self.peer |= self.full;
         self.short = short;
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, self.rtt, f.mss);
@@ -273,9 +277,9 @@ impl Analysis {
                 self.throughput.add(f.now, a.delivered);
             }
             self.delivered = f.delivered;
-            // What is acknowledged when there is no more to send, or no room for it, lets nothing be sent.
-            if !self.short && !self.peer {
-                self.infer.on_ack(f.now, f.delivered);
+            // What is acknowledged when there is no more to send, or there was no room for it, lets nothing be sent.
+            if !self.short && !self.full {
+                self.infer.on_ack(f.now, a.delivered);
             }
         }
         // Nothing was sent though half of what was in flight has gone, and the last packet was no full one.
@@ -426,7 +430,7 @@ impl Analysis {
         let observed = told.unwrap_or_else(|| self.infer.answer(mss));
         let class = observed.ok().map(|f| {
             let full =
-                if f.evidence == Evidence::Told { wide(f.cwnd) } else { filled.is_some_and(|t| t <= f.at) };
+                if f.evidence == Evidence::Told { wide(f.cwnd) } else { filled.is_some_and(|t| t < f.at) };
             judge.class(f.at, full, f.evidence.is_congestion())
         });
         self.silent.extend(self.watchers.drain(..).map(|(i, w)| (i, w.opinion)));

@@ -15,6 +15,12 @@ const SUDDEN: u64 = 20;
 /// Marks of growth over what was acknowledged: so many a window, of the last windows.
 const MARKS: u64 = 16;
 const WINDOWS: u64 = 4;
+/// Growth is judged over this share of a window acknowledged, and over more than a sender holds back for a burst (64 kB:
+/// `tcp_tso_should_defer`, GSO): until a burst leaves its flight does not grow, in slow start either.
+const SHARE: u64 = 8;
+const BURST: Bytes = Bytes(65_536);
+/// A window has fallen, where nothing was lost, by more than this share, in hundredths, and more than a segment.
+const FALLEN: u64 = 5;
 /// Round trips without growth that end it.
 const FLAT_ROUNDS: u32 = 2;
 /// Round trips after those in which growth by a half would say that it had only paused, as it does where a receiver's
@@ -159,7 +165,11 @@ pub struct Inference {
     growth: [u64; 2],
     /// The most in flight in the round trip before the first flat one.
     level: Bytes,
-    /// What was acknowledged, and the most that had then been in flight.
+    /// The most ever in flight.
+    most: Bytes,
+    /// What was acknowledged that let something be sent.
+    acked: Bytes,
+    /// When so much was, and the most that had then been in flight.
     marks: VecDeque<(Instant, Bytes, Bytes)>,
     /// Growth: when, to how much, and the round trip then.
     reached: Vec<(Instant, Bytes, Span)>,
@@ -169,6 +179,12 @@ pub struct Inference {
     found: Option<Found>,
     /// Round trips since it was found.
     after: u32,
+    /// When as much as ever was last in flight.
+    full: Instant,
+    /// That, before the window fell without a loss, and for how many round trips it has been less.
+    fell: Option<(Instant, u32)>,
+    /// There was no more to send after a round trip without growth.
+    ended_flat: bool,
     /// The least and the most in flight in those.
     between: Option<(Bytes, Bytes)>,
     loss: Option<Found>,
@@ -179,6 +195,10 @@ pub struct Inference {
 impl Inference {
     /// So much is in flight; `rtt` is the newest round trip, zero if there is none.
     pub fn on_sent(&mut self, at: Instant, inflight: Bytes, rtt: Span, mss: Bytes) {
+        if inflight + near(self.most, mss) >= self.most {
+            self.full = at;
+        }
+        self.most = self.most.max(inflight);
         if !self.decided() && self.reached.len() < REACHED {
             let most = self.reached.last().map_or(Bytes::ZERO, |r| r.1);
             if inflight >= most + mss.max(most / 100) || (most == Bytes::ZERO && inflight > most) {
@@ -187,15 +207,16 @@ impl Inference {
         }
     }
 
-    /// So much is acknowledged.
-    pub fn on_ack(&mut self, at: Instant, delivered: Bytes) {
-        let Some(&(_, most, _)) = self.reached.last().filter(|_| self.loss.is_none() && !self.decided())
-        else {
+    /// So much more is acknowledged, and lets something be sent.
+    pub fn on_ack(&mut self, at: Instant, bytes: Bytes) {
+        let most = self.most;
+        if most == Bytes::ZERO || self.loss.is_some() || self.decided() {
             return;
-        };
-        let due = self.marks.back().is_none_or(|m| delivered >= m.1 + most / MARKS);
+        }
+        self.acked += bytes;
+        let due = self.marks.back().is_none_or(|m| self.acked >= m.1 + most / MARKS);
         if due {
-            self.marks.push_back((at, delivered, most));
+            self.marks.push_back((at, self.acked, most));
             if self.marks.len() as u64 > MARKS * WINDOWS {
                 self.marks.pop_front();
             }
@@ -208,16 +229,16 @@ impl Inference {
         if self.loss.is_some() {
             return;
         }
-        let cwnd = self.reached.last().map_or(self.best, |r| r.1);
+        let cwnd = self.most.max(self.best);
         self.loss = Some(Found { at, cwnd, evidence });
-        let Some(&now) = self.marks.back() else { return };
+        let now = (at, self.acked, cwnd);
         // Hundredths of growth for each byte acknowledged.
         let slope = |from: &(Instant, Bytes, Bytes), to: &(Instant, Bytes, Bytes)| {
             (to.2 - from.2).scale(100, (to.1 - from.1).0.max(1)).0
         };
         for (i, m) in self.marks.iter().enumerate() {
             let before = self.marks.iter().take(i).rev().find(|b| b.1 + m.2 / 2 <= m.1);
-            let long = now.1 >= m.1 + m.2 / 5;
+            let long = now.1 >= m.1 + BURST.max(m.2 / SHARE);
             if long && slope(m, &now) <= FLAT && before.is_some_and(|b| slope(b, m) >= SUDDEN) {
                 self.before_loss = Some(Found { at: m.0, cwnd: m.2, evidence: Evidence::GrowthStopped });
                 return;
@@ -250,12 +271,20 @@ impl Inference {
         if round.held != Held::Window {
             // A window that was not used need not have stopped growing.
             self.best = self.best.max(round.peak);
+            self.ended_flat = round.held == Held::Application && (self.flat > 0 || self.ended_flat);
             self.flat = 0;
             return;
         }
+        self.ended_flat = false;
+        // Nothing was lost: what falls was made smaller by the rule that ended slow start (Vegas; SEARCH, which drains).
+        self.fell = if round.peak + mss.max(self.best.scale(FALLEN, 100)) < self.best {
+            Some(self.fell.map_or((self.full, 1), |f| (f.0, f.1 + 1)))
+        } else {
+            self.fell.filter(|f| f.1 >= FLAT_ROUNDS)
+        };
         if self.found.is_some() {
             if round.peak > self.level + self.level / 2 {
-                (self.found, self.after, self.between) = (None, 0, None);
+                (self.found, self.after, self.between, self.fell) = (None, 0, None, None);
                 (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
             }
             return;
@@ -294,8 +323,8 @@ impl Inference {
         if self.since_peer.is_some() {
             return;
         }
-        let near = self.level - mss.max(self.level / 50);
-        let Some(i) = self.reached.iter().position(|r| r.1 >= near) else { return };
+        let level = self.level - near(self.level, mss);
+        let Some(i) = self.reached.iter().position(|r| r.1 >= level) else { return };
         let at = due(&self.reached[..=i]).unwrap_or(self.reached[i].0);
         (self.after, self.between) = (0, None);
         self.found = Some(Found { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
@@ -313,11 +342,20 @@ impl Inference {
 
     /// The answer.
     pub fn answer(mut self, mss: Bytes) -> Result<Found, Unclear> {
-        // A loss after one flat round trip: growth had stopped before.
-        if self.found.is_none() && self.loss.is_some() && self.flat > 0 && self.grew > 0 {
+        // A loss, or no more data, after one flat round trip: growth had stopped before.
+        let flat = self.loss.is_some() && self.flat > 0 || self.ended_flat;
+        if self.found.is_none() && flat && self.grew > 0 {
             self.stop(mss);
         }
         let [window, application, peer, _] = self.rounds;
+        // Growth that the peer's window held back until then may have ended behind it.
+        if self.found.is_none() && self.before_loss.is_some() && self.since_peer.is_some() {
+            return Err(Unclear::PeerLimited);
+        }
+        // A window that was kept, and then fell, was given up when it fell.
+        if let (Some(found), Some((at, FLAT_ROUNDS..))) = (&mut self.found, self.fell) {
+            found.at = found.at.max(at);
+        }
         self.found = self.found.or(self.before_loss);
         if let (None, Some((low, high))) = (self.loss, self.between)
             && self.after >= STILL_ROUNDS
@@ -342,6 +380,11 @@ impl Inference {
             Unclear::NoGrowth
         })
     }
+}
+
+/// What is no difference between windows: a segment or two hundredths.
+fn near(window: Bytes, mss: Bytes) -> Bytes {
+    mss.max(window / 50)
 }
 
 /// When a sender that doubles, pauses for a round trip and doubles again (Vegas) would have grown again.
@@ -419,6 +462,50 @@ mod tests {
         assert_eq!(i.clone().answer(MSS).map(|f| f.evidence), Ok(Evidence::Loss));
         i.on_undone();
         assert_eq!(i.answer(MSS), Err(Unclear::StillGrowing));
+    }
+
+    /// A window of 1000 segments that grows by a segment for each acknowledged since it was a hundred, and so many more
+    /// acknowledged, for each of which it grows by so many hundredths, when a loss becomes known.
+    fn slope_before_a_loss(segments: u64, slope: u64) -> Result<Found, Unclear> {
+        let mut i = rounds(&[10, 20, 40, 100]);
+        for n in 0..900 + segments {
+            let at = Instant(400_000_000 + n * 100_000);
+            i.on_ack(at, MSS);
+            let window = 100 + n.min(900) + n.saturating_sub(900) * slope / 100;
+            i.on_sent(at, MSS * window, Span::millis(100), MSS);
+        }
+        i.on_loss(Instant(600_000_000), Evidence::Loss);
+        i.answer(MSS)
+    }
+
+    #[test]
+    fn growth_that_ended_before_a_loss_is_told_over_more_than_a_burst() {
+        let found = slope_before_a_loss(200, 0).expect("an exit");
+        assert_eq!(found.evidence, Evidence::GrowthStopped);
+        assert!((480..520).contains(&(found.at.0 / 1_000_000)), "{found:?}");
+        // What one burst holds back is no end, and a quarter is growth (RFC 9406).
+        assert_eq!(slope_before_a_loss(40, 0).map(|f| f.evidence), Ok(Evidence::Loss));
+        assert_eq!(slope_before_a_loss(200, 25).map(|f| f.evidence), Ok(Evidence::Loss));
+    }
+
+    #[test]
+    fn a_window_that_falls_was_given_up_then() {
+        // Vegas: it grows in every other round trip, and leaves with less than it had.
+        let found = rounds(&[10, 20, 20, 17, 17, 18]).answer(MSS).expect("an exit");
+        assert_eq!((found.cwnd, found.at.0 / 1_000_000), (MSS * 20, 250));
+        // A burst that is held back once is no fall.
+        assert_eq!(rounds(&[10, 20, 20, 17, 20, 20]).answer(MSS).map(|f| f.at.0 / 1_000_000), Ok(150));
+    }
+
+    #[test]
+    fn one_flat_round_trip_before_the_data_ends_will_do() {
+        let over = |peaks: &[u64]| {
+            let mut i = rounds(peaks);
+            i.on_round(&Round { start: Instant(1 << 30), peak: MSS * 10, held: Held::Application }, MSS);
+            i.answer(MSS).map(|f| f.cwnd)
+        };
+        assert_eq!(over(&[10, 20, 40, 41]), Ok(MSS * 40));
+        assert_eq!(over(&[10, 20, 40]), Err(Unclear::StillGrowing));
     }
 
     #[test]
