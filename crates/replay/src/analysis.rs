@@ -426,11 +426,18 @@ impl Analysis {
         };
         // A window that is told is its own; what was seen was in flight.
         let wide = |window: Bytes| judge.holds().is_some_and(|b| window > b);
-        let filled = judge.holds().and_then(|b| self.infer.first(b));
+        let holds = judge.holds();
+        let filled = holds.and_then(|b| self.infer.first(b));
+        let more = holds.and_then(|b| self.infer.first_above(b));
         let observed = told.unwrap_or_else(|| self.infer.answer(mss));
         let class = observed.ok().map(|f| {
-            let full =
-                if f.evidence == Evidence::Told { wide(f.cwnd) } else { filled.is_some_and(|t| t < f.at) };
+            let by_then = |when: Option<Instant>| when.is_some_and(|t| t <= f.at);
+            let full = match f.evidence {
+                Evidence::Told => wide(f.cwnd),
+                // A window that stopped at what the path holds was chosen before that was in flight.
+                Evidence::GrowthStopped => by_then(more),
+                _ => by_then(filled),
+            };
             judge.class(f.at, full, f.evidence.is_congestion())
         });
         self.silent.extend(self.watchers.drain(..).map(|(i, w)| (i, w.opinion)));

@@ -15,9 +15,8 @@ const SUDDEN: u64 = 20;
 /// Marks of growth over what was acknowledged: so many a window, of the last windows.
 const MARKS: u64 = 16;
 const WINDOWS: u64 = 4;
-/// Growth is judged over this share of a window acknowledged, and over more than a sender holds back for a burst (64 kB:
+/// Growth is judged over a mark at least, and over more than a sender holds back for a burst (64 kB:
 /// `tcp_tso_should_defer`, GSO): until a burst leaves its flight does not grow, in slow start either.
-const SHARE: u64 = 8;
 const BURST: Bytes = Bytes(65_536);
 /// A window has fallen, where nothing was lost, by more than this share, in hundredths, and more than a segment.
 const FALLEN: u64 = 5;
@@ -238,7 +237,7 @@ impl Inference {
         };
         for (i, m) in self.marks.iter().enumerate() {
             let before = self.marks.iter().take(i).rev().find(|b| b.1 + m.2 / 2 <= m.1);
-            let long = now.1 >= m.1 + BURST.max(m.2 / SHARE);
+            let long = now.1 >= m.1 + BURST.max(m.2 / MARKS);
             if long && slope(m, &now) <= FLAT && before.is_some_and(|b| slope(b, m) >= SUDDEN) {
                 self.before_loss = Some(Found { at: m.0, cwnd: m.2, evidence: Evidence::GrowthStopped });
                 return;
@@ -333,6 +332,11 @@ impl Inference {
     /// When as much was first in flight, if that was before the answer was certain.
     pub fn first(&self, inflight: Bytes) -> Option<Instant> {
         self.reached.iter().find(|r| r.1 >= inflight).map(|r| r.0)
+    }
+
+    /// When more than as much was: by more than a round trip without growth may add.
+    pub fn first_above(&self, inflight: Bytes) -> Option<Instant> {
+        self.first(inflight + inflight.scale(FLAT, 100))
     }
 
     /// Whether anything more may change the answer.
@@ -466,8 +470,7 @@ mod tests {
 
     /// A window of 1000 segments that grows by a segment for each acknowledged since it was a hundred, and so many more
     /// acknowledged, for each of which it grows by so many hundredths, when a loss becomes known.
-    fn slope_before_a_loss(segments: u64, slope: u64) -> Result<Found, Unclear> {
-        let mut i = rounds(&[10, 20, 40, 100]);
+    fn slope_before_a_loss(mut i: Inference, segments: u64, slope: u64) -> Result<Found, Unclear> {
         for n in 0..900 + segments {
             let at = Instant(400_000_000 + n * 100_000);
             i.on_ack(at, MSS);
@@ -480,12 +483,19 @@ mod tests {
 
     #[test]
     fn growth_that_ended_before_a_loss_is_told_over_more_than_a_burst() {
-        let found = slope_before_a_loss(200, 0).expect("an exit");
+        let before = rounds(&[10, 20, 40, 100]);
+        let found = slope_before_a_loss(before.clone(), 200, 0).expect("an exit");
         assert_eq!(found.evidence, Evidence::GrowthStopped);
         assert!((480..520).contains(&(found.at.0 / 1_000_000)), "{found:?}");
         // What one burst holds back is no end, and a quarter is growth (RFC 9406).
-        assert_eq!(slope_before_a_loss(40, 0).map(|f| f.evidence), Ok(Evidence::Loss));
-        assert_eq!(slope_before_a_loss(200, 25).map(|f| f.evidence), Ok(Evidence::Loss));
+        for (segments, slope) in [(40, 0), (200, 25)] {
+            let found = slope_before_a_loss(before.clone(), segments, slope);
+            assert_eq!(found.map(|f| f.evidence), Ok(Evidence::Loss));
+        }
+        // Where the peer's window held it back until then, it may have ended behind that.
+        let mut held = before;
+        held.on_round(&Round { start: Instant(400_000_000), peak: MSS * 100, held: Held::Peer }, MSS);
+        assert_eq!(slope_before_a_loss(held, 200, 0), Err(Unclear::PeerLimited));
     }
 
     #[test]
@@ -495,6 +505,14 @@ mod tests {
         assert_eq!((found.cwnd, found.at.0 / 1_000_000), (MSS * 20, 250));
         // A burst that is held back once is no fall.
         assert_eq!(rounds(&[10, 20, 20, 17, 20, 20]).answer(MSS).map(|f| f.at.0 / 1_000_000), Ok(150));
+    }
+
+    #[test]
+    fn what_a_round_trip_without_growth_may_add_fills_no_path() {
+        let i = rounds(&[10, 20, 40, 42]);
+        let ms = |at: Option<Instant>| at.map(|t| t.0 / 1_000_000);
+        assert_eq!((ms(i.first(MSS * 40)), ms(i.first_above(MSS * 40))), (Some(250), None));
+        assert_eq!(ms(i.first_above(MSS * 30)), Some(250));
     }
 
     #[test]
