@@ -228,6 +228,18 @@ void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
 		cubictcp_acked(sk, sample);
 	if (c)
 		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+#ifdef HYSTART
+	/* An ACK that tells of nothing but what a SACK holds is no matter for cong_avoid; HyStart has counted its round trip. */
+	if (c && c->asked && c->rtt_us && !sample->pkts_acked) {
+		struct facts f;
+
+		read_facts(sk, c, KIND_ACK, 0, &f);
+		c->rtt_us = 0;
+		if (f.cwnd >= f.ssthresh)
+			leave(c, &f, WHY_SSTHRESH);
+		tell(&f);
+	}
+#endif
 }
 
 /* What is earned and amounts to whole segments; the rest is kept. Nothing is earned where the window was not needed. */
