@@ -1,19 +1,17 @@
 //! What to acknowledge, and when: Linux `tcp_data_queue`, `__tcp_ack_snd_check` and `tcp_rcv_space_adjust`.
 
 use super::profile::{AckRule, Profile};
+use super::rack::DUPLICATES;
 use super::ranges::Ranges;
+use super::segment::TIMESTAMP_OPTION;
 use super::sender::milliseconds;
 use slowstart::units::{Bytes, Instant, Span};
 
 /// Blocks remembered, newest first (`tp->selective_acks`).
 const REMEMBERED: usize = 4;
-/// Duplicates for one hole that are answered at once (`TCP_FASTRETRANS_THRESH`); then answers wait a little, and so many at
-/// most (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_nr`).
-const DUPLICATES: u32 = 3;
+/// Answers to duplicates that wait, and how long, at most (`tcp_comp_sack_nr`, `tcp_comp_sack_delay_ns`).
 const COMPRESSED: u32 = 44;
 const COMPRESSED_FOR: Span = Span::millis(1);
-/// A timestamp's share of a header: what segments are smaller for it than the handshake says (RFC 7323).
-const TIMESTAMP: u64 = 12;
 
 /// What arrived data asks for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -77,7 +75,7 @@ impl Receiver {
         // tcp_select_initial_window: half of the first buffer, in whole segments. Once a segment of 1448 bytes was seen to take
         // 2304 of memory, five eighths of it may be window (tcp_measure_rcv_mss).
         let half = p.rmem_first.0 / 2;
-        let whole = half - half % (u64::from(p.mss) + if p.timestamps { TIMESTAMP } else { 0 });
+        let whole = half - half % u64::from(p.mss + if p.timestamps { TIMESTAMP_OPTION } else { 0 });
         let (first, clamp) =
             if p.autotune { (whole.min(fixed), (p.rmem_first.0 / 8 * 5).min(fixed)) } else { (fixed, fixed) };
         let quick = if p.ack == AckRule::QuickThenDelayed { p.quick } else { 0 };

@@ -79,8 +79,8 @@ impl<C: Controller> Sender<C> {
                 break;
             }
             let room = window - inflight;
-            let just = self.counters.packets > sent_before || now.since(self.last_sent) < DEFERRED;
-            if again.is_none() && just && !self.pacer.fills(room) && self.defers(now, room, window) {
+            let just = || self.counters.packets > sent_before || now.since(self.last_sent) < DEFERRED;
+            if again.is_none() && !self.pacer.fills(room) && just() && self.defers(now, room, window) {
                 by_window = true;
                 break;
             }
@@ -157,7 +157,7 @@ impl<C: Controller> Sender<C> {
         let part = WRITTEN / mss * mss;
         let end = self.end.min((self.next - 1) / part * part + part + 1);
         let left = end.saturating_sub(self.next);
-        let ends = if end == self.end { self.fin == Some(end) } else { true };
+        let ends = end < self.end || self.fin == Some(end);
         let oldest = self.board.first().and_then(|n| self.board.get(n)).map(|r| r.at);
         self.profile.tso_defer
             && matches!(self.phase, Phase::Open | Phase::Disorder)
