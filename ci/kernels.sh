@@ -4,15 +4,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
-install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static cpio:cpio xz:xz-utils ip:iproute2 \
+install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static cpio:cpio xz:xz-utils ip:iproute2 bpftool:bpftool \
   clang:clang strip:binutils /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev \
   /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 
 # 6.1, 6.12 and the newest 7.x.
 suites=${SUITES:-bookworm bookworm-backports trixie-backports}
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
-tests=$(cargo test --locked -p slowstart-linux --test kernel --no-run --message-format=json |
-  sed -nE 's/.*"name":"kernel".*"executable":"([^"]+)".*/\1/p' | tail -1)
+built=$(cargo test --locked -p slowstart-linux --test kernel --no-run --message-format=json)
+tests=$(sed -nE 's/.*"name":"kernel".*"executable":"([^"]+)".*/\1/p' <<<"$built" | tail -1)
+# Where the build left the objects for bpftool; the tests look for them there.
+stock=$(sed -nE 's/.*\["SLOWSTART_STOCK","([^"]+)"\].*/\1/p' <<<"$built" | tail -1)
 
 # Fetches the newest kernel of a suite; prints the folder that it is unpacked in.
 fetch() { # SUITE
@@ -34,7 +36,7 @@ fetch() { # SUITE
   echo "$root/unpacked"
 }
 
-# What is booted: busybox, ip, the tests and the module they need.
+# What is booted: busybox, ip, bpftool and its objects, the tests and the module they need.
 pack() { # UNPACKED OUT
   local dir lib file
   dir=$(mktemp -d)
@@ -42,9 +44,11 @@ pack() { # UNPACKED OUT
   mkdir -p "$dir"/{bin,proc,sys,dev,tmp,run,t}
   cp /bin/busybox "$dir/bin/"
   for file in sh mount mkdir insmod poweroff echo cat; do ln -s busybox "$dir/bin/$file"; done
-  cp -L "$(command -v ip)" "$dir/bin/ip"
+  cp -L "$(command -v ip)" "$(command -v bpftool)" "$dir/bin/"
+  mkdir -p "$dir$stock"
+  cp "$stock"/*.o "$dir$stock/"
   strip -o "$dir/t/kernel" "$tests"
-  for lib in $(ldd "$dir/bin/ip" "$dir/t/kernel" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
+  for lib in $(ldd "$dir/bin/ip" "$dir/bin/bpftool" "$dir/t/kernel" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
     mkdir -p "$dir$(dirname "$lib")"
     cp -nL "$lib" "$dir$lib"
   done
