@@ -243,7 +243,15 @@ fn a_thousand_at_a_time_leave_nothing() {
             assert_eq!(held.counts().unwrap().open, 1000);
             pairs.iter_mut().step_by(10).for_each(|p| p.send(30_000));
             drop(pairs);
-            assert_eq!(common::settles(|| held.counts().unwrap().open, 0), 0);
+            let open = common::settles(|| held.counts().unwrap().open, 0);
+            assert_eq!(
+                open,
+                0,
+                "{}: of {} begun\n{}",
+                held.name,
+                held.counts().unwrap().begun,
+                net.sockets()
+            );
         }
         let counts = held.counts().unwrap();
         assert_eq!((counts.bare, counts.missed, counts.open), (0, 0, 0));

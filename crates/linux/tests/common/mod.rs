@@ -69,6 +69,17 @@ impl Net {
             .expect("no panic")
         })
     }
+
+    /// Connections of either end that the kernel has not let go of, for messages.
+    pub(crate) fn sockets(&self) -> String {
+        let of = |ns: &str| {
+            let done = Command::new("ip")
+                .args(["netns", "exec", ns, "ss", "-tanoiH", "exclude", "time-wait"])
+                .output();
+            done.map_or_else(|e| e.to_string(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+        };
+        format!("{}:\n{}{}:\n{}", self.sender, of(&self.sender), self.receiver, of(&self.receiver))
+    }
 }
 
 impl Drop for Net {
