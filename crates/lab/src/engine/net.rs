@@ -263,16 +263,16 @@ impl Net {
     pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, usize)> {
         let clock = self.clocks.peek().map_or(IDLE, |p| p.0);
         let (mut at, mut source) = (time(clock), clock as u32 as usize);
+        let mut several = false;
         for (i, &[forward, back]) in self.heads.iter().enumerate() {
             let (head, line) = if back < forward { (back, 2 * i + 1) } else { (forward, 2 * i) };
+            several = if head < at { forward == back } else { several | (head == at) };
             (at, source) = if head < at { (head, line) } else { (at, source) };
         }
         if at > end || at == Instant::NEVER {
             return None;
         }
-        let due = |head: &Instant| u32::from(*head == at);
-        let dues = self.heads.iter().map(|[forward, back]| due(forward) + due(back)).sum::<u32>();
-        if dues + due(&time(clock)) > 1 {
+        if several {
             source = self.first_of(at, clock);
         }
         debug_assert!(at >= self.now, "an event in the past of {}", self.now.0);

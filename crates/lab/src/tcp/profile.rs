@@ -254,9 +254,9 @@ impl Profile {
         ("compress_acks", "on or off"),
         ("delack", "a time such as 40ms"),
         ("autotune", "on or off"),
-        ("rmem_first", "bytes of the receive buffer at first"),
-        ("rmem", "bytes of the largest receive window"),
-        ("syn_linear", "a number of retransmissions"),
+        ("rmem_first", "bytes of the receive buffer at first, 5840 to 1073741824"),
+        ("rmem", "bytes of the largest receive window, 2920 to 1073741824"),
+        ("syn_linear", "a number of retransmissions from 0 to 10"),
     ];
 
     /// Sets one knob from what a person wrote; `Err` says what was expected, or that there is no such knob.

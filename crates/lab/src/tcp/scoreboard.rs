@@ -3,94 +3,16 @@
 //! Segments are numbered in the order they were first sent and stand in a ring; counters are kept as flags change, so
 //! that nothing walks the window. The cost of an acknowledgement is that of the segments it newly covers.
 
+mod record;
+
+pub use record::Record;
+
 use super::ranges::Ranges;
 use crate::ring::Ring;
-use slowstart::units::{Bytes, Instant, Mark};
+use record::{APP_LIMITED, EVER_RETRANS, LOST, RETRANS, SACKED, Standing};
+use slowstart::units::{Bytes, Instant};
 use slowstart::view::Sent;
 use std::collections::VecDeque;
-
-/// Selectively acknowledged.
-const SACKED: u16 = 1;
-/// Held for lost.
-const LOST: u16 = 2;
-/// Sent again, and not known to be lost again.
-const RETRANS: u16 = 4;
-/// Sent more than once.
-const EVER_RETRANS: u16 = 8;
-/// The application had nothing more when it left.
-const APP_LIMITED: u16 = 16;
-
-/// A segment in flight. Tens of thousands may be, so it holds what every sender needs and no more.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct Record {
-    /// Offset of its first byte.
-    pub start: u64,
-    /// When it was last sent.
-    pub at: Instant,
-    len: u16,
-    flags: u16,
-}
-
-/// How delivery stood when a segment left, for those who measure it (draft-ietf-ccwg-bbr, section 4.1).
-#[derive(Copy, Clone, Debug, Default)]
-struct Standing {
-    sent_total: u64,
-    inflight: Bytes,
-    delivered: u64,
-    delivered_at: Instant,
-    first_sent_at: Instant,
-    lost_total: u64,
-    cwnd: Bytes,
-}
-
-impl Record {
-    /// Bytes of sequence space.
-    pub fn span(&self) -> u64 {
-        u64::from(self.len)
-    }
-    /// Offset after its last byte.
-    pub fn end(&self) -> u64 {
-        self.start + u64::from(self.len)
-    }
-    /// Held for lost, and not sent again since.
-    pub fn awaits_resending(&self) -> bool {
-        self.flags & (LOST | RETRANS | SACKED) == LOST
-    }
-    /// Selectively acknowledged.
-    pub fn sacked(&self) -> bool {
-        self.flags & SACKED != 0
-    }
-    /// Held for lost.
-    pub fn lost(&self) -> bool {
-        self.flags & LOST != 0
-    }
-    /// Sent again, and that not known to be lost.
-    pub fn resent(&self) -> bool {
-        self.flags & RETRANS != 0
-    }
-    /// Sent more than once.
-    pub fn ever_resent(&self) -> bool {
-        self.flags & EVER_RETRANS != 0
-    }
-
-    /// As the algorithms see it.
-    fn sent(&self, s: &Standing) -> Sent {
-        Sent {
-            mark: Mark(self.end()),
-            at: self.at,
-            bytes: Bytes(self.span()),
-            retransmission: self.ever_resent(),
-            sent_total: Bytes(s.sent_total),
-            inflight: s.inflight,
-            delivered: Bytes(s.delivered),
-            delivered_at: s.delivered_at,
-            first_sent_at: s.first_sent_at,
-            lost: Bytes(s.lost_total),
-            app_limited: self.flags & APP_LIMITED != 0,
-            cwnd: s.cwnd,
-        }
-    }
-}
 
 /// What is counted of a set of segments.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -22,6 +22,13 @@ pub(crate) const BEGIN: Instant = Instant(1_000_000_000);
 /// The peer's window scale: its largest window is a gigabyte.
 const SCALE: u8 = 14;
 
+pub(crate) const RTT: Span = Span::millis(100);
+pub(crate) const MSS: u64 = 1448;
+
+/// Linux without pacing, which would only spread what these scripts look at, and without waiting for bursts to grow, which
+/// acknowledgements of one moment would all do.
+pub(crate) const LINUX: Profile = Profile { pacing: false, tso_defer: false, ..Profile::LINUX_6_18 };
+
 /// A controller of standard slow start and CUBIC.
 pub(crate) fn control(profile: &Profile) -> Control {
     let startup = scenario::algorithm("startup", "standard").expect("it is there").1;
@@ -267,4 +274,24 @@ impl Script {
     pub(crate) fn cwnd(&self) -> u64 {
         self.end.tx.control().state().cwnd.0 / self.mss
     }
+}
+
+pub(crate) fn established() -> Script {
+    Script::established(&LINUX, RTT)
+}
+
+/// Flights of ten, twenty, forty ... segments, each acknowledged after a round trip: a window of so many, all of it in
+/// flight, the first of which has number `window - 10`.
+pub(crate) fn opened(profile: &Profile, window: u64) -> Script {
+    let mut s = Script::established(profile, RTT);
+    s.write(4 * window);
+    let mut acked = 0;
+    while s.cwnd() < window {
+        s.wait(RTT);
+        acked += s.cwnd();
+        s.ack(acked, &[]);
+    }
+    assert_eq!((s.cwnd(), acked), (window, window - 10));
+    s.take();
+    s
 }
