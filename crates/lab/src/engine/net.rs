@@ -266,7 +266,7 @@ impl Net {
         let mut several = false;
         for (i, &[forward, back]) in self.heads.iter().enumerate() {
             let (head, line) = if back < forward { (back, 2 * i + 1) } else { (forward, 2 * i) };
-            several = if head < at { forward == back } else { several | (head == at) };
+            several = if head < at { forward == back } else { several || head == at };
             (at, source) = if head < at { (head, line) } else { (at, source) };
         }
         if at > end || at == Instant::NEVER {
