@@ -6,7 +6,7 @@
 #[path = "common/script.rs"]
 mod script;
 
-use script::Script;
+use script::{RTT, Script};
 use slowstart::units::{Bytes, Span};
 use slowstart_lab::tcp::endpoint::State;
 use slowstart_lab::tcp::profile::{AckRule, Profile, RtoRule};
@@ -27,8 +27,6 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Verdict 
 fn plain(p: Profile) -> Profile {
     Profile { pacing: false, tso_defer: false, ..p }
 }
-
-const RTT: Span = Span::millis(100);
 
 fn established(p: Profile) -> Script {
     Script::established(&p, RTT)
