@@ -110,7 +110,7 @@ fn main() {
         while cpu_s() - before < 1.0 {
             let mut engine =
                 Engine::new(spec.build(1), flows.clone(), 1, Sampling::Every(Span::millis(10)), false);
-            engine.run(Instant(case.seconds * 1_000_000_000), |_| false);
+            engine.run(Instant(case.seconds * 1_000_000_000));
             packets += engine.cost.packets;
             events += engine.cost.events;
             repeats += 1;

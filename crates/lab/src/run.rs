@@ -87,7 +87,7 @@ impl Study {
         let before = random::at(seed, u64::MAX) >> 11;
         let alone = vec![FlowSpec { start: Instant::ZERO, recorded: false, ..flow.clone() }];
         let mut engine = Engine::new(self.path.build(before), alone, before, Sampling::Off, false);
-        engine.run(Instant::ZERO + self.duration, |e| e.flows[0].truth.completed.is_some());
+        engine.complete(Instant::ZERO + self.duration);
         let flow = &engine.flows[0];
         let tx = &flow.ends[flow.sender()].tx;
         let cwnd = tx.control().state().cwnd.min(Bytes(tx.counters.peak_inflight));
@@ -133,7 +133,7 @@ impl Study {
         if capture {
             engine.capture();
         }
-        engine.run(end, |e| e.flows[0].truth.completed.is_some());
+        engine.complete(end);
         let row = eval::row(self, contender, &engine, 0, job.run, seed);
         engine.trace.packets = engine.captured();
         Outcome { job, row, trace: engine.trace }

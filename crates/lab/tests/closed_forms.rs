@@ -94,7 +94,7 @@ fn the_window_doubles_each_round_trip() {
     let mut e = engine("rate=10Gbit rtt=100ms queue=infinite", vec![flow("standard", Profile::IDEAL)]);
     for n in 0..9 {
         // The server may send after one and a half round trips; half of one later its rounds' ACKs are all in.
-        e.run(Instant::ZERO + Span::millis(100 * (n + 2)), |_| false);
+        e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
         let cwnd = e.flows[0].ends[0].tx.control().state().cwnd;
         assert_eq!(cwnd.0, (10 * 1448) << n, "after {n} round trips");
     }
@@ -106,7 +106,7 @@ fn acknowledging_every_second_packet_makes_it_half_as_much_again() {
     let mut e = engine("rate=10Gbit rtt=100ms queue=infinite", vec![flow("standard", profile)]);
     let (mut least, mut most) = (10, 10);
     for n in 0..12 {
-        e.run(Instant::ZERO + Span::millis(100 * (n + 2)), |_| false);
+        e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
         let cwnd = e.flows[0].ends[0].tx.control().state().cwnd.0 / 1448;
         assert!((least..=most).contains(&cwnd), "after {n} round trips: {cwnd}, not {least} to {most}");
         // The odd packet of a flight waits for the timer, and so may that of the packets it lets go.
@@ -132,7 +132,7 @@ fn a_full_link_delivers_its_rate_less_headers() {
     let mut e = engine("rate=48Mbit rtt=100ms queue=infinite", vec![flow("standard", profile)]);
     let mut last = None;
     for s in 5..15 {
-        e.run(Instant::ZERO + Span::secs(s), |_| false);
+        e.run(Instant::ZERO + Span::secs(s));
         let now = e.flows[0].delivered() / 1448;
         // 48 Mbit/s are 4000 packets of 1500 bytes a second.
         if let Some(last) = last {
@@ -146,9 +146,9 @@ fn a_full_link_delivers_its_rate_less_headers() {
 fn cubic_keeps_a_buffered_link_busy() {
     for (name, profile) in [("ideal", Profile::IDEAL), ("linux", Profile::LINUX_6_18)] {
         let mut e = engine("rate=48Mbit rtt=50ms queue=1bdp", vec![flow("hystart", profile)]);
-        e.run(Instant::ZERO + Span::secs(10), |_| false);
+        e.run(Instant::ZERO + Span::secs(10));
         let before = arrived(&e.flows[0]);
-        e.run(Instant::ZERO + Span::secs(40), |_| false);
+        e.run(Instant::ZERO + Span::secs(40));
         let f = &e.flows[0];
         assert!(f.truth.dropped > 0, "the buffer overflows now and then");
         // Every packet that arrives is of use but for the spurious retransmissions, of which this path makes none.
@@ -169,13 +169,13 @@ fn packets_are_conserved() {
             let mut seen = 0;
             for step in 1..200 {
                 // Not in step with anything.
-                e.run(Instant(step * 97_000_003), |_| false);
+                e.run(Instant(step * 97_000_003));
                 let f = &e.flows[0];
                 let (sent, dropped) = (sent(f), f.truth.dropped);
                 let clear = e.path().forward.queue_delay(e.now()) + Span::millis(30);
                 let mut later = e.clone();
                 // What stands in the bins by then, and was sent by now: the queue is first in, first out.
-                later.run(e.now() + clear, |_| false);
+                later.run(e.now() + clear);
                 let total = arrived(&later.flows[0]);
                 assert_eq!(total, sent - dropped, "{path}, {}, at {}", profile.name, e.now().0);
                 seen = sent;

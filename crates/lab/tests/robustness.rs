@@ -20,7 +20,7 @@ fn complete(path: &str, spec: FlowSpec) {
     let what = format!("{path}, {}, {:?}", spec.profile.name, spec.startup);
     let mut e = engine(path, vec![spec]);
     let limit = Instant::ZERO + Span::secs(3600);
-    e.run(limit, |e| e.flows[0].truth.completed.is_some() || e.cost.events > EVENTS);
+    e.run_until(limit, |e| e.flows[0].truth.completed.is_some() || e.cost.events > EVENTS);
     let f = &e.flows[0];
     assert!(
         f.truth.completed.is_some(),
@@ -31,7 +31,7 @@ fn complete(path: &str, spec: FlowSpec) {
     assert_eq!(f.delivered(), SIZE, "{what}");
     let fin = f.spec.profile.fin;
     // What is left is the close; then silence.
-    e.run(limit, |e| e.cost.events > EVENTS);
+    e.run_until(limit, |e| e.cost.events > EVENTS);
     let f = &e.flows[0];
     assert!(e.cost.events <= EVENTS, "{what}: it goes on after the end");
     assert!(f.ends[f.sender()].tx.done(), "{what}: not all acknowledged");

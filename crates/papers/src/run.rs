@@ -136,13 +136,17 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
     let (mut engine, end) = study.prepare_among(Job { contender: 0, run }, sampling, gauges, others);
     let mut log = Log::new();
     let watched = !cell.offline.is_empty() || cell.acks;
-    engine.run(end, |e| {
-        // What comes after the first loss is no slow start.
-        if watched && e.flows[0].truth.first_loss.is_none() {
-            log.look(e, cell.acks);
-        }
-        e.flows[0].truth.completed.is_some()
-    });
+    if watched {
+        engine.run_until(end, |e| {
+            // What comes after the first loss is no slow start.
+            if e.flows[0].truth.first_loss.is_none() {
+                log.look(e, cell.acks);
+            }
+            e.flows[0].truth.completed.is_some()
+        });
+    } else {
+        engine.complete(end);
+    }
     let contender = |i: usize| if i == 0 { &study.contenders[0] } else { &study.against[i - 1].contender };
     let rows: Vec<Row> =
         (0..=study.against.len()).map(|i| eval::row(&study, contender(i), &engine, i, run, seed)).collect();

@@ -143,7 +143,7 @@ impl Fork<'_> {
         let mut written = 0;
         for (i, (at, bytes)) in sends.iter().enumerate() {
             let bytes = bytes.0.min(self.size - written);
-            e.run(*at + EPOCH, |_| false);
+            e.run(*at + EPOCH);
             e.write(0, bytes);
             written += bytes;
             if i == 0 {
@@ -151,7 +151,7 @@ impl Fork<'_> {
                 e.take_over(0, self.open(of));
             }
         }
-        e.run(s.at, |_| false);
+        e.run(s.at);
         // What happened so far was another's doing.
         let truth = &mut e.flows[0].truth;
         (truth.exit, truth.dropped_in_startup) = (None, 0);
@@ -174,7 +174,7 @@ impl Fork<'_> {
         e.write(0, self.size - written);
         let size = self.size;
         let done = |e: &Engine| e.flows[0].ends[0].tx.board().una() > size;
-        e.run(self.end, done);
+        e.run_until(self.end, done);
         let flow = &e.flows[0];
         let truth = &flow.truth;
         Forked {

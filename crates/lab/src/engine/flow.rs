@@ -10,6 +10,7 @@ use slowstart::control::Exited;
 use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::PathMemory;
+use std::collections::VecDeque;
 
 /// What an endpoint of the laboratory drives.
 pub type Control = AnyController;
@@ -138,8 +139,11 @@ impl Witness {
 #[derive(Clone, Debug)]
 struct OneWay {
     least: Span,
-    /// The least round trip that the sender knows of. It stands here because its own place is far from a receiver's.
+    /// The least round trip that the sender knew of when that packet left which arrived last.
     round_trip: Option<Span>,
+    /// What it learned since, and when: packets that left later are on their way.
+    learned: VecDeque<(Instant, Option<Span>)>,
+    knows: Option<Span>,
     last_below: Instant,
     done: bool,
 }
@@ -196,7 +200,14 @@ impl Flow {
             written: [0; 2],
             closed: [false; 2],
             due: [0; 2],
-            one_way: OneWay { least: Span::MAX, round_trip: None, last_below: spec.start, done: false },
+            one_way: OneWay {
+                least: Span::MAX,
+                round_trip: None,
+                learned: VecDeque::new(),
+                knows: None,
+                last_below: spec.start,
+                done: false,
+            },
             lines,
             armed: [Instant::NEVER; SOURCES],
             truth: Truth {
@@ -238,6 +249,9 @@ impl Flow {
         let delay = now.since(sent);
         self.one_way.least = self.one_way.least.min(delay);
         let above = delay - self.one_way.least;
+        while let Some((_, round_trip)) = self.one_way.learned.pop_front_if(|(when, _)| *when <= sent) {
+            self.one_way.round_trip = round_trip;
+        }
         if !self.one_way.done
             && let Some(min) = self.one_way.round_trip
         {
@@ -260,8 +274,12 @@ impl Flow {
 
     /// The sender was told something.
     #[inline]
-    pub(super) fn learn(&mut self, sender: usize) {
-        self.one_way.round_trip = self.ends[sender].tx.rtt().min();
+    pub(super) fn learn(&mut self, sender: usize, now: Instant) {
+        let least = self.ends[sender].tx.rtt().min();
+        if least != self.one_way.knows {
+            self.one_way.knows = least;
+            self.one_way.learned.push_back((now, least));
+        }
     }
 
     /// Bytes in flight, as packets on the wire.

@@ -128,7 +128,9 @@ impl Engine {
 
     /// The packets kept so far, in order of time.
     pub fn captured(&mut self) -> Vec<Crossing> {
-        self.net.capture.take().unwrap_or_default()
+        let mut packets = self.net.capture.take().unwrap_or_default();
+        packets.sort_by_key(|p| p.at);
+        packets
     }
 
     /// The path as it stands.
@@ -141,25 +143,62 @@ impl Engine {
         self.flows.iter().all(|f| f.truth.completed.is_some())
     }
 
-    /// Runs until `end`, or until `stop` says so after an event.
-    pub fn run(&mut self, end: Instant, mut stop: impl FnMut(&Self) -> bool) {
-        while let Some((at, source)) = self.net.next(end) {
-            while self.next_sample <= at {
+    /// Runs until `end`.
+    pub fn run(&mut self, end: Instant) {
+        self.advance(end, true, |_| false);
+    }
+
+    /// Runs until `end`, or until the first flow is complete.
+    pub fn complete(&mut self, end: Instant) {
+        self.advance(end, true, |e| e.flows[0].truth.completed.is_some());
+    }
+
+    /// Runs until `end`, or until `stop` says so after an event. In contrast to the others it sees the events in the order
+    /// of time whatever their end, which costs.
+    pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {
+        self.advance(end, false, stop);
+    }
+
+    /// What one end does the other cannot know before a packet has travelled. So all that happens at the first flow's
+    /// receiver goes `ahead` of its sender, as far as nothing can reach it that has not left yet; then the sender follows.
+    /// Each finds its code and its branches as it left them. Nothing can tell: neither end reads what the other has become
+    /// since, and what is recorded of both waits for both.
+    fn advance(&mut self, end: Instant, ahead: bool, mut stop: impl FnMut(&Self) -> bool) {
+        let receiver = self.flows.first().map_or(CLIENT, |f| 1 - f.sender());
+        // After an ACK what both ends know is recorded.
+        let ahead = ahead && self.sampling != Sampling::EachAck;
+        let ahead = if ahead { self.net.least_delay(1 - receiver) } else { Span::ZERO };
+        let mut stopped = None;
+        loop {
+            let first = self.net.first();
+            while self.next_sample <= first.min(end) {
                 self.sample_all();
             }
-            self.cost.events += 1;
-            match self.net.clock(source) {
-                None => self.arrive(at, source),
-                Some((flow, clock)) => self.expire(flow, clock),
+            if first > end || first == Instant::NEVER {
+                break;
             }
-            if stop(self) {
-                return;
+            // Nothing that leaves at `first` or later arrives before `first + ahead`; a sample sees nothing of its time.
+            let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
+            for side in [receiver, 1 - receiver] {
+                while let Some((at, source)) = self.net.next(side, until) {
+                    self.cost.events += 1;
+                    match self.net.clock(side, source) {
+                        None => self.arrive(at, source),
+                        Some((flow, clock)) => self.expire(flow, clock),
+                    }
+                    if stopped.is_none() && stop(self) {
+                        stopped = Some(at);
+                        until = at - Span(1);
+                        break;
+                    }
+                }
+            }
+            if stopped.is_some() {
+                break;
             }
         }
-        while self.next_sample <= end {
-            self.sample_all();
-        }
-        self.net.now = self.net.now.max(end);
+        self.net.now = stopped.unwrap_or(self.net.now.max(end));
+        self.trace.events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
     }
 
     /// A packet arrives over a line.

@@ -5,7 +5,7 @@
 //! lazy: a deadline that moves away, as a retransmission timeout does with each acknowledgement, leaves its event where
 //! it is, to be set again when it comes up.
 
-use super::flow::{Control, Flow, SERVER};
+use super::flow::{CLIENT, Control, Flow, SERVER};
 use crate::path::{self, Dropped, Kind, Line, Parcel, Path};
 use crate::random;
 use crate::record::Crossing;
@@ -184,14 +184,17 @@ impl Wire for Road<'_> {
 pub(super) struct Net {
     pub(super) path: Path,
     pub(super) now: Instant,
+    /// How far each end has come: events of one may run ahead of the other's.
+    reached: [Instant; 2],
     seed: u64,
     /// Each direction, each extra delay.
     lines: Vec<Way>,
     extra: Vec<Span>,
     /// When the first packet of each line arrives, where lines are few: a heap would sift with every packet. Of more
-    /// than a few, the heap of clocks knows.
+    /// than a few, the heap of clocks of the end where they arrive knows.
     heads: Vec<[Instant; 2]>,
-    clocks: BinaryHeap<Reverse<Pending>>,
+    /// Those of either end.
+    clocks: [BinaryHeap<Reverse<Pending>>; 2],
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
     pub(super) losses: Vec<(bool, Dropped)>,
     /// Packets of recorded flows at both ends, if they are kept.
@@ -219,11 +222,12 @@ impl Net {
         Self {
             path,
             now: Instant::ZERO,
+            reached: [Instant::ZERO; 2],
             seed,
             lines: vec![Way::default(); 2 * extra.len()],
             heads: if extra.len() <= FEW { vec![[Instant::NEVER; 2]; extra.len()] } else { Vec::new() },
             extra,
-            clocks: BinaryHeap::new(),
+            clocks: Default::default(),
             losses: Vec::new(),
             capture: None,
         }
@@ -258,53 +262,59 @@ impl Net {
         [2 * i, 2 * i + 1]
     }
 
-    /// The source of the next event up to `end`, and when it is due: now. It is to be taken by [`Net::clock`], or if it is
-    /// no clock's by [`Net::arrival`].
-    pub(super) fn next(&mut self, end: Instant) -> Option<(Instant, usize)> {
-        let clock = self.clocks.peek().map_or(IDLE, |p| p.0);
+    /// When the first event of either end is due, [`Instant::NEVER`] if there is none.
+    pub(super) fn first(&self) -> Instant {
+        let clocks = self.clocks.iter().map(|c| c.peek().map_or(Instant::NEVER, |p| time(p.0)));
+        clocks.chain(self.heads.iter().flatten().copied()).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// How long whatever leaves an end takes at least.
+    pub(super) fn least_delay(&self, end: usize) -> Span {
+        let direction = if end == SERVER { &self.path.forward } else { &self.path.back };
+        direction.least_delay()
+    }
+
+    /// The source of the next event of an end up to `until`, and when it is due: now. It is to be taken by [`Net::clock`],
+    /// or if it is no clock's by [`Net::arrival`].
+    pub(super) fn next(&mut self, end: usize, until: Instant) -> Option<(Instant, usize)> {
+        let clock = self.clocks[end].peek().map_or(IDLE, |p| p.0);
         let (mut at, mut source) = (time(clock), clock as u32 as usize);
         let mut several = false;
-        for (i, &[forward, back]) in self.heads.iter().enumerate() {
-            let (head, line) = if back < forward { (back, 2 * i + 1) } else { (forward, 2 * i) };
-            several = if head < at { forward == back } else { several || head == at };
+        for (i, heads) in self.heads.iter().enumerate() {
+            let (head, line) = (heads[1 - end], 2 * i + 1 - end);
+            several = head == at || (several && head > at);
             (at, source) = if head < at { (head, line) } else { (at, source) };
         }
-        if at > end || at == Instant::NEVER {
+        if at > until || at == Instant::NEVER {
             return None;
         }
         if several {
-            source = self.first_of(at, clock);
+            source = self.first_of(end, at, clock);
         }
-        debug_assert!(at >= self.now, "an event in the past of {}", self.now.0);
-        self.now = at;
+        debug_assert!(at >= self.reached[end], "an event in the past of {}", self.reached[end].0);
+        (self.now, self.reached[end]) = (at, at);
         Some((at, source))
     }
 
-    /// Which of several sources comes first whose events are due at the same time.
+    /// Which of several sources of an end comes first whose events are due at the same time.
     #[inline(never)]
-    fn first_of(&self, at: Instant, clock: Pending) -> usize {
-        let mut first = clock;
-        for (i, heads) in self.heads.iter().enumerate() {
-            for (line, head) in (2 * i..).zip(heads) {
-                if *head == at {
-                    first = first.min(key(self.seed, at, line));
-                }
-            }
-        }
+    fn first_of(&self, end: usize, at: Instant, clock: Pending) -> usize {
+        let lines = self.heads.iter().enumerate().filter(|(_, heads)| heads[1 - end] == at);
+        let first = lines.map(|(i, _)| key(self.seed, at, 2 * i + 1 - end)).fold(clock, Pending::min);
         first as u32 as usize
     }
 
-    /// Takes the event of a clock: its flow and which it is.
-    pub(super) fn clock(&mut self, source: usize) -> Option<(usize, usize)> {
+    /// Takes the event of a clock of an end: its flow and which it is.
+    pub(super) fn clock(&mut self, end: usize, source: usize) -> Option<(usize, usize)> {
         let clock = source.checked_sub(self.lines.len())?;
-        self.clocks.pop();
+        self.clocks[end].pop();
         Some((clock / SOURCES, clock % SOURCES))
     }
 
     /// Takes the first packet of a line; its segment goes to `arrived`.
     pub(super) fn arrival(&mut self, line: usize, arrived: &mut Segment) -> Option<Arrival> {
         if self.heads.is_empty() {
-            self.clocks.pop();
+            self.clocks[1 - line % 2].pop();
         }
         let way = &mut self.lines[line];
         let (at, packet) = way.line.first()?;
@@ -330,7 +340,7 @@ impl Net {
     fn expect(&mut self, line: usize, at: Instant) {
         match self.heads.get_mut(line / 2) {
             Some(heads) => heads[line % 2] = at,
-            None => self.clocks.push(Reverse(key(self.seed, at, line))),
+            None => self.clocks[1 - line % 2].push(Reverse(key(self.seed, at, line))),
         }
     }
 
@@ -348,7 +358,9 @@ impl Net {
     #[inline(never)]
     pub(super) fn arm(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
         flow.armed[clock] = at;
-        self.clocks.push(Reverse(key(self.seed, at, self.lines.len() + i * SOURCES + clock)));
+        // The application's acts at the client.
+        let end = if clock < CLOCKS { SERVER } else { CLIENT };
+        self.clocks[end].push(Reverse(key(self.seed, at, self.lines.len() + i * SOURCES + clock)));
     }
 
     /// Sets the clocks of an end.
@@ -381,7 +393,7 @@ impl Net {
         what(&mut flow.ends[end], now, &mut road);
         let data = road.data;
         if watched {
-            flow.learn(end);
+            flow.learn(end, now);
         }
         if data > 0 {
             // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.

@@ -158,6 +158,11 @@ impl Direction {
         Ok(t)
     }
 
+    /// How long a packet takes at least.
+    pub fn least_delay(&self) -> Span {
+        self.propagation
+    }
+
     /// Whether an ACK takes the place of an older one that waits for the same release (RFC 3449 §5.2.1).
     pub fn filters_acks(&self) -> bool {
         self.filters

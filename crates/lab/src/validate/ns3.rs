@@ -131,7 +131,8 @@ impl Case {
     /// Two round trips after the startup ended, but before the first loss is known; just after it, where that loss is
     /// what ended it.
     fn end(&self) -> f64 {
-        let engine = self.run(self.duration_s, |e| e.flows.iter().all(|f| f.truth.first_loss.is_some()));
+        let engine =
+            self.run_until(self.duration_s, |e| e.flows.iter().all(|f| f.truth.first_loss.is_some()));
         let Some((exit_s, _)) = self.seen(&engine).exit() else { return self.duration_s };
         let margin = self.rtt_s / 100.0;
         let lost = engine.flows.iter().filter_map(|f| f.truth.first_loss).min();
@@ -183,14 +184,14 @@ impl Case {
     /// # Panics
     /// Never: the path is well formed.
     pub fn ours(&self) -> Seen {
-        self.seen(&self.run(self.duration_s, |_| false))
+        self.seen(&self.run_until(self.duration_s, |_| false))
     }
 
-    fn run(&self, until_s: f64, stop: impl FnMut(&Engine) -> bool) -> Engine {
+    fn run_until(&self, until_s: f64, stop: impl FnMut(&Engine) -> bool) -> Engine {
         let path = PathSpec::load(&self.path(), None).unwrap_or_else(|e| panic!("{e}"));
         let flows = (0..self.flows).map(|i| self.flow(i)).collect();
         let mut engine = Engine::new(path.build(1), flows, 1, Sampling::Off, false);
-        engine.run(Instant((until_s * 1e9) as u64), stop);
+        engine.run_until(Instant((until_s * 1e9) as u64), stop);
         engine
     }
 

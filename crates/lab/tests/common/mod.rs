@@ -47,13 +47,13 @@ pub(crate) fn engine(path: &str, flows: Vec<FlowSpec>) -> Engine {
 /// Runs flows over a path written inline.
 pub(crate) fn run(path: &str, flows: Vec<FlowSpec>, until: Span) -> Engine {
     let mut engine = engine(path, flows);
-    engine.run(Instant(until.0), |_| false);
+    engine.run(Instant(until.0));
     engine
 }
 
 /// Runs them until the first flow has left its startup.
 pub(crate) fn run_to_exit(path: &str, flows: Vec<FlowSpec>, at_most: Span) -> Engine {
     let mut engine = engine(path, flows);
-    engine.run(Instant(at_most.0), |e| e.flows[0].truth.exit.is_some());
+    engine.run_until(Instant(at_most.0), |e| e.flows[0].truth.exit.is_some());
     engine
 }

@@ -211,7 +211,7 @@ pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> 
     for connection in PackMime::new(rate, seed) {
         at = at + connection.gap;
         while Instant::ZERO + Span::secs(second) <= at {
-            cloud.engine.run(Instant::ZERO + Span::secs(second), |_| false);
+            cloud.engine.run(Instant::ZERO + Span::secs(second));
             cloud.sweep();
             cloud.handshakes.rotate_right(1);
             cloud.handshakes[0] = (0, 0);
@@ -222,7 +222,7 @@ pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> 
             before = now;
             second += 1;
         }
-        cloud.engine.run(at, |_| false);
+        cloud.engine.run(at);
         let counts = at.since(Instant::ZERO) > WARM_UP;
         let lost = cloud.seen.hits.len() as u64;
         if cloud.seen.connections >= most || (!full && lost >= web.lost) {
