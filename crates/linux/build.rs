@@ -26,6 +26,7 @@ fn main() {
     }
     compile("search", &stock.join("search_2_0.bpf.o"), &["-DSTOCK", "-DTHESIS"]);
     compile("watch", &out.join("watch.bpf.o"), &[]);
+    compile("open", &out.join("open.bpf.o"), &[]);
     compile("select", &out.join("select.bpf.o"), &[]);
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rustc-env=SLOWSTART_STOCK={}", stock.display());

@@ -4,7 +4,7 @@ use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
-use slowstart_linux::{Check, Running, Spec, list, load, load_pinned, select, unload, unselect};
+use slowstart_linux::{Check, Running, Spec, list, load, load_pinned, select, shed, unload, unselect};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,6 +135,7 @@ impl Load {
         let held = load(&spec)?;
         print(&format!("{}: loaded until this ends (Ctrl-C)", held.name))?;
         let was = if self.default { Some(make_default(&held.name)?) } else { None };
+        shed(self.default)?;
         wait()?;
         if let Some(was) = was {
             fs::write(DEFAULT, &was).context(DEFAULT)?;
@@ -179,6 +180,7 @@ impl Kernel {
                 let selection = select(cgroup, control, *pin)?;
                 print(&format!("{}: each new connection uses {}", cgroup.display(), selection.control))?;
                 if !pin {
+                    shed(false)?;
                     wait()?;
                 }
             }

@@ -8,7 +8,7 @@ use ratatui::layout::Constraint;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Row, Table};
 use slowstart::units::Span;
-use slowstart_linux::{Facts, Flow, Told, Watch as Kernel, Why, watch_exits};
+use slowstart_linux::{Facts, Flow, Told, Watch as Kernel, Why, shed, watch_exits};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -216,6 +216,7 @@ impl Watch {
                 lines.borrow_mut().push(told(control, &f));
             }
         })?;
+        shed(false)?;
         let mut terminal = live.then(ratatui::init);
         let mut done = Ok(());
         while done.is_ok() && !super::kernel::caught() && until.is_none_or(|u| super::kernel::now() < u) {

@@ -4,6 +4,7 @@ use crate::error::KernelError;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use rustix::thread::{CapabilitySet, capabilities};
 use std::fs;
 
 /// One thing looked at.
@@ -34,15 +35,12 @@ pub struct Check {
     pub tx_start: bool,
 }
 
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_BPF: u32 = 39;
-
-fn capabilities() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
-    line.and_then(|l| u64::from_str_radix(l.trim(), 16).ok()).unwrap_or(0)
-}
+/// What loading needs: programs, a congestion control, and a look at the fields of a socket.
+const CAPABILITIES: [(&str, CapabilitySet); 3] = [
+    ("CAP_BPF", CapabilitySet::BPF),
+    ("CAP_NET_ADMIN", CapabilitySet::NET_ADMIN),
+    ("CAP_PERFMON", CapabilitySet::PERFMON),
+];
 
 /// Major and minor of a release such as `6.18.44-fc`.
 fn version(release: &str) -> Option<(u32, u32)> {
@@ -54,8 +52,7 @@ impl Check {
     /// Looks.
     pub fn new() -> Self {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
-        let caps = capabilities();
-        let has = |cap: u32| caps >> cap & 1 == 1 || caps >> CAP_SYS_ADMIN & 1 == 1;
+        let held = capabilities(None).map_or(CapabilitySet::empty(), |c| c.effective);
         let btf = Btf::from_vmlinux().ok();
         let function = |name| btf.as_ref().is_some_and(|b| b.type_by_name::<Func<'_>>(name).is_some());
         let ops = btf.as_ref().and_then(|b| b.type_by_name::<Struct<'_>>("tcp_congestion_ops"));
@@ -88,18 +85,14 @@ impl Check {
             "cubictcp_* can be called".into(),
             "not built in: tcp_cubic must be part of the kernel (CONFIG_TCP_CONG_CUBIC=y)",
         );
-        loads &= find(
-            "CAP_BPF",
-            has(CAP_BPF),
-            "held".into(),
-            "missing: run as root, or grant it (setcap, or AmbientCapabilities= of systemd)",
-        );
-        loads &= find(
-            "CAP_NET_ADMIN",
-            has(CAP_NET_ADMIN),
-            "held".into(),
-            "missing: run as root, or grant it (setcap, or AmbientCapabilities= of systemd)",
-        );
+        for (name, cap) in CAPABILITIES {
+            loads &= find(
+                name,
+                held.intersects(cap | CapabilitySet::SYS_ADMIN),
+                "held".into(),
+                "missing: run as root, or grant it (setcap, or AmbientCapabilities= of systemd)",
+            );
+        }
         find(
             "pinning and swapping",
             links,
@@ -129,7 +122,7 @@ impl Check {
         let missing: Vec<String> = self
             .findings
             .iter()
-            .take(5)
+            .take(3 + CAPABILITIES.len())
             .filter(|f| !f.there)
             .map(|f| format!("{} {}", f.what, f.words))
             .collect();

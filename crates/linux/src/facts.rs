@@ -250,11 +250,13 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn read(value: &[u8]) -> Option<Self> {
+    /// From what the object counted; how many are open it leaves to the kernel.
+    pub(crate) fn read(value: &[u8], open: u64) -> Option<Self> {
         let n = &mut Numbers(value);
-        let (open, begun, missed, bare) = (n.u64()?, n.u64()?, n.u64()?, n.u64()?);
+        let (begun, missed, bare) = (n.u64()?, n.u64()?, n.u64()?);
         let exits = Why::ALL.iter().map(|w| Some((*w, n.u64()?))).collect::<Option<_>>()?;
-        Some(Self { open, begun, missed, bare, exits })
+        // One loaded by another version of this program may count something else.
+        n.0.is_empty().then_some(Self { open, begun, missed, bare, exits })
     }
 
     /// How many left for this reason.

@@ -10,7 +10,9 @@ mod error;
 mod facts;
 mod flows;
 mod load;
+mod open;
 mod select;
+mod shed;
 mod study;
 mod table;
 
@@ -20,6 +22,7 @@ pub use facts::{Counts, Facts, Kind, Why};
 pub use flows::{Flow, Told, Watch};
 pub use load::{Exits, Held, Running, Spec, list, load, load_as, load_pinned, unload, watch_exits};
 pub use select::{Selection, select, unselect};
+pub use shed::shed;
 pub use study::{Contestant, NATIVE, run};
 /// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.
 pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");

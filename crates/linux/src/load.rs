@@ -8,6 +8,7 @@ use crate::check::Check;
 use crate::emulate::clock;
 use crate::error::KernelError;
 use crate::facts::{Counts, Facts, Numbers};
+use crate::open::Open;
 use crate::table::{Control, TABLE};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{
@@ -99,6 +100,7 @@ pub struct Held {
     /// the object's map.
     link: Option<Link>,
     object: Object,
+    open: Open,
 }
 
 impl std::fmt::Debug for Held {
@@ -132,7 +134,7 @@ impl Held {
 
     /// What it counted.
     pub fn counts(&self) -> Option<Counts> {
-        Counts::read(&lookup(&self.map(".data.counts")?)?)
+        Counts::read(&lookup(&self.map(".data.counts")?)?, self.open.count()?)
     }
 
     /// From now on tell of nothing (0), of events (1), or of each ACK too (2).
@@ -232,12 +234,15 @@ pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
 }
 
 fn register(mut object: Object, name: String) -> Result<Held, KernelError> {
+    let conns = object.maps().find(|m| m.name() == "conns");
+    let open =
+        Open::of(&conns.ok_or_else(|| KernelError::refused(&*name, "the object keeps no connections"))?)?;
     let attached = object
         .maps_mut()
         .find(|m| m.map_type() == MapType::StructOps && m.autocreate())
         .map(|mut m| m.attach_struct_ops());
     match attached {
-        Some(Ok(link)) => Ok(Held { name, object, link: Some(link) }),
+        Some(Ok(link)) => Ok(Held { name, object, open, link: Some(link) }),
         Some(Err(e)) => Err(KernelError::bpf(format!("register {name}"))(e)),
         None => Err(KernelError::refused(name, "the object holds no control for this kernel")),
     }
@@ -374,6 +379,14 @@ fn holders(id: u32) -> Vec<(u32, String, Vec<u32>)> {
     found
 }
 
+/// One of a control's maps: where it is pinned, or among those that its holders have open.
+fn map_of(control: &str, held: &[u32], map: &str) -> Option<MapHandle> {
+    let (_, file) = MAPS.iter().find(|(name, _)| *name == map)?;
+    MapHandle::from_pinned_path(folder(control).join(file)).ok().or_else(|| {
+        held.iter().filter_map(|id| MapHandle::from_map_id(*id).ok()).find(|m| m.name() == OsStr::new(map))
+    })
+}
+
 /// Every control of ours that is registered, whoever loaded it.
 pub fn list() -> Result<Vec<Running>, KernelError> {
     let maps = registered();
@@ -381,13 +394,10 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
         let pinned = folder(&name).join("link").exists();
         let ids = maps.iter().filter(|(_, n)| *n == name).map(|(id, _)| *id);
         let holders: Vec<_> = ids.flat_map(holders).collect();
-        let pinned_counts = MapHandle::from_pinned_path(folder(&name).join("counts")).ok();
-        let held_counts = || {
-            let all = holders.iter().flat_map(|(_, _, maps)| maps);
-            all.filter_map(|id| MapHandle::from_map_id(*id).ok())
-                .find(|m| m.name() == OsStr::new(".data.counts"))
-        };
-        let counts = pinned_counts.or_else(held_counts).and_then(|m| Counts::read(&lookup(&m)?));
+        let held: Vec<u32> = holders.iter().flat_map(|(_, _, maps)| maps).copied().collect();
+        let counts = map_of(&name, &held, ".data.counts")
+            .zip(map_of(&name, &held, "conns"))
+            .and_then(|(counts, conns)| Counts::read(&lookup(&counts)?, Open::of(&conns).ok()?.count()?));
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
         let held_by = holders.into_iter().map(|(pid, comm, _)| (pid, comm)).collect();
         Running { name, startup, pinned, held_by, counts }
@@ -436,16 +446,9 @@ pub fn watch_exits<'a>(acks: bool, each: impl FnMut(&str, Facts) + 'a) -> Result
     let mut ring = RingBufferBuilder::new();
     let (mut watching, mut events) = (Vec::new(), Vec::new());
     for name in names {
-        let pin = |file| MapHandle::from_pinned_path(folder(&name).join(file)).ok();
         let ids: Vec<u32> = maps.iter().filter(|(_, n)| *n == name).map(|(id, _)| *id).collect();
         let held: Vec<u32> = ids.into_iter().flat_map(holders).flat_map(|(_, _, maps)| maps).collect();
-        let of = |map: &str| {
-            held.iter()
-                .filter_map(|id| MapHandle::from_map_id(*id).ok())
-                .find(|m| m.name() == OsStr::new(map))
-        };
-        let both =
-            pin("watching").or_else(|| of(".data.watching")).zip(pin("events").or_else(|| of("events")));
+        let both = map_of(&name, &held, ".data.watching").zip(map_of(&name, &held, "events"));
         // One loaded by another version of this program, or told to somebody else (a study), is read as a control of the
         // kernel's own: a record has one reader.
         if let Some((level, told)) = both.filter(|(level, _)| level.value_size() == 16 && !listens(level)) {

@@ -40,8 +40,7 @@ struct {
 
 /* What somebody outside may read. */
 struct counts {
-	__u64 open;		/* connections now under this control */
-	__u64 begun;		/* ... ever */
+	__u64 begun;		/* connections that were under this control; those that are have storage, see open.bpf.c */
 	__u64 missed;		/* events for which the ring had no room */
 	__u64 bare;		/* connections for which there was no memory: they run the avoidance alone */
 	__u64 exits[WHY_MAX];
@@ -182,7 +181,6 @@ void BPF_PROG(ss_init, struct sock *sk)
 		__sync_fetch_and_add(&counts.bare, 1);
 		return;
 	}
-	__sync_fetch_and_add(&counts.open, 1);
 	__sync_fetch_and_add(&counts.begun, 1);
 	c->iw = tp->snd_cwnd;
 	/* A connection that took this control in its midst has left slow start already, if it has a threshold. */
@@ -215,8 +213,7 @@ void BPF_PROG(ss_release, struct sock *sk)
 	if (c->first)
 		leave(c, &f, WHY_NONE);
 	tell(&f);
-	if (!bpf_sk_storage_delete(&conns, sk))
-		__sync_fetch_and_sub(&counts.open, 1);
+	bpf_sk_storage_delete(&conns, sk);
 }
 
 SEC("struct_ops/ss_acked")

@@ -99,6 +99,17 @@ struct ack_sample {
 	__u32 in_flight;
 };
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct sock *sk;
+};
+
 /* CUBIC's private part, in icsk_ca_priv. */
 struct bictcp {
 	__u8 found;
