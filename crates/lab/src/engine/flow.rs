@@ -143,7 +143,6 @@ struct OneWay {
     round_trip: Option<Span>,
     /// What it learned since, and when: packets that left later are on their way.
     learned: VecDeque<(Instant, Option<Span>)>,
-    knows: Option<Span>,
     last_below: Instant,
     done: bool,
 }
@@ -204,7 +203,6 @@ impl Flow {
                 least: Span::MAX,
                 round_trip: None,
                 learned: VecDeque::new(),
-                knows: None,
                 last_below: spec.start,
                 done: false,
             },
@@ -276,8 +274,7 @@ impl Flow {
     #[inline]
     pub(super) fn learn(&mut self, sender: usize, now: Instant) {
         let least = self.ends[sender].tx.rtt().min();
-        if least != self.one_way.knows {
-            self.one_way.knows = least;
+        if least != self.one_way.learned.back().map_or(self.one_way.round_trip, |last| last.1) {
             self.one_way.learned.push_back((now, least));
         }
     }

@@ -269,9 +269,8 @@ impl Net {
     }
 
     /// How long whatever leaves an end takes at least.
-    pub(super) fn least_delay(&self, end: usize) -> Span {
-        let direction = if end == SERVER { &self.path.forward } else { &self.path.back };
-        direction.least_delay()
+    pub(super) fn least_delay(&mut self, end: usize) -> Span {
+        leaving(&mut self.path, end).least_delay()
     }
 
     /// The source of the next event of an end up to `until`, and when it is due: now. It is to be taken by [`Net::clock`],
