@@ -33,9 +33,10 @@ pub fn class(exit: Option<&Exited>, capacity: Option<Instant>, first_loss: Optio
 /// and when a round trip first reached it.
 fn median_throughput(t: &Truth, start: Instant, base_rtt: Span) -> Option<(f64, Instant)> {
     let width = ((base_rtt + BIN / 2).0 / BIN.0).max(1) as usize;
-    let first = t.bins.iter().position(|b| *b > 0)?;
+    let bins = t.bins();
+    let first = bins.iter().position(|b| *b > 0)?;
     let seconds = BIN.as_secs_f64() * width as f64;
-    let rates: Vec<f64> = t.bins[first..]
+    let rates: Vec<f64> = bins[first..]
         .chunks_exact(width)
         .map(|c| c.iter().map(|b| f64::from(*b)).sum::<f64>() / seconds)
         .collect();
@@ -71,14 +72,15 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     let start = engine.flows[flow].spec.start;
     let witnesses: Vec<&Flow> = engine.flows.iter().filter(|f| f.truth.witness.is_some()).collect();
     let first = witnesses.first()?;
+    let arrived: Vec<(Instant, Vec<u32>)> = witnesses.iter().map(|f| (f.spec.start, f.truth.bins())).collect();
     let lost_packets = witnesses.iter().filter_map(|f| f.truth.witness.as_ref()).map(|w| w.dropped).sum();
     // Goodput of all of them together, second by second around the start.
     let per_second = (1_000_000_000 / BIN.0) as usize;
     let second = |from: Instant| -> Option<f64> {
         let mut sum = 0.0;
-        for f in &witnesses {
-            let at = (from.0.checked_sub(f.spec.start.0)? / BIN.0) as usize;
-            sum += f.truth.bins.get(at..at + per_second)?.iter().map(|b| f64::from(*b)).sum::<f64>();
+        for (start, bins) in &arrived {
+            let at = (from.0.checked_sub(start.0)? / BIN.0) as usize;
+            sum += bins.get(at..at + per_second)?.iter().map(|b| f64::from(*b)).sum::<f64>();
         }
         Some(sum)
     };

@@ -18,6 +18,7 @@
 pub mod app;
 pub mod engine;
 pub mod eval;
+mod fifo;
 pub mod packetdrill;
 pub mod path;
 pub mod random;

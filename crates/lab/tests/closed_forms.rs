@@ -120,7 +120,7 @@ fn sent(f: &Flow) -> u64 {
 }
 
 fn arrived(f: &Flow) -> u64 {
-    f.truth.bins.iter().map(|b| u64::from(*b)).sum::<u64>() / u64::from(f.spec.profile.mss)
+    f.truth.bins().iter().map(|b| u64::from(*b)).sum::<u64>() / u64::from(f.spec.profile.mss)
 }
 
 /// A link is busy or its queue is empty: with a window that always covers the path, what arrives is the link's rate

@@ -155,7 +155,7 @@ fn one(cell: &Cell, run: u32) -> Result<Vec<Seen>, scenario::StudyError> {
         study: cell.study.clone(),
         label: cell.label.clone(),
         run,
-        bins: engine.flows.iter_mut().map(|f| std::mem::take(&mut f.truth.bins)).collect(),
+        bins: engine.flows.iter().map(|f| f.truth.bins()).collect(),
         starts: engine.flows.iter().map(|f| at(f.spec.start)).collect(),
         start_s: at(engine.flows[0].spec.start),
         mss: f64::from(study.profile.mss),

@@ -62,8 +62,11 @@ pub const BIN: Span = Span::millis(10);
 pub struct Truth {
     /// The longest wait at the bottleneck.
     pub peak_queue_delay: Span,
-    /// Bytes that arrived in each 10 ms since the flow began.
-    pub bins: Vec<u32>,
+    /// Bytes that arrived in the present [`BIN`], and when it is over.
+    bin: u32,
+    bin_ends: Instant,
+    /// Those of the bins before, since the flow began.
+    bins: Vec<u32>,
     /// What the flow suffers from a time on, if it is asked to witness.
     pub witness: Option<Box<Witness>>,
     /// When data in flight first reached what the path then held.
@@ -90,11 +93,21 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The first bytes of a bin arrive.
+    /// The first bytes of a bin arrive, `since` the flow began.
     #[cold]
-    fn begin_bin(&mut self, bin: usize, bytes: u32) {
-        self.bins.resize(bin, 0);
-        self.bins.push(bytes);
+    fn begin_bin(&mut self, since: Span, start: Instant, bytes: u32) {
+        if self.bin_ends > start {
+            self.bins.push(self.bin);
+        }
+        let bin = since.0 / BIN.0;
+        self.bins.resize(bin as usize, 0);
+        (self.bin, self.bin_ends) = (bytes, start + BIN * (bin + 1));
+    }
+
+    /// Bytes that arrived in each [`BIN`] since the flow began.
+    pub fn bins(&self) -> Vec<u32> {
+        let present = (self.bin_ends > Instant::ZERO).then_some(self.bin);
+        self.bins.iter().copied().chain(present).collect()
     }
 }
 
@@ -226,13 +239,6 @@ impl Flow {
         self.ends[1 - self.sender()].rx.delivered()
     }
 
-    /// Looks at what a packet for that end will need.
-    #[inline]
-    pub(super) fn warm(&self, end: usize) {
-        let Endpoint { tx, rx, .. } = &self.ends[end];
-        std::hint::black_box((self.armed[0], tx.next(), rx.next(), tx.head_sent()));
-    }
-
     /// Whether nothing has happened at an end that the engine would have to do anything about.
     pub(super) fn is_quiet(&self, end: usize) -> bool {
         let Endpoint { tx, rx, .. } = &self.ends[end];
@@ -263,10 +269,10 @@ impl Flow {
         if let Some(w) = self.truth.witness.as_mut().filter(|w| now >= w.from) {
             w.add(above);
         }
-        let bin = (now.since(self.spec.start).0 / BIN.0) as usize;
-        match self.truth.bins.get_mut(bin) {
-            Some(bytes) => *bytes += len,
-            None => self.truth.begin_bin(bin, len),
+        if now < self.truth.bin_ends {
+            self.truth.bin += len;
+        } else {
+            self.truth.begin_bin(now.since(self.spec.start), self.spec.start, len);
         }
     }
 

@@ -180,13 +180,20 @@ impl Engine {
             // Nothing that leaves at `first` or later arrives before `first + ahead`; a sample sees nothing of its time.
             let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
             for side in [receiver, 1 - receiver] {
-                while let Some((at, source)) = self.net.next(side, until) {
-                    self.cost.events += 1;
-                    match self.net.clock(side, source) {
-                        None => self.arrive(at, source),
-                        Some((flow, clock)) => self.expire(flow, clock),
-                    }
-                    if stopped.is_none() && stop(self) {
+                while let Some((at, source, other)) = self.net.next(side, until) {
+                    let at = match self.net.clock(side, source) {
+                        // Of which end it is, is known where it counts.
+                        None if side == SERVER => {
+                            self.follow(SERVER, at, source, other.min(until + Span(1)), &mut stop)
+                        }
+                        None => self.follow(CLIENT, at, source, other.min(until + Span(1)), &mut stop),
+                        Some((flow, clock)) => {
+                            self.cost.events += 1;
+                            self.expire(flow, clock);
+                            stop(self).then_some(at)
+                        }
+                    };
+                    if let Some(at) = at.filter(|_| stopped.is_none()) {
                         stopped = Some(at);
                         until = at - Span(1);
                         break;
@@ -201,15 +208,37 @@ impl Engine {
         self.trace.events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
     }
 
-    /// A packet arrives over a line.
-    fn arrive(&mut self, at: Instant, line: usize) {
-        let Some(Arrival { to, sent, ahead }) = self.net.arrival(line, &mut self.arrived) else { return };
-        let arrived = &self.arrived;
-        // Among many flows the next packet's is long out of the cache; to look at it now hides the wait.
-        if ahead != to {
-            self.flows[ahead as usize / 2].warm(ahead as usize % 2);
+    /// Packets arrive over a line, one after the other while no other source of their end is due, before `until`. Answers
+    /// when to stop, if `stop` says so after one.
+    #[allow(clippy::inline_always, reason = "each end has its own")]
+    #[inline(always)]
+    fn follow(
+        &mut self,
+        end: usize,
+        mut at: Instant,
+        line: usize,
+        until: Instant,
+        stop: &mut impl FnMut(&Self) -> bool,
+    ) -> Option<Instant> {
+        while let Some(arrival) = self.net.arrival(line, &mut self.arrived) {
+            self.cost.events += 1;
+            self.arrive(end, at, &arrival);
+            let stops = stop(self);
+            if stops || !self.net.goes_on(line, arrival.next, until) {
+                self.net.expect(line, arrival.next);
+                return stops.then_some(at);
+            }
+            at = arrival.next;
         }
-        let (flow, end) = (to as usize / 2, to as usize % 2);
+        None
+    }
+
+    /// A packet arrives.
+    #[allow(clippy::inline_always, reason = "from one place")]
+    #[inline(always)]
+    fn arrive(&mut self, end: usize, at: Instant, &Arrival { to, sent, .. }: &Arrival) {
+        let arrived = &self.arrived;
+        let flow = to as usize / 2;
         let f = &mut self.flows[flow];
         let len = arrived.len;
         if len > 0 && end != f.sender() {
@@ -219,7 +248,9 @@ impl Engine {
             let (flow, end, segment) = (flow as u32, end as u8, *arrived);
             packets.push(Crossing { at, flow, end, leaves: false, segment });
         }
-        self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.on_segment(now, arrived, road));
+        let mut road = self.net.road(flow, f, end);
+        f.ends[end].on_segment(at, arrived, &mut road);
+        self.cost.packets += road.told(f);
         if self.net.losses.is_empty() && f.is_quiet(end) {
             self.net.arm_end(flow, f, end);
         } else {

@@ -106,11 +106,10 @@ impl Way {
 
     /// An ACK takes the place of the one before it if that waits for the same release and says less of the same; whether
     /// it did. What the modem replaces are numbers, so ACKs that also say what is missing stay (US 2004/0213278).
-    fn filter(&mut self, at: Instant, p: &Packet, s: &Segment) -> bool {
+    fn filter(&mut self, at: Instant, p: &Packet) -> bool {
         if let Some((release, old)) = self.line.last()
             && (release, old.to, old.flags, old.len, old.whole) == (at, p.to, p.flags, 0, false)
             && p.ack.wrapping_sub(old.ack) as i32 > 0
-            && s.sacks == 0
         {
             *old = Packet { sent: p.sent, ack: p.ack, window: p.window, echo: p.echo, ..*old };
             return true;
@@ -133,6 +132,23 @@ pub(super) struct Road<'a> {
     data: u64,
 }
 
+impl Road<'_> {
+    /// Its end has been told. Answers how much data left.
+    #[inline]
+    pub(super) fn told(self, flow: &mut Flow) -> u64 {
+        let now = self.net.now;
+        if self.watched {
+            flow.learn(self.end, now);
+        }
+        if self.data > 0 {
+            // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
+            let wait = leaving(&mut self.net.path, self.end).queue_delay(now);
+            flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
+        }
+        self.data
+    }
+}
+
 impl Wire for Road<'_> {
     #[allow(
         clippy::inline_always,
@@ -147,7 +163,7 @@ impl Wire for Road<'_> {
         let now = self.net.now;
         let mut packet = Packet::new(now, (2 * self.flow + 1 - self.end) as u32, s);
         if self.recorded && self.net.capture.is_some() {
-            self.net.keep(self.flow, self.end, s, n);
+            self.net.keep(self.flow, self.end, *s, n);
         }
         let direction = leaving(&mut self.net.path, self.end);
         let way = &mut self.net.lines[self.line];
@@ -157,7 +173,8 @@ impl Wire for Road<'_> {
             match direction.pass(now, &parcel) {
                 Ok(at) => {
                     let at = at + extra;
-                    if kind == Kind::Ack && direction.filters_acks() && way.filter(at, &packet, s) {
+                    let numbers_only = kind == Kind::Ack && s.sacks == 0;
+                    if numbers_only && direction.filters_acks() && way.filter(at, &packet) {
                         continue;
                     }
                     if packet.whole {
@@ -183,6 +200,8 @@ impl Wire for Road<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Net {
     pub(super) path: Path,
+    /// Whether a link of it is the sender's own interface.
+    hosts: bool,
     pub(super) now: Instant,
     /// How far each end has come: events of one may run ahead of the other's.
     reached: [Instant; 2],
@@ -210,8 +229,8 @@ pub(super) struct Arrival {
     pub(super) to: u32,
     /// When it left its sender.
     pub(super) sent: Instant,
-    /// Where the packet behind it goes.
-    pub(super) ahead: u32,
+    /// When the packet behind it arrives.
+    pub(super) next: Instant,
 }
 
 impl Net {
@@ -220,6 +239,7 @@ impl Net {
         extra.sort_unstable();
         extra.dedup();
         Self {
+            hosts: path.forward.is_interface() || path.back.is_interface(),
             path,
             now: Instant::ZERO,
             reached: [Instant::ZERO; 2],
@@ -273,26 +293,31 @@ impl Net {
         leaving(&mut self.path, end).least_delay()
     }
 
-    /// The source of the next event of an end up to `until`, and when it is due: now. It is to be taken by [`Net::clock`],
-    /// or if it is no clock's by [`Net::arrival`].
-    pub(super) fn next(&mut self, end: usize, until: Instant) -> Option<(Instant, usize)> {
+    /// The source of the next event of an end up to `until`, when it is due: now, and before when no other source of that
+    /// end is. It is to be taken by [`Net::clock`], or if it is no clock's by [`Net::arrival`].
+    pub(super) fn next(&mut self, end: usize, until: Instant) -> Option<(Instant, usize, Instant)> {
         let clock = self.clocks[end].peek().map_or(IDLE, |p| p.0);
         let (mut at, mut source) = (time(clock), clock as u32 as usize);
-        let mut several = false;
+        let mut other = Instant::NEVER;
         for (i, heads) in self.heads.iter().enumerate() {
             let (head, line) = (heads[1 - end], 2 * i + 1 - end);
-            several = head == at || (several && head > at);
+            other = other.min(head.max(at));
             (at, source) = if head < at { (head, line) } else { (at, source) };
         }
         if at > until || at == Instant::NEVER {
             return None;
         }
-        if several {
+        if other == at {
             source = self.first_of(end, at, clock);
         }
+        self.reach(end, at);
+        Some((at, source, other))
+    }
+
+    /// It is now `at`, for that end.
+    fn reach(&mut self, end: usize, at: Instant) {
         debug_assert!(at >= self.reached[end], "an event in the past of {}", self.reached[end].0);
         (self.now, self.reached[end]) = (at, at);
-        Some((at, source))
     }
 
     /// Which of several sources of an end comes first whose events are due at the same time.
@@ -305,16 +330,16 @@ impl Net {
 
     /// Takes the event of a clock of an end: its flow and which it is.
     pub(super) fn clock(&mut self, end: usize, source: usize) -> Option<(usize, usize)> {
-        let clock = source.checked_sub(self.lines.len())?;
-        self.clocks[end].pop();
-        Some((clock / SOURCES, clock % SOURCES))
+        let clock = source.checked_sub(self.lines.len());
+        if clock.is_some() || self.heads.is_empty() {
+            self.clocks[end].pop();
+        }
+        clock.map(|c| (c / SOURCES, c % SOURCES))
     }
 
     /// Takes the first packet of a line; its segment goes to `arrived`.
+    #[inline]
     pub(super) fn arrival(&mut self, line: usize, arrived: &mut Segment) -> Option<Arrival> {
-        if self.heads.is_empty() {
-            self.clocks[1 - line % 2].pop();
-        }
         let way = &mut self.lines[line];
         let (at, packet) = way.line.first()?;
         debug_assert_eq!(at, self.now, "an arrival that is not due");
@@ -325,28 +350,36 @@ impl Net {
             packet.unpack(arrived);
         }
         way.line.skip();
-        let next = way.line.first().map(|(at, p)| (at, p.to));
-        if let Some(head) = self.heads.get_mut(line / 2) {
-            head[line % 2] = next.map_or(Instant::NEVER, |n| n.0);
-        } else if let Some((at, _)) = next {
-            self.expect(line, at);
-        }
-        Some(Arrival { to, sent, ahead: next.map_or(to, |n| n.1) })
+        let next = way.line.next().unwrap_or(Instant::NEVER);
+        Some(Arrival { to, sent, next })
     }
 
-    /// The next packet of a line arrives at `at`.
+    /// Goes on with a line whose next packet arrives at `at`, if no other source of the end where it does is due by then.
     #[inline]
-    fn expect(&mut self, line: usize, at: Instant) {
+    pub(super) fn goes_on(&mut self, line: usize, at: Instant, other: Instant) -> bool {
+        let end = 1 - line % 2;
+        let on = at < self.clocks[end].peek().map_or(other, |p| time(p.0).min(other));
+        if on {
+            self.reach(end, at);
+        }
+        on
+    }
+
+    /// The next packet of a line arrives at `at`, if there is one.
+    #[inline]
+    pub(super) fn expect(&mut self, line: usize, at: Instant) {
         match self.heads.get_mut(line / 2) {
             Some(heads) => heads[line % 2] = at,
+            None if at == Instant::NEVER => {}
             None => self.clocks[1 - line % 2].push(Reverse(key(self.seed, at, line))),
         }
     }
 
     /// Keeps what leaves an end of a flow.
     #[cold]
-    fn keep(&mut self, flow: usize, end: usize, s: &Segment, n: u32) {
+    fn keep(&mut self, flow: usize, end: usize, s: Segment, n: u32) {
         let (at, flow, end) = (self.now, flow as u32, end as u8);
+        let s = &s;
         let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
         if let Some(packets) = &mut self.capture {
             packets.extend(train.map(|segment| Crossing { at, flow, end, leaves: true, segment }));
@@ -375,6 +408,24 @@ impl Net {
         }
     }
 
+    /// The end sees its own interface, if a direction's link is one.
+    #[cold]
+    fn look_at_interface(&mut self, flow: &mut Flow, end: usize) {
+        if let Some(interface) = leaving(&mut self.path, end).interface(self.now, &flow.spec.profile) {
+            flow.ends[end].tx.interface = Some(interface);
+        }
+    }
+
+    /// The road of an end that is about to be told something.
+    #[inline]
+    pub(super) fn road(&mut self, i: usize, flow: &mut Flow, end: usize) -> Road<'_> {
+        if self.hosts {
+            self.look_at_interface(flow, end);
+        }
+        let (line, recorded, watched) = (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());
+        Road { net: self, line, flow: i, end, recorded, watched, data: 0 }
+    }
+
     /// Tells an end something; what it sends goes on its way. Answers how much data that was.
     pub(super) fn tell(
         &mut self,
@@ -383,23 +434,9 @@ impl Net {
         end: usize,
         what: impl FnOnce(&mut Endpoint<Control>, Instant, &mut Road),
     ) -> u64 {
-        let now = self.now;
-        if let Some(interface) = leaving(&mut self.path, end).interface(now, &flow.spec.profile) {
-            flow.ends[end].tx.interface = Some(interface);
-        }
-        let (line, recorded, watched) = (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());
-        let mut road = Road { net: self, line, flow: i, end, recorded, watched, data: 0 };
-        what(&mut flow.ends[end], now, &mut road);
-        let data = road.data;
-        if watched {
-            flow.learn(end, now);
-        }
-        if data > 0 {
-            // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
-            let wait = leaving(&mut self.path, end).queue_delay(now);
-            flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
-        }
-        data
+        let mut road = self.road(i, flow, end);
+        what(&mut flow.ends[end], road.net.now, &mut road);
+        road.told(flow)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Packets under way: a FIFO of arrivals.
 
-use crate::ring::Ring;
+use crate::fifo::Fifo;
 use slowstart::units::Instant;
 
 /// Things that arrive in the order in which they were sent.
@@ -8,12 +8,12 @@ use slowstart::units::Instant;
 /// Law: `next() == Some(t)` implies `pop(t).is_some()`.
 #[derive(Clone, Debug)]
 pub struct Line<T> {
-    queue: Ring<(Instant, T)>,
+    queue: Fifo<(Instant, T)>,
 }
 
 impl<T> Default for Line<T> {
     fn default() -> Self {
-        Self { queue: Ring::default() }
+        Self { queue: Fifo::default() }
     }
 }
 
@@ -23,10 +23,10 @@ impl<T: Copy + Default> Line<T> {
         Self::default()
     }
 
-    #[inline]
     /// Adds what arrives at `at`, not before the last one pushed.
+    #[inline]
     pub fn push(&mut self, at: Instant, item: T) {
-        debug_assert!(self.queue.back().is_none_or(|(last, _)| *last <= at), "a line keeps its order");
+        debug_assert!(self.last().is_none_or(|(last, _)| last <= at), "a line keeps its order");
         self.queue.push((at, item));
     }
 
@@ -41,13 +41,13 @@ impl<T: Copy + Default> Line<T> {
         if at > now {
             return None;
         }
-        self.queue.skip(1);
+        self.queue.skip();
         Some(item)
     }
 
     /// Takes the first in line away.
     pub fn skip(&mut self) {
-        self.queue.skip(1);
+        self.queue.skip();
     }
 
     /// The first in line, arrived or not, and when it does.
@@ -57,8 +57,7 @@ impl<T: Copy + Default> Line<T> {
 
     /// The last in line and when it arrives.
     pub fn last(&mut self) -> Option<(Instant, &mut T)> {
-        let last = self.queue.len().checked_sub(1)?;
-        self.queue.get_mut(last).map(|(at, item)| (*at, item))
+        self.queue.back_mut().map(|(at, item)| (*at, item))
     }
 
     /// How many are under way.

@@ -9,8 +9,8 @@ use slowstart::view::HostQueue;
 use super::rates::Rates;
 use super::trace::Opportunities;
 use super::{Cause, Dropped, Parcel};
+use crate::fifo::Fifo;
 use crate::random::Stream;
-use crate::ring::Ring;
 
 /// What may wait. A packet that would exceed it is dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -67,17 +67,25 @@ impl Service {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     service: Service,
-    limit: Limit,
+    /// The most that may wait: packets, bytes, and how long one may. The greatest number stands for no limit.
+    most: (usize, Bytes, Span),
     random_drop: Option<RandomDrop>,
     /// When the service of each waiting packet begins, and its bytes.
-    waiting: Ring<(Instant, u32)>,
+    waiting: Fifo<(Instant, u32)>,
     /// The sum of those bytes.
     backlog: u64,
 }
 
 impl Link {
     pub(super) fn new(service: Service, limit: Limit, random_drop: Option<RandomDrop>) -> Self {
-        Self { service, limit, random_drop, waiting: Ring::default(), backlog: 0 }
+        let none = (usize::MAX, Bytes::MAX, Span::MAX);
+        let most = match limit {
+            Limit::Infinite => none,
+            Limit::Packets(n) => (usize::try_from(n).unwrap_or(none.0), none.1, none.2),
+            Limit::Bytes(b) => (none.0, b, none.2),
+            Limit::Time(t) => (none.0, none.1, t),
+        };
+        Self { service, most, random_drop, waiting: Fifo::default(), backlog: 0 }
     }
 
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
@@ -92,12 +100,10 @@ impl Link {
         }
         let start = self.service.start(now);
         if start > now {
-            let full = match self.limit {
-                Limit::Infinite => false,
-                Limit::Packets(n) => self.waiting.len() as u64 >= n,
-                Limit::Bytes(b) => self.backlog + u64::from(p.bytes) > b.0,
-                Limit::Time(t) => start.since(now) > t,
-            };
+            let (packets, bytes, time) = self.most;
+            let full = self.waiting.len() >= packets
+                || self.backlog + u64::from(p.bytes) > bytes.0
+                || start.since(now) > time;
             if full {
                 return Err(Dropped { at: now, cause: Cause::QueueFull });
             }
@@ -111,11 +117,10 @@ impl Link {
     pub(super) fn room(&mut self, now: Instant, packet: u32) -> (HostQueue, u64) {
         let used = self.backlog(now);
         let packet = Bytes(u64::from(packet));
-        let (limit, room) = match self.limit {
-            Limit::Packets(n) => (packet * n, n.saturating_sub(self.waiting.len() as u64)),
-            Limit::Bytes(b) => (b, (b - used).units(packet)),
-            // A path file is refused that makes an interface of these.
-            Limit::Infinite | Limit::Time(_) => (Bytes::MAX, u64::MAX),
+        // A path file is refused that makes an interface of a queue without limit, or with one of time.
+        let (limit, room) = match self.most {
+            (usize::MAX, bytes, _) => (bytes, (bytes - used).units(packet)),
+            (packets, ..) => (packet * packets as u64, packets.saturating_sub(self.waiting.len()) as u64),
         };
         (HostQueue { used, limit }, room)
     }
@@ -123,7 +128,7 @@ impl Link {
     /// The bytes that wait.
     pub(super) fn backlog(&mut self, now: Instant) -> Bytes {
         while let Some(&(_, bytes)) = self.waiting.front().filter(|(start, _)| *start <= now) {
-            self.waiting.skip(1);
+            self.waiting.skip();
             self.backlog -= u64::from(bytes);
         }
         Bytes(self.backlog)

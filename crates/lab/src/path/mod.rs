@@ -168,6 +168,11 @@ impl Direction {
         self.filters
     }
 
+    /// Whether the link is the sender's own interface.
+    pub fn is_interface(&self) -> bool {
+        self.interface.is_some()
+    }
+
     /// The sender's own interface, if that is what the link is, with its room in full packets of this profile.
     #[inline]
     pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {

@@ -3,7 +3,7 @@
 use super::profile::Profile;
 use super::receiver::{Answer, Receiver};
 use super::rtt::RTO_INITIAL;
-use super::segment::{self, ACK, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment, Wire};
+use super::segment::{self, ACK, FIN, PSH, RST, SYN, Segment, Wire};
 use super::sender::{Chunk, Incoming, Sender, milliseconds};
 use slowstart::control::Controller;
 use slowstart::units::{Instant, Span};
@@ -43,40 +43,46 @@ struct Head {
 }
 
 impl Head {
-    /// Makes `s` acknowledge what has arrived. It is filled in where it lies: to copy what was just written waits for it.
+    /// What is to leave, `n` times in sequence, acknowledges what has arrived. It never lies in memory where it is put on the
+    /// wire at once: a segment just written and read back waits for it.
     #[allow(clippy::inline_always, reason = "each packet passes here, from two places")]
     #[inline(always)]
-    fn acknowledge(&self, now: Instant, rx: &mut Receiver, s: &mut Segment) {
-        s.ack = segment::wrap(rx.next(), self.peer_isn);
-        s.flags = ACK;
-        if self.timestamps {
-            s.timestamp = Some((milliseconds(now), rx.echo()));
+    fn put(&self, now: Instant, rx: &mut Receiver, s: Segment, n: u32, out: &mut impl Wire) {
+        let held = rx.acknowledge();
+        let s = Segment {
+            ack: segment::wrap(rx.next(), self.peer_isn),
+            timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
+            window: u16::try_from(rx.offer() >> self.scale).unwrap_or(u16::MAX),
+            ..s
+        };
+        if held && self.sack {
+            self.put_with_blocks(rx, s, n, out);
+        } else {
+            out.put_train(&s, n);
         }
-        rx.acknowledge(|(from, to)| {
-            if self.sack && usize::from(s.sacks) < SACK_BLOCKS {
-                s.sack[usize::from(s.sacks)] =
-                    (segment::wrap(from, self.peer_isn), segment::wrap(to, self.peer_isn));
-                s.sacks += 1;
-            }
-        });
-        s.window = u16::try_from(rx.offer() >> self.scale).unwrap_or(u16::MAX);
     }
 
-    /// Puts headers on what the sending half wants to leave. One serves a burst: only sequence, length and flags differ.
+    /// The same, with what is held beyond.
+    #[cold]
+    #[inline(never)]
+    fn put_with_blocks(&self, rx: &mut Receiver, mut s: Segment, n: u32, out: &mut impl Wire) {
+        for ((from, to), block) in rx.held().zip(&mut s.sack) {
+            *block = (segment::wrap(from, self.peer_isn), segment::wrap(to, self.peer_isn));
+            s.sacks += 1;
+        }
+        out.put_train(&s, n);
+    }
+
+    /// Puts headers on what the sending half wants to leave.
     fn packer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Chunk) {
-        let mut s = Segment::default();
         move |c| {
-            if s.flags == 0 {
-                self.acknowledge(now, rx, &mut s);
-            }
-            s.seq = segment::wrap(c.start, self.isn);
-            s.len = c.len;
-            s.flags = match c {
+            let flags = match c {
                 Chunk { fin: true, .. } => ACK | FIN,
                 Chunk { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
-            out.put_train(&s, c.times);
+            let s = Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ..Segment::default() };
+            self.put(now, rx, s, c.times, out);
         }
     }
 }
@@ -205,25 +211,28 @@ impl<C: Controller> Endpoint<C> {
 
     /// An acknowledgement that carries no data.
     fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
-        let seq = self.tx.next();
-        let mut s = Segment { seq: segment::wrap(seq, self.head.isn), ..Segment::default() };
-        self.head.acknowledge(now, &mut self.rx, &mut s);
-        s.rate_response = std::mem::take(&mut self.rate_response);
-        out.put(&s);
+        let s = Segment {
+            seq: segment::wrap(self.tx.next(), self.head.isn),
+            flags: ACK,
+            rate_response: std::mem::take(&mut self.rate_response),
+            ..Segment::default()
+        };
+        self.head.put(now, &mut self.rx, s, 1, out);
     }
 
     /// A segment arrived.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
-        if self.state == State::Established && s.flags & (RST | SYN) == 0 {
-            return self.on_data(now, s, out);
+        let plain = self.state == State::Established && s.flags & (RST | SYN) == 0;
+        if plain || self.on_control(now, s, out) {
+            self.on_data(now, s, out);
         }
-        self.on_control(now, s, out);
     }
 
-    /// A segment of the handshake, or that resets the connection.
+    /// A segment of the handshake, or that resets the connection; whether it may also carry data.
     #[cold]
-    fn on_control(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+    fn on_control(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         match self.state {
             State::Closed | State::Failed => {}
             State::Listen if s.has(RST) => {}
@@ -244,12 +253,13 @@ impl<C: Controller> Endpoint<C> {
                 // Told with the SYN-ACK.
                 self.rate_response = 0;
                 self.establish(now, s, u64::from(s.window) << self.head.peer_scale);
-                self.on_data(now, s, out);
+                return true;
             }
             // The acknowledgement of a SYN-ACK was lost.
             State::Established => self.acknowledge(now, out),
             State::Listen | State::SynSent | State::SynReceived => {}
         }
+        false
     }
 
     /// Takes what the peer's SYN says.
@@ -300,6 +310,8 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
         let sent = segment::wrap(self.tx.next(), self.head.isn);
         if s.ack.wrapping_sub(sent).cast_signed() > 0 && s.has(ACK) {
@@ -315,7 +327,8 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     fn receive(&mut self, now: Instant, s: &Segment) -> Answer {
         let mut answer = Answer::Wait;
         let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next()) else { return answer };

@@ -18,11 +18,11 @@ const MIN_SEGMENTS: u32 = 2;
 
 /// The bits of `bytes`, times the nanoseconds of a second, over `by`: what [`Rate::new`] and [`Rate::time_for`] are, if
 /// the figures are as they mostly are. A processor divides 64 bits several times faster in floating point; that
-/// quotient is here at most one off, and the remainder tells.
+/// quotient is here at most one off, and the remainder tells. Added to 2^52 it stands in the last bits of the sum.
 fn bits_over(bytes: Bytes, by: u64) -> Option<u64> {
     let bits = bytes.0.checked_mul(8 * NS_PER_S).filter(|b| *b < 1 << 62)?.cast_signed();
     let by = Some(by).filter(|by| (1 << 12..1 << 52).contains(by))?.cast_signed();
-    let guess = (bits as f64 / by as f64) as i64;
+    let guess = ((bits as f64 / by as f64 + (1_u64 << 52) as f64).to_bits() & ((1 << 52) - 1)).cast_signed();
     let rest = bits - guess * by;
     Some((guess - i64::from(rest < 0) + i64::from(rest >= by)) as u64)
 }

@@ -151,7 +151,8 @@ impl Receiver {
     }
 
     /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet of data passes here")]
+    #[inline(always)]
     pub fn on_data(&mut self, now: Instant, from: u64, to: u64, fin: bool, stamp: Option<u32>) -> Answer {
         self.heard(from, stamp);
         if fin {
@@ -247,8 +248,9 @@ impl Receiver {
         self.delayed_until <= now
     }
 
-    /// An acknowledgement leaves; `block` is told what it may say of what is held, a duplicate first.
-    pub fn acknowledge(&mut self, mut block: impl FnMut((u64, u64))) {
+    /// An acknowledgement leaves; whether there is more to say than that, of what is [held](Receiver::held).
+    #[inline]
+    pub fn acknowledge(&mut self) -> bool {
         let news = self.duplicate.is_some() || self.remembered > 0;
         // What goes with data, or answers a handshake, uses up none of them (tcp_dec_quickack_mode).
         if self.next > self.acked || news {
@@ -257,10 +259,12 @@ impl Receiver {
         self.acked = self.next;
         self.compressed = 0;
         self.delayed_until = Instant::NEVER;
-        if news {
-            self.duplicate.take().into_iter().for_each(&mut block);
-            self.blocks[..usize::from(self.remembered)].iter().copied().for_each(&mut block);
-        }
+        news
+    }
+
+    /// What an acknowledgement may say of what is held: a duplicate first, which is said once.
+    pub fn held(&mut self) -> impl Iterator<Item = (u64, u64)> {
+        self.duplicate.take().into_iter().chain(self.blocks[..usize::from(self.remembered)].iter().copied())
     }
 
     /// The window to offer, in bytes beyond what is acknowledged; it never takes back what was offered.

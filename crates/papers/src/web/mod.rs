@@ -167,7 +167,7 @@ impl Cloud<'_> {
             // A round trip beyond the timeout, with its queue, only seems to lose: the answer's first byte is there before
             // a handshake that did wait, two round trips with the request, can bring it.
             let waited = TIMEOUT_S * ((1_u64 << losses) - 1) as f64;
-            let first = f.truth.bins.iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
+            let first = f.truth.bins().iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
             let waited_s = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
             seen.hits.push(Hit {
                 bytes: o.connection.response,

@@ -56,6 +56,8 @@ pub struct Cubic {
     reno_acks: u64,
     /// Bytes acknowledged that do not yet make a segment.
     odd: Bytes,
+    /// The window last seen, and its segments.
+    seen: (Bytes, u64),
 }
 
 impl Cubic {
@@ -77,6 +79,7 @@ impl Cubic {
             reno_cwnd: 0,
             reno_acks: 0,
             odd: Bytes::ZERO,
+            seen: (Bytes::ZERO, 1),
         }
     }
 
@@ -146,13 +149,25 @@ impl Avoidance for Cubic {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
-        let bytes = ack.bytes + self.odd;
-        let acked = bytes.units(v.mss);
-        self.odd = bytes - v.mss * acked;
+        let mut acked = 0;
+        self.odd += ack.bytes;
+        // Mostly two segments: to count them takes less than a division.
+        while self.odd >= v.mss && acked < 2 {
+            self.odd -= v.mss;
+            acked += 1;
+        }
+        if self.odd >= v.mss {
+            let more = self.odd.units(v.mss);
+            self.odd -= v.mss * more;
+            acked += more;
+        }
         if acked == 0 {
             return Window::Keep;
         }
-        let cwnd = v.cwnd.units(v.mss).max(1);
+        if v.cwnd != self.seen.0 {
+            self.seen = (v.cwnd, v.cwnd.units(v.mss).max(1));
+        }
+        let cwnd = self.seen.1;
         self.update(v, cwnd, acked);
         // tcp_cong_avoid_ai
         let mut grown = 0;

@@ -5,7 +5,7 @@ use super::super::scoreboard::Delivered;
 use super::{Chunk, Incoming, Phase, Sender, Timer, milliseconds};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::Ack;
+use slowstart::view::{Ack, Limit};
 
 /// What an acknowledgement told.
 #[derive(Default)]
@@ -30,9 +30,36 @@ impl<C: Controller> Sender<C> {
         if a.ack > self.next {
             return;
         }
-        let limit = self.limit();
-        let prior_inflight = self.board.inflight();
-        let news = if self.expects(a) { self.take_expected(now, a) } else { self.take(now, a) };
+        let before = (self.limit(), self.board.inflight());
+        match if self.expects(a) { self.take_expected(now, a) } else { None } {
+            Some(news) => self.follow(now, before, &news, out),
+            None => self.on_other_ack(now, before, *a, out),
+        }
+    }
+
+    /// One that is not as [expected](Sender::expects).
+    #[inline(never)]
+    fn on_other_ack(
+        &mut self,
+        now: Instant,
+        before: (Limit, Bytes),
+        a: Incoming,
+        out: &mut impl FnMut(Chunk),
+    ) {
+        let news = self.take(now, &a);
+        self.follow(now, before, &news, out);
+    }
+
+    /// What follows from the news of an acknowledgement; `before` are what had held growth back and what was in flight.
+    #[allow(clippy::inline_always, reason = "of what is expected most is known where it is told")]
+    #[inline(always)]
+    fn follow(
+        &mut self,
+        now: Instant,
+        (limit, prior_inflight): (Limit, Bytes),
+        news: &News,
+        out: &mut impl FnMut(Chunk),
+    ) {
         if news.progress {
             let ack = Ack {
                 upto: Mark(self.board.una()),
@@ -82,19 +109,20 @@ impl<C: Controller> Sender<C> {
             && self.timer != Timer::Reordering
     }
 
-    /// What an acknowledgement means that was [expected](Sender::expects).
-    fn take_expected(&mut self, now: Instant, a: &Incoming) -> News {
-        let Some(sent) = self.board.acknowledge_plain(now, a.ack) else { return self.take(now, a) };
+    /// What an acknowledgement means that was [expected](Sender::expects); `None`, and nothing has changed, if it ends
+    /// within a segment or something of it was sent more than once.
+    #[inline]
+    fn take_expected(&mut self, now: Instant, a: &Incoming) -> Option<News> {
+        let sent = self.board.acknowledge_plain(now, a.ack)?;
         self.window_end = a.window_end;
         self.rtt.progress();
         self.rack.delivered(now, &sent.last, None);
         let sample = Some(self.measure(now.since(sent.first), now.since(sent.last.at)));
         let delivered = Bytes(sent.bytes);
-        News { advanced: true, progress: true, delivered, earns: delivered, sample, ..News::default() }
+        Some(News { advanced: true, progress: true, delivered, earns: delivered, sample, ..News::default() })
     }
 
     /// What any acknowledgement means.
-    #[inline(never)]
     fn take(&mut self, now: Instant, a: &Incoming) -> News {
         let prior_una = self.board.una();
         let lost_before = self.board.lost_total;

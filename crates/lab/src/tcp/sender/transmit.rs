@@ -215,17 +215,24 @@ impl<C: Controller> Sender<C> {
     }
 
     /// Up to `burst` segments of new data; answers their bytes, zero if the peer's window is in the way.
+    #[inline]
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
+        let all = u64::from(burst) * u64::from(self.profile.mss);
+        let room = self.window_end.saturating_sub(self.next);
+        if all <= room.min(self.end.saturating_sub(self.next)) && !self.control.watches_sending() {
+            self.send_train(now, burst, out);
+            return all;
+        }
+        self.send_each(now, burst, out)
+    }
+
+    /// One after the other.
+    #[inline(never)]
+    fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
         let mss = u64::from(self.profile.mss);
         let cwnd = self.state.cwnd;
         // Built once a burst, and only for those who look.
         let mut facts = self.control.watches_sending().then(|| self.facts(now));
-        let all = u64::from(burst) * mss;
-        let room = self.window_end.saturating_sub(self.next);
-        if facts.is_none() && all <= room.min(self.end.saturating_sub(self.next)) {
-            self.send_train(now, burst, cwnd, out);
-            return all;
-        }
         let mut sent = 0;
         for _ in 0..burst {
             let left = self.end - self.next.min(self.end);
@@ -257,10 +264,11 @@ impl<C: Controller> Sender<C> {
     }
 
     /// Full segments that nobody watches leave, `n` of them.
-    fn send_train(&mut self, now: Instant, n: u32, cwnd: Bytes, out: &mut impl FnMut(Chunk)) {
+    #[inline]
+    fn send_train(&mut self, now: Instant, n: u32, out: &mut impl FnMut(Chunk)) {
         let app_limited = self.app_limited_until >= self.board.delivered;
         let len = self.profile.mss;
-        self.board.send_train(now, self.next, len as u16, n, cwnd, app_limited);
+        self.board.send_train(now, self.next, len as u16, n, self.state.cwnd, app_limited);
         out(Chunk { start: self.next, len, fin: false, again: false, times: n });
         self.next += u64::from(n) * u64::from(len);
         self.counters.packets += u64::from(n);
