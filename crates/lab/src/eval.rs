@@ -72,7 +72,8 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     let start = engine.flows[flow].spec.start;
     let witnesses: Vec<&Flow> = engine.flows.iter().filter(|f| f.truth.witness.is_some()).collect();
     let first = witnesses.first()?;
-    let arrived: Vec<(Instant, Vec<u32>)> = witnesses.iter().map(|f| (f.spec.start, f.truth.bins())).collect();
+    let arrived: Vec<(Instant, Vec<u32>)> =
+        witnesses.iter().map(|f| (f.spec.start, f.truth.bins())).collect();
     let lost_packets = witnesses.iter().filter_map(|f| f.truth.witness.as_ref()).map(|w| w.dropped).sum();
     // Goodput of all of them together, second by second around the start.
     let per_second = (1_000_000_000 / BIN.0) as usize;

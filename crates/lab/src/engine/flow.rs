@@ -62,10 +62,10 @@ pub const BIN: Span = Span::millis(10);
 pub struct Truth {
     /// The longest wait at the bottleneck.
     pub peak_queue_delay: Span,
-    /// Bytes that arrived in the present [`BIN`], and when it is over.
+    /// Bytes that arrived in the present [`BIN`], and when that is over.
     bin: u32,
     bin_ends: Instant,
-    /// Those of the bins before, since the flow began.
+    /// Those of the bins before it.
     bins: Vec<u32>,
     /// What the flow suffers from a time on, if it is asked to witness.
     pub witness: Option<Box<Witness>>,
@@ -93,13 +93,11 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The first bytes of a bin arrive, `since` the flow began.
+    /// The first bytes of a bin arrive, of a flow that began at `start`.
     #[cold]
-    fn begin_bin(&mut self, since: Span, start: Instant, bytes: u32) {
-        if self.bin_ends > start {
-            self.bins.push(self.bin);
-        }
-        let bin = since.0 / BIN.0;
+    fn begin_bin(&mut self, now: Instant, start: Instant, bytes: u32) {
+        self.bins.extend((self.bin_ends > Instant::ZERO).then_some(self.bin));
+        let bin = now.since(start).0 / BIN.0;
         self.bins.resize(bin as usize, 0);
         (self.bin, self.bin_ends) = (bytes, start + BIN * (bin + 1));
     }
@@ -272,7 +270,7 @@ impl Flow {
         if now < self.truth.bin_ends {
             self.truth.bin += len;
         } else {
-            self.truth.begin_bin(now.since(self.spec.start), self.spec.start, len);
+            self.truth.begin_bin(now, self.spec.start, len);
         }
     }
 

@@ -180,13 +180,12 @@ impl Engine {
             // Nothing that leaves at `first` or later arrives before `first + ahead`; a sample sees nothing of its time.
             let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
             for side in [receiver, 1 - receiver] {
+                let late = until + Span(1);
                 while let Some((at, source, other)) = self.net.next(side, until) {
                     let at = match self.net.clock(side, source) {
-                        // Of which end it is, is known where it counts.
-                        None if side == SERVER => {
-                            self.follow(SERVER, at, source, other.min(until + Span(1)), &mut stop)
-                        }
-                        None => self.follow(CLIENT, at, source, other.min(until + Span(1)), &mut stop),
+                        // Said twice, so that each has code of its own.
+                        None if side == SERVER => self.follow(SERVER, at, source, other.min(late), &mut stop),
+                        None => self.follow(CLIENT, at, source, other.min(late), &mut stop),
                         Some((flow, clock)) => {
                             self.cost.events += 1;
                             self.expire(flow, clock);
@@ -210,7 +209,7 @@ impl Engine {
 
     /// Packets arrive over a line, one after the other while no other source of their end is due, before `until`. Answers
     /// when to stop, if `stop` says so after one.
-    #[allow(clippy::inline_always, reason = "each end has its own")]
+    #[allow(clippy::inline_always, reason = "for each end with what is known of it")]
     #[inline(always)]
     fn follow(
         &mut self,

@@ -55,7 +55,7 @@ impl Head {
             window: u16::try_from(rx.offer() >> self.scale).unwrap_or(u16::MAX),
             ..s
         };
-        if held && self.sack {
+        if held {
             self.put_with_blocks(rx, s, n, out);
         } else {
             out.put_train(&s, n);
@@ -66,7 +66,7 @@ impl Head {
     #[cold]
     #[inline(never)]
     fn put_with_blocks(&self, rx: &mut Receiver, mut s: Segment, n: u32, out: &mut impl Wire) {
-        for ((from, to), block) in rx.held().zip(&mut s.sack) {
+        for ((from, to), block) in rx.held().zip(&mut s.sack).filter(|_| self.sack) {
             *block = (segment::wrap(from, self.peer_isn), segment::wrap(to, self.peer_isn));
             s.sacks += 1;
         }
@@ -81,7 +81,8 @@ impl Head {
                 Chunk { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
-            let s = Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ..Segment::default() };
+            let s =
+                Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ..Segment::default() };
             self.put(now, rx, s, c.times, out);
         }
     }

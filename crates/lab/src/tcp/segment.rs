@@ -110,8 +110,7 @@ pub trait Wire {
     fn put_train(&mut self, s: &Segment, n: u32);
 
     /// A segment leaves.
-    #[allow(clippy::inline_always, reason = "what one segment needs of a train is little")]
-    #[inline(always)]
+    #[inline]
     fn put(&mut self, s: &Segment) {
         self.put_train(s, 1);
     }

@@ -149,18 +149,10 @@ impl Avoidance for Cubic {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
-        let mut acked = 0;
-        self.odd += ack.bytes;
-        // Mostly two segments: to count them takes less than a division.
-        while self.odd >= v.mss && acked < 2 {
-            self.odd -= v.mss;
-            acked += 1;
-        }
-        if self.odd >= v.mss {
-            let more = self.odd.units(v.mss);
-            self.odd -= v.mss * more;
-            acked += more;
-        }
+        let bytes = ack.bytes + self.odd;
+        // Mostly two segments, and a division takes longer than all the rest of this.
+        let acked = if bytes == v.mss * 2 { 2 } else { bytes.units(v.mss) };
+        self.odd = bytes - v.mss * acked;
         if acked == 0 {
             return Window::Keep;
         }

@@ -8,7 +8,7 @@ use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Limit};
 
 /// What an acknowledgement told.
-#[derive(Default)]
+#[derive(Copy, Clone, Default)]
 struct News {
     /// It advanced what is acknowledged; or told of something else that was delivered.
     advanced: bool,
@@ -31,9 +31,10 @@ impl<C: Controller> Sender<C> {
             return;
         }
         let before = (self.limit(), self.board.inflight());
-        match if self.expects(a) { self.take_expected(now, a) } else { None } {
-            Some(news) => self.follow(now, before, &news, out),
-            None => self.on_other_ack(now, before, *a, out),
+        let news = if self.expects(a) { self.take_expected(now, a) } else { None };
+        match news {
+            Some(news) => self.act_on(now, news, before, out),
+            None => self.on_other_ack(now, *a, before, out),
         }
     }
 
@@ -42,22 +43,25 @@ impl<C: Controller> Sender<C> {
     fn on_other_ack(
         &mut self,
         now: Instant,
-        before: (Limit, Bytes),
         a: Incoming,
+        before: (Limit, Bytes),
         out: &mut impl FnMut(Chunk),
     ) {
         let news = self.take(now, &a);
-        self.follow(now, before, &news, out);
+        self.act_on(now, news, before, out);
     }
 
-    /// What follows from the news of an acknowledgement; `before` are what had held growth back and what was in flight.
-    #[allow(clippy::inline_always, reason = "of what is expected most is known where it is told")]
+    /// What follows from the news of an acknowledgement, before which this had held growth back and so much was in flight.
+    #[allow(
+        clippy::inline_always,
+        reason = "of the news that are expected most is known where they are told"
+    )]
     #[inline(always)]
-    fn follow(
+    fn act_on(
         &mut self,
         now: Instant,
+        news: News,
         (limit, prior_inflight): (Limit, Bytes),
-        news: &News,
         out: &mut impl FnMut(Chunk),
     ) {
         if news.progress {
