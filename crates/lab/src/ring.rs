@@ -1,4 +1,4 @@
-//! A queue in a ring whose size is a power of two: what every packet passes through several times.
+//! A queue in a ring whose size is a power of two, any place of which can be asked for: the segments in flight.
 //!
 //! `std::collections::VecDeque` may have any size and so pays for its wrap with branches; here a mask does. It grows by
 //! doubling and never shrinks, so that a run in its steady state allocates nothing.
