@@ -96,16 +96,20 @@ impl Truth {
     /// The first bytes of a bin arrive, of a flow that began at `start`.
     #[cold]
     fn begin_bin(&mut self, now: Instant, start: Instant, bytes: u32) {
-        self.bins.extend((self.bin_ends > Instant::ZERO).then_some(self.bin));
+        self.bins.extend(self.present());
         let bin = now.since(start).0 / BIN.0;
         self.bins.resize(bin as usize, 0);
         (self.bin, self.bin_ends) = (bytes, start + BIN * (bin + 1));
     }
 
+    /// The present bin, once something has arrived.
+    fn present(&self) -> Option<u32> {
+        (self.bin_ends > Instant::ZERO).then_some(self.bin)
+    }
+
     /// Bytes that arrived in each [`BIN`] since the flow began.
     pub fn bins(&self) -> Vec<u32> {
-        let present = (self.bin_ends > Instant::ZERO).then_some(self.bin);
-        self.bins.iter().copied().chain(present).collect()
+        self.bins.iter().copied().chain(self.present()).collect()
     }
 }
 

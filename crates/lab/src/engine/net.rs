@@ -200,8 +200,6 @@ impl Wire for Road<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Net {
     pub(super) path: Path,
-    /// Whether a link of it is the sender's own interface.
-    hosts: bool,
     pub(super) now: Instant,
     /// How far each end has come: events of one may run ahead of the other's.
     reached: [Instant; 2],
@@ -239,7 +237,6 @@ impl Net {
         extra.sort_unstable();
         extra.dedup();
         Self {
-            hosts: path.forward.is_interface() || path.back.is_interface(),
             path,
             now: Instant::ZERO,
             reached: [Instant::ZERO; 2],
@@ -408,18 +405,17 @@ impl Net {
         }
     }
 
-    /// The end sees its own interface, if a direction's link is one.
+    /// The end sees the interface that it sends into.
     #[cold]
     fn look_at_interface(&mut self, flow: &mut Flow, end: usize) {
-        if let Some(interface) = leaving(&mut self.path, end).interface(self.now, &flow.spec.profile) {
-            flow.ends[end].tx.interface = Some(interface);
-        }
+        let interface = leaving(&mut self.path, end).interface(self.now, &flow.spec.profile);
+        flow.ends[end].tx.interface = interface;
     }
 
     /// The road of an end that is about to be told something.
     #[inline]
     pub(super) fn road(&mut self, i: usize, flow: &mut Flow, end: usize) -> Road<'_> {
-        if self.hosts {
+        if leaving(&mut self.path, end).is_interface() {
             self.look_at_interface(flow, end);
         }
         let (line, recorded, watched) = (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());

@@ -174,7 +174,6 @@ impl Direction {
     }
 
     /// The sender's own interface, if that is what the link is, with its room in full packets of this profile.
-    #[inline]
     pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {
         let rate = self.interface?;
         let (queue, room) = self.link.as_mut()?.room(now, p.packet());

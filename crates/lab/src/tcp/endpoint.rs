@@ -43,12 +43,11 @@ struct Head {
 }
 
 impl Head {
-    /// What is to leave, `n` times in sequence, acknowledges what has arrived. It never lies in memory where it is put on the
-    /// wire at once: a segment just written and read back waits for it.
+    /// What is to leave, `n` times in sequence, says what has arrived, and what is held beyond if there is something. It never
+    /// lies in memory where it is put on the wire at once: a segment just written and read back waits for it.
     #[allow(clippy::inline_always, reason = "each packet passes here, from two places")]
     #[inline(always)]
-    fn put(&self, now: Instant, rx: &mut Receiver, s: Segment, n: u32, out: &mut impl Wire) {
-        let held = rx.acknowledge();
+    fn put(&self, now: Instant, rx: &mut Receiver, held: bool, s: Segment, n: u32, out: &mut impl Wire) {
         let s = Segment {
             ack: segment::wrap(rx.next(), self.peer_isn),
             timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
@@ -73,9 +72,11 @@ impl Head {
         out.put_train(&s, n);
     }
 
-    /// Puts headers on what the sending half wants to leave.
+    /// Puts headers on what the sending half wants to leave, all of which is one acknowledgement.
     fn packer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Chunk) {
+        let mut held = None;
         move |c| {
+            let held = *held.get_or_insert_with(|| rx.acknowledge());
             let flags = match c {
                 Chunk { fin: true, .. } => ACK | FIN,
                 Chunk { len: 1.., .. } => ACK | PSH,
@@ -83,7 +84,7 @@ impl Head {
             };
             let s =
                 Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ..Segment::default() };
-            self.put(now, rx, s, c.times, out);
+            self.put(now, rx, held, s, c.times, out);
         }
     }
 }
@@ -218,7 +219,8 @@ impl<C: Controller> Endpoint<C> {
             rate_response: std::mem::take(&mut self.rate_response),
             ..Segment::default()
         };
-        self.head.put(now, &mut self.rx, s, 1, out);
+        let held = self.rx.acknowledge();
+        self.head.put(now, &mut self.rx, held, s, 1, out);
     }
 
     /// A segment arrived.
