@@ -1,7 +1,8 @@
 //! A queue in a ring whose size is a power of two, any place of which can be asked for: the segments in flight.
 //!
-//! `std::collections::VecDeque` may have any size and so pays for its wrap with branches; here a mask does. It grows by
-//! doubling and never shrinks, so that a run in its steady state allocates nothing.
+//! `std::collections::VecDeque` may have any size and so pays for its wrap with branches; here a mask does. A ring wanders
+//! through all of its memory, and if that was once enough for a larger window, the cache has forgotten the place by the
+//! time it comes round: so when it does, it takes less if less will do. A run in its steady state allocates nothing.
 
 /// A queue of plain data.
 #[derive(Clone, Debug)]
@@ -37,18 +38,23 @@ impl<T: Copy + Default> Ring<T> {
     /// Adds at the end.
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
-        if self.len == self.places.len() {
-            self.grow();
+        let mut at = self.place(self.len);
+        if self.len == self.places.len() || at == 0 {
+            self.fit();
+            at = self.place(self.len);
         }
-        let at = self.place(self.len);
         self.places[at] = item;
         self.len += 1;
     }
 
+    /// Takes room for half as many again as there are, if none is left, or if it has come round and that is less.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) {
-        let size = (2 * self.places.len()).max(16);
+    fn fit(&mut self) {
+        let size = (self.len + self.len / 2 + 1).next_power_of_two().max(16);
+        if self.len < self.places.len() && size >= self.places.len() {
+            return;
+        }
         let mut places = Vec::with_capacity(size);
         places.extend(self.iter().copied());
         places.resize(size, T::default());
@@ -150,6 +156,22 @@ mod tests {
                 prop_assert_eq!(ours.get_mut(n), theirs.get_mut(n));
                 prop_assert_eq!(ours.partition_point(|x| x.0 < i / 2), theirs.partition_point(|x| x.0 < i / 2));
             }
+        }
+
+        #[test]
+        fn takes_no_more_room_than_it_needs(most in 1_usize..5000, then in 1_usize..200) {
+            let mut ring = Ring::default();
+            for i in 0..most {
+                ring.push(i);
+            }
+            ring.skip(most - most.min(then));
+            // It comes round once in a size, and each time that is halved.
+            for i in 0..4 * most.max(16) {
+                ring.push(i);
+                ring.skip(1);
+            }
+            let room = ring.places.len();
+            prop_assert!(room <= (2 * most.min(then) + 2).next_power_of_two().max(16), "room for {room}");
         }
     }
 }
