@@ -65,12 +65,12 @@ pub struct Truth {
     /// Bytes that arrived in the present [`BIN`], and when that is over.
     bin: u32,
     bin_ends: Instant,
-    /// Those of the bins before it.
-    bins: Vec<u32>,
     /// What the flow suffers from a time on, if it is asked to witness.
     pub witness: Option<Box<Witness>>,
     /// When data in flight first reached what the path then held.
     pub capacity: Option<Instant>,
+    /// Those of the bins before the present one.
+    bins: Vec<u32>,
     /// The end of the startup.
     pub exit: Option<Exited>,
     /// The newest round-trip sample when the startup ended.
@@ -152,14 +152,15 @@ impl Witness {
 
 /// The least one-way delay and what the delay heuristic has seen (thesis 5.2.1).
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct OneWay {
     least: Span,
+    /// When it last was below half the least round trip; never, once it has exceeded two.
+    last_below: Instant,
     /// The least round trip that the sender knew of when that packet left which arrived last.
     round_trip: Option<Span>,
     /// What it learned since, and when: packets that left later are on their way.
     learned: VecDeque<(Instant, Option<Span>)>,
-    last_below: Instant,
-    done: bool,
 }
 
 /// A flow. What each packet needs comes first, so that among many flows it waits for few lines of memory.
@@ -173,6 +174,9 @@ pub struct Flow {
     /// What must have arrived at each end before it has anything to do about that.
     pub(super) due: [u64; 2],
     pub(super) closed: [bool; 2],
+    /// Of `spec`, at hand for each packet: the end that sends data, and whether it is recorded.
+    sender: u8,
+    pub(super) recorded: bool,
     one_way: OneWay,
     /// What the engine knows of it.
     pub truth: Truth,
@@ -214,12 +218,13 @@ impl Flow {
             written: [0; 2],
             closed: [false; 2],
             due: [0; 2],
+            sender: if spec.direction == Direction::Download { SERVER } else { CLIENT } as u8,
+            recorded: spec.recorded,
             one_way: OneWay {
                 least: Span::MAX,
                 round_trip: None,
                 learned: VecDeque::new(),
                 last_below: spec.start,
-                done: false,
             },
             lines,
             armed: [Instant::NEVER; SOURCES],
@@ -233,7 +238,7 @@ impl Flow {
 
     /// The end that sends data.
     pub fn sender(&self) -> usize {
-        if self.spec.direction == Direction::Download { SERVER } else { CLIENT }
+        usize::from(self.sender)
     }
 
     /// Bytes the receiving application has.
@@ -247,7 +252,7 @@ impl Flow {
         tx.events.is_empty()
             && rx.delivered() < self.due[end]
             && (self.closed[end] || !rx.finished())
-            && (self.truth.capacity.is_some() || end != self.sender())
+            && (end != self.sender() || self.truth.capacity.is_some())
     }
 
     /// What the receiver's side shows of the path: data that left at `sent` arrives.
@@ -258,14 +263,14 @@ impl Flow {
         while let Some((_, round_trip)) = self.one_way.learned.pop_front_if(|(when, _)| *when <= sent) {
             self.one_way.round_trip = round_trip;
         }
-        if !self.one_way.done
+        if self.one_way.last_below < Instant::NEVER
             && let Some(min) = self.one_way.round_trip
         {
             if above < min / 2 {
                 self.one_way.last_below = now;
             } else if above > min * 2 {
-                self.one_way.done = true;
-                self.truth.capacity_by_delay = Some(self.one_way.last_below);
+                let last = std::mem::replace(&mut self.one_way.last_below, Instant::NEVER);
+                self.truth.capacity_by_delay = Some(last);
             }
         }
         if let Some(w) = self.truth.witness.as_mut().filter(|w| now >= w.from) {

@@ -243,17 +243,23 @@ impl Engine {
         if len > 0 && end != f.sender() {
             f.observe(at, sent, len);
         }
-        if let Some(packets) = self.net.capture.as_mut().filter(|_| f.spec.recorded) {
+        if f.recorded
+            && let Some(packets) = &mut self.net.capture
+        {
             let (flow, end, segment) = (flow as u32, end as u8, *arrived);
             packets.push(Crossing { at, flow, end, leaves: false, segment });
         }
         let mut road = self.net.road(flow, f, end);
-        f.ends[end].on_segment(at, arrived, &mut road);
-        self.cost.packets += road.told(f);
-        if self.net.losses.is_empty() && f.is_quiet(end) {
+        let sender_told = f.ends[end].on_segment(at, arrived, &mut road);
+        if sender_told {
+            self.cost.packets += road.told(f);
+        }
+        if !self.net.losses.is_empty() || !f.is_quiet(end) {
+            self.after(flow, end);
+        } else if sender_told {
             self.net.arm_end(flow, f, end);
         } else {
-            self.after(flow, end);
+            self.net.arm_answer(flow, f, end);
         }
         if self.sampling == Sampling::EachAck && end == self.flows[flow].sender() {
             self.sample(flow, at);
@@ -302,7 +308,7 @@ impl Engine {
                 w.dropped += 1;
             }
         }
-        if f.spec.recorded && self.sampling != Sampling::Off {
+        if f.recorded && self.sampling != Sampling::Off {
             self.happened(flow, "drop", d.at, Some(d.cause.to_string()));
         }
     }
@@ -372,7 +378,7 @@ impl Engine {
                 Event::Probe => ("probe", None),
                 Event::Stall => ("stall", None),
             };
-            if self.flows[flow].spec.recorded && self.sampling != Sampling::Off {
+            if self.flows[flow].recorded && self.sampling != Sampling::Off {
                 self.happened(flow, what, *at, why);
             }
         }
@@ -526,7 +532,7 @@ impl Engine {
     fn sample_all(&mut self) {
         let at = self.next_sample;
         for flow in 0..self.flows.len() {
-            if self.flows[flow].spec.recorded && self.flows[flow].spec.start <= at {
+            if self.flows[flow].recorded && self.flows[flow].spec.start <= at {
                 self.sample(flow, at);
             }
         }
@@ -538,7 +544,7 @@ impl Engine {
     #[cold]
     fn sample(&mut self, flow: usize, at: Instant) {
         let f = &self.flows[flow];
-        if !f.spec.recorded {
+        if !f.recorded {
             return;
         }
         let tx = &f.ends[f.sender()].tx;

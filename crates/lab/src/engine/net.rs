@@ -398,10 +398,22 @@ impl Net {
         let [loss, answer, pacer] = flow.ends[end].deadlines();
         let first = end * CLOCKS;
         for (clock, at) in [(first, loss), (first + 1, answer), (first + 2, pacer)] {
-            // Earlier than what is pending: another event; the old one is then stale. Later: the pending one will see.
-            if at < flow.armed[clock] {
-                self.arm(i, flow, clock, at);
-            }
+            self.arm_before(i, flow, clock, at);
+        }
+    }
+
+    /// Sets the clock of the answer that an end owes: where its sending half was not told of anything.
+    #[inline]
+    pub(super) fn arm_answer(&mut self, i: usize, flow: &mut Flow, end: usize) {
+        let at = flow.ends[end].rx.wakes();
+        self.arm_before(i, flow, end * CLOCKS + 1, at);
+    }
+
+    /// Sets a clock if it is pending for later. What was pending is then stale; if it is for earlier, it will see.
+    #[inline]
+    fn arm_before(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
+        if at < flow.armed[clock] {
+            self.arm(i, flow, clock, at);
         }
     }
 
@@ -418,7 +430,7 @@ impl Net {
         if leaving(&mut self.path, end).is_interface() {
             self.look_at_interface(flow, end);
         }
-        let (line, recorded, watched) = (flow.lines[end] as usize, flow.spec.recorded, end == flow.sender());
+        let (line, recorded, watched) = (flow.lines[end] as usize, flow.recorded, end == flow.sender());
         Road { net: self, line, flow: i, end, recorded, watched, data: 0 }
     }
 

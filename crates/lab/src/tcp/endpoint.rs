@@ -223,14 +223,18 @@ impl<C: Controller> Endpoint<C> {
         self.head.put(now, &mut self.rx, held, s, 1, out);
     }
 
-    /// A segment arrived.
+    /// A segment arrived. Answers whether the sending half was told of it: if not, that stands as it stood.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+    pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let plain = self.state == State::Established && s.flags & (RST | SYN) == 0;
-        if plain || self.on_control(now, s, out) {
+        if plain {
+            return self.on_data(now, s, out);
+        }
+        if self.on_control(now, s, out) {
             self.on_data(now, s, out);
         }
+        true
     }
 
     /// A segment of the handshake, or that resets the connection; whether it may also carry data.
@@ -315,19 +319,22 @@ impl<C: Controller> Endpoint<C> {
 
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+    fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let sent = segment::wrap(self.tx.next(), self.head.isn);
         if s.ack.wrapping_sub(sent).cast_signed() > 0 && s.has(ACK) {
-            return self.refuse(now, out);
+            self.refuse(now, out);
+            return false;
         }
         if self.receive(now, s) == Answer::Now {
             self.acknowledge(now, out);
         }
         // To an end that has nothing in flight and nothing to send, the acknowledgement that comes with data says nothing;
         // a bare one may report a duplicate or another window.
-        if s.has(ACK) && (s.len == 0 || !self.tx.idle()) {
+        let tells = s.has(ACK) && (s.len == 0 || !self.tx.idle());
+        if tells {
             self.on_ack(now, s, out);
         }
+        tells
     }
 
     #[allow(clippy::inline_always, reason = "each packet passes here")]
@@ -341,7 +348,9 @@ impl<C: Controller> Endpoint<C> {
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
                 self.rx.on_echo(now, echo);
             }
-            self.peer_first |= s.has(FIN) && self.rx.finished() && !self.tx.closing();
+            if s.has(FIN) {
+                self.peer_first |= self.rx.finished() && !self.tx.closing();
+            }
         } else {
             self.rx.heard(from, stamp);
             if from < self.rx.next() {

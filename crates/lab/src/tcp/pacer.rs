@@ -34,7 +34,6 @@ pub struct Pacer {
     on: bool,
     /// Bytes of a burst, at most (but two segments are always one).
     burst: u32,
-    mss: u32,
     /// When the last burst will have left at the rate.
     next: Instant,
 }
@@ -42,7 +41,7 @@ pub struct Pacer {
 impl Pacer {
     /// Before anything is known of the path.
     pub fn new(p: &Profile) -> Self {
-        Self { rate: None, on: false, burst: p.tso.max(p.mss), mss: p.mss, next: Instant::ZERO }
+        Self { rate: None, on: false, burst: p.tso.max(p.mss), next: Instant::ZERO }
     }
 
     /// Takes the window as it stands, with `out` bytes not yet acknowledged.
@@ -72,16 +71,16 @@ impl Pacer {
         self.burst = (bytes.min(max).0 as u32).max(MIN_SEGMENTS * p.mss);
     }
 
-    /// Segments of the next burst, where no more than `room` would fit.
-    pub fn burst(&self, room: u64) -> u32 {
+    /// Segments of `mss` bytes of the next burst, where no more than `room` would fit.
+    pub fn burst(&self, room: u64, mss: u32) -> u32 {
         // A division for those only whose window would let them send more.
-        let fits = room * u64::from(self.mss) <= u64::from(self.burst);
-        if fits { room as u32 } else { self.burst / self.mss }
+        let fits = room * u64::from(mss) <= u64::from(self.burst);
+        if fits { room as u32 } else { self.burst / mss }
     }
 
-    /// Whether a burst of its full size fits `room` segments.
-    pub fn fills(&self, room: u64) -> bool {
-        (room + 1) * u64::from(self.mss) > u64::from(self.burst)
+    /// Whether a burst of its full size fits `room` segments of `mss` bytes.
+    pub fn fills(&self, room: u64, mss: u32) -> bool {
+        (room + 1) * u64::from(mss) > u64::from(self.burst)
     }
 
     /// The rate, in force or not.

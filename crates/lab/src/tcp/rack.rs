@@ -32,9 +32,8 @@ impl Lost {
 
 /// The state of RACK.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Rack {
-    /// The first segment whose first transmission has not been judged.
-    first: u64,
     /// Number and time of each retransmission not yet judged, oldest first; entries go stale when the segment is sent
     /// once more.
     again: VecDeque<(u64, Instant)>,
@@ -46,6 +45,8 @@ pub struct Rack {
     pub reorderings: u32,
     /// By how many segments at most, three until more were seen (`tp->reordering`).
     pub degree: u32,
+    /// The first segment whose first transmission has not been judged.
+    first: u64,
     /// The reordering window, in quarters of the least round trip.
     steps: u32,
     /// Recoveries for which a widened window is kept.

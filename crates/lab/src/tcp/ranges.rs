@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 
 /// Disjoint half-open ranges in order.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Ranges {
-    all: VecDeque<(u64, u64)>,
     covered: u64,
+    all: VecDeque<(u64, u64)>,
 }
 
 impl Ranges {
@@ -21,7 +22,7 @@ impl Ranges {
 
     /// Nothing is covered.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.covered == 0
     }
 
     /// The end of the last range.

@@ -10,7 +10,7 @@ use slowstart::units::{Bytes, Instant, Span};
 /// Blocks remembered, newest first (`tp->selective_acks`).
 const REMEMBERED: usize = 4;
 /// Answers to duplicates that wait, and how long, at most (`tcp_comp_sack_nr`, `tcp_comp_sack_delay_ns`).
-const COMPRESSED: u32 = 44;
+const COMPRESSED: u8 = 44;
 const COMPRESSED_FOR: Span = Span::millis(1);
 
 /// What arrived data asks for.
@@ -22,10 +22,10 @@ pub enum Answer {
     Now,
 }
 
-/// The receiving half of a connection. What an acknowledgement says comes first, then what each segment needs, in lines
-/// of the cache.
+/// The receiving half of a connection. What an acknowledgement says comes first, then what each segment needs, in as few
+/// lines of the cache as may be.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Receiver {
     /// The next offset expected.
     next: u64,
@@ -41,16 +41,17 @@ pub struct Receiver {
     echo: u32,
     /// Acknowledgements still to be sent at once.
     quick: u32,
-    /// Duplicates that wait for an answer.
-    compressed: u32,
+    last_echo: u32,
+    /// Duplicates that wait for an answer, and those answered at once since `next` moved.
+    compressed: u8,
+    duplicates: u8,
     /// How many of `blocks` there are.
     remembered: u8,
+    /// Whether `duplicate` is still to be told of.
+    duplicated: bool,
     rule: AckRule,
     autotune: bool,
-    last_echo: u32,
-    duplicate: Option<(u64, u64)>,
-    fin_at: Option<u64>,
-    mss: u64,
+    mss: u32,
     clamp: u64,
     delay: Span,
     // tcp_rcv_space_adjust
@@ -58,14 +59,14 @@ pub struct Receiver {
     /// The end of the window over which the receiver measures a round trip, and when it began.
     round: (u64, Instant),
     measured_from: (Instant, u64),
+    fin_at: Option<u64>,
     beyond: Ranges,
+    duplicate: (u64, u64),
     space: u64,
     blocks: [(u64, u64); REMEMBERED],
     /// As many acknowledgements as are sent at once at first.
     quick_most: u32,
     compresses: bool,
-    /// Duplicates answered at once since `next` moved.
-    duplicates: u32,
 }
 
 impl Receiver {
@@ -82,14 +83,15 @@ impl Receiver {
         Self {
             rule: p.ack,
             delay: p.delack,
-            mss: u64::from(p.mss),
+            mss: p.mss,
             max: Bytes(fixed),
             autotune: p.autotune,
             next: 1,
             beyond: Ranges::default(),
             blocks: [(0, 0); REMEMBERED],
             remembered: 0,
-            duplicate: None,
+            duplicated: false,
+            duplicate: (0, 0),
             fin_at: None,
             acked: 1,
             told: 1 + first,
@@ -112,7 +114,7 @@ impl Receiver {
 
     /// The handshake agreed on segments of this many bytes.
     pub(super) fn agreed(&mut self, mss: u32) {
-        self.mss = u64::from(mss);
+        self.mss = mss;
     }
 
     /// The next offset expected: what is acknowledged.
@@ -161,7 +163,7 @@ impl Receiver {
         self.measure_round(now);
         if to <= self.next {
             // Nothing new: say which, at once (RFC 2883).
-            self.duplicate = Some((from, to));
+            (self.duplicated, self.duplicate) = (true, (from, to));
             self.quick = self.quick.max(self.quick_most);
             return Answer::Now;
         }
@@ -170,30 +172,35 @@ impl Receiver {
             self.out_of_order(from, to);
             return self.for_hole(now);
         }
-        let filled = !self.beyond.is_empty();
         self.next = to;
         self.duplicates = 0;
-        if filled {
-            if let Some((_, end)) = self.beyond.holding(to) {
-                self.next = self.next.max(end);
-            }
-            self.beyond.forget_below(self.next);
-            let next = self.next;
-            self.forget_blocks(|b| b.1 <= next);
+        if !self.beyond.is_empty() {
+            return self.filled(now);
         }
         self.right_size(now);
         self.grow_window();
-        if filled || fin {
-            return Answer::Now;
+        if fin { Answer::Now } else { self.in_order(now) }
+    }
+
+    /// What has just arrived in order may reach what lies beyond.
+    #[cold]
+    fn filled(&mut self, now: Instant) -> Answer {
+        if let Some((_, end)) = self.beyond.holding(self.next) {
+            self.next = self.next.max(end);
         }
-        self.in_order(now)
+        self.beyond.forget_below(self.next);
+        let next = self.next;
+        self.forget_blocks(|b| b.1 <= next);
+        self.right_size(now);
+        self.grow_window();
+        Answer::Now
     }
 
     fn in_order(&mut self, now: Instant) -> Answer {
         let due = match self.rule {
             AckRule::Each => true,
             AckRule::QuickThenDelayed | AckRule::Delayed => {
-                self.quick > 0 || self.next - self.acked > self.mss
+                self.quick > 0 || self.next - self.acked > u64::from(self.mss)
             }
         };
         if due {
@@ -208,7 +215,7 @@ impl Receiver {
         let mut fresh = false;
         let block = self.beyond.add(from, to, |_, _| fresh = true);
         if !fresh {
-            self.duplicate = Some((from, to));
+            (self.duplicated, self.duplicate) = (true, (from, to));
         }
         // tcp_sack_new_ofo_skb: the block it extends moves to the front.
         self.forget_blocks(|b| block.0 <= b.0 && b.1 <= block.1);
@@ -223,7 +230,7 @@ impl Receiver {
         if !self.compresses || self.quick > 0 || wait == Span::ZERO || self.compressed >= COMPRESSED {
             return Answer::Now;
         }
-        if self.duplicates < DUPLICATES {
+        if u32::from(self.duplicates) < DUPLICATES {
             self.duplicates += 1;
             return Answer::Now;
         }
@@ -251,7 +258,7 @@ impl Receiver {
     /// An acknowledgement leaves; whether there is more to say than that, of what is [held](Receiver::held).
     #[inline]
     pub fn acknowledge(&mut self) -> bool {
-        let news = self.duplicate.is_some() || self.remembered > 0;
+        let news = self.duplicated || self.remembered > 0;
         // What goes with data, or answers a handshake, uses up none of them (tcp_dec_quickack_mode).
         if self.next > self.acked || news {
             self.quick = self.quick.saturating_sub(1);
@@ -264,7 +271,8 @@ impl Receiver {
 
     /// What an acknowledgement may say of what is held: a duplicate first, which is said once.
     pub fn held(&mut self) -> impl Iterator<Item = (u64, u64)> {
-        self.duplicate.take().into_iter().chain(self.blocks[..usize::from(self.remembered)].iter().copied())
+        let duplicate = std::mem::take(&mut self.duplicated).then_some(self.duplicate);
+        duplicate.into_iter().chain(self.blocks[..usize::from(self.remembered)].iter().copied())
     }
 
     /// The window to offer, in bytes beyond what is acknowledged; it never takes back what was offered.
@@ -303,7 +311,7 @@ impl Receiver {
     #[inline]
     fn grow_window(&mut self) {
         if self.window < self.clamp {
-            self.window = (self.window + 2 * self.mss).min(self.clamp);
+            self.window = (self.window + 2 * u64::from(self.mss)).min(self.clamp);
             if self.rule == AckRule::QuickThenDelayed {
                 self.quick |= 1;
             }

@@ -100,7 +100,8 @@ pub struct Scoreboard {
     /// The number of the first in the ring.
     base: u64,
     ring: Ring<Record>,
-    mss: u64,
+    mss: u32,
+    measures: bool,
     /// All in flight or not yet acknowledged.
     pub out: Count,
     /// Of these, selectively acknowledged.
@@ -121,7 +122,6 @@ pub struct Scoreboard {
     pub lost_total: u64,
     /// The packet sent last among those that the last acknowledgement of news delivered.
     newest: Record,
-    measures: bool,
     /// Segments held for lost that may await resending, by number.
     resend: VecDeque<u64>,
     /// Segments ever marked lost.
@@ -137,7 +137,7 @@ impl Scoreboard {
     /// Nothing is in flight; the first byte has offset `una`. `measures` keeps with each segment how delivery stood when it
     /// left.
     pub fn new(una: u64, mss: u32, measures: bool) -> Self {
-        Self { una, mss: u64::from(mss), measures, ..Self::default() }
+        Self { una, mss, measures, ..Self::default() }
     }
 
     /// The first offset not acknowledged.
@@ -189,7 +189,7 @@ impl Scoreboard {
     pub(super) fn number_of(&self, offset: u64) -> Option<u64> {
         let first = self.ring.front()?.start;
         // Segments are full but at the edges of what an application wrote, so the first guess is nearly always right.
-        let guess = (offset.checked_sub(first)? / self.mss) as usize;
+        let guess = (offset.checked_sub(first)? / u64::from(self.mss)) as usize;
         let hit = |i: usize| self.ring.get(i).is_some_and(|r| r.start <= offset && offset < r.end());
         let i = if hit(guess) { guess } else { self.ring.partition_point(|r| r.end() <= offset) };
         hit(i).then_some(self.base + i as u64)
@@ -287,6 +287,9 @@ impl Scoreboard {
 
     /// The next segment to send again, in order of sequence.
     pub fn next_to_resend(&mut self) -> Option<u64> {
+        if self.lost.packets == 0 {
+            return None;
+        }
         while let Some(&n) = self.resend.front() {
             if self.get(n).is_some_and(Record::awaits_resending) {
                 return Some(n);

@@ -86,10 +86,8 @@ impl<C: Controller> Sender<C> {
         // What was selectively acknowledged moves the timer only if it was sent before the head: a head that is lost
         // again must time out (tcp_clean_rtx_queue).
         let moves = news.advanced || news.sample.is_some_and(|s| self.head_sent() > now - s);
-        if news.progress && moves && self.timer != Timer::Reordering {
-            self.rearm(now);
-        }
-        self.transmit(now, out);
+        let rearms = news.progress && moves && self.timer != Timer::Reordering;
+        self.transmit_after(now, rearms, out);
         if self.timer == Timer::Off {
             self.rearm(now);
         }
@@ -244,7 +242,7 @@ impl<C: Controller> Sender<C> {
         let (una, next) = (Mark(self.board.una()), Mark(self.next));
         self.rtt.sample(oldest, una, next);
         self.rtt.least(newest);
-        self.last_rtt = Some(newest);
+        self.last_rtt = newest;
         newest
     }
 }

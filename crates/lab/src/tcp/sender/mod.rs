@@ -142,9 +142,12 @@ const UNPACED: u64 = 10;
 
 /// Counters of a connection.
 #[derive(Copy, Clone, Debug, Default)]
+#[repr(C)]
 pub struct Counters {
     /// Segments sent, retransmissions included.
     pub packets: u64,
+    /// The most bytes in flight.
+    pub peak_inflight: u64,
     /// Retransmissions.
     pub retransmitted: u64,
     /// Timeouts.
@@ -153,8 +156,6 @@ pub struct Counters {
     pub recoveries: u64,
     /// Loss episodes that proved to be none.
     pub undone: u64,
-    /// The most bytes in flight.
-    pub peak_inflight: u64,
     /// How often the host's interface queue did.
     pub stalls: u64,
     /// How often the peer's receive window stopped a burst.
@@ -171,8 +172,8 @@ pub struct Sender<C> {
     /// The next offset to send, and the end of what the application has written.
     next: u64,
     end: u64,
-    /// When the timer fires; never, while it is off.
-    fires: Instant,
+    /// When the timer fires, or the controller wants to be called.
+    due: Instant,
     /// When the pacer lets the next burst go, if that is what sending waits for.
     paced: Instant,
     /// What happened since it was last asked.
@@ -185,41 +186,43 @@ pub struct Sender<C> {
     cwnd_limited: bool,
     /// What else held it back.
     held_by: Limit,
-    /// Where the FIN stands, once the application has closed.
-    fin: Option<u64>,
-    /// What the controller last said.
+    /// The application has closed: a FIN stands at `end`.
+    closed: bool,
+    /// What the controller last said, and its window in segments.
     state: State,
+    cwnd: u64,
     board: Scoreboard,
     window_end: u64,
     usage_mark: u64,
     max_out: u32,
     /// Duplicates counted in place of blocks, without selective acknowledgement.
     duplicates: u32,
-    last_rtt: Option<Span>,
+    /// The newest round-trip sample; [`Span::MAX`] before the first.
+    last_rtt: Span,
     last_sent: Instant,
     /// Delivered bytes up to which samples are the application's doing.
     app_limited_until: u64,
-    /// The controller's window in segments.
-    cwnd: u64,
     iw: Bytes,
+    /// When the timer fires; never, while it is off.
+    fires: Instant,
     rtt: Rtt,
     pacer: Pacer,
     rack: Rack,
-    profile: Profile,
     probe: Option<Probe>,
-    prr: Option<Prr>,
-    /// What has been counted.
-    pub counters: Counters,
+    prr: Option<Box<Prr>>,
+    /// What the handshake told, until there is something to send.
+    handshake: Option<Box<Handshake>>,
     /// The host's interface, where its queue is the one that fills.
     pub(crate) interface: Option<Interface>,
-    /// What the handshake told, until there is something to send.
-    handshake: Option<Handshake>,
-    control: C,
     undo: Option<Undo>,
+    profile: Profile,
+    /// What has been counted.
+    pub counters: Counters,
     /// What had been sent when the present episode began.
     high: u64,
     /// The end of the last segment sent that was not full (`snd_sml`).
     small: u64,
+    control: C,
     /// What had been sent when the interface last had no room: one stall a round trip is congestion.
     stalled: u64,
 }
@@ -239,7 +242,7 @@ impl<C: Controller> Sender<C> {
             pacer: Pacer::new(profile),
             next: 1,
             end: 1,
-            fin: None,
+            closed: false,
             window_end: 1,
             phase: Phase::Open,
             high: 0,
@@ -248,12 +251,13 @@ impl<C: Controller> Sender<C> {
             probe: None,
             timer: Timer::Off,
             fires: Instant::NEVER,
+            due: Instant::NEVER,
             duplicates: 0,
             last_sent: Instant::ZERO,
             hold: Hold::default(),
             small: 0,
             paced: Instant::NEVER,
-            last_rtt: None,
+            last_rtt: Span::MAX,
             cwnd_limited: false,
             max_out: 0,
             usage_mark: 0,
@@ -302,13 +306,17 @@ impl<C: Controller> Sender<C> {
     pub fn next(&self) -> u64 {
         self.next
     }
+    /// The end of what there is to send: the FIN counts as one.
+    fn limit_of_data(&self) -> u64 {
+        self.end + u64::from(self.closed)
+    }
     /// Everything written is acknowledged, the FIN included if there is one.
     pub fn done(&self) -> bool {
-        self.board.una() == self.end + u64::from(self.fin.is_some())
+        self.board.una() == self.limit_of_data()
     }
     /// When the timer fires, or the algorithm wants to be called; [`Instant::NEVER`] for not at all.
     pub fn timer(&self) -> Instant {
-        self.fires.min(self.state.wake.unwrap_or(Instant::NEVER))
+        self.due
     }
     /// When the pacer lets the next burst go, if that is what sending waits for; else [`Instant::NEVER`].
     pub fn paced(&self) -> Instant {
@@ -316,7 +324,7 @@ impl<C: Controller> Sender<C> {
     }
     /// The newest round-trip sample.
     pub fn last_rtt(&self) -> Option<Span> {
-        self.last_rtt
+        (self.last_rtt < Span::MAX).then_some(self.last_rtt)
     }
 
     /// Payload of a full segment, bytes.
@@ -343,7 +351,7 @@ impl<C: Controller> Sender<C> {
     }
     /// The application has written all it will.
     pub fn closing(&self) -> bool {
-        self.fin.is_some()
+        self.closed
     }
 
     fn segment(&self) -> Bytes {
@@ -385,6 +393,12 @@ impl<C: Controller> Sender<C> {
         if self.state.cwnd != before {
             self.cwnd = self.state.cwnd.units(self.segment());
         }
+        self.be_due();
+    }
+
+    /// After the timer was set, or the controller heard.
+    fn be_due(&mut self) {
+        self.due = self.fires.min(self.state.wake.unwrap_or(Instant::NEVER));
     }
 
     fn took(&mut self, now: Instant, change: Change) {
@@ -401,14 +415,14 @@ impl<C: Controller> Sender<C> {
 
     /// The application writes this many bytes more.
     pub fn write(&mut self, bytes: u64) {
-        debug_assert!(self.fin.is_none(), "written after close");
+        debug_assert!(!self.closed, "written after close");
         self.end = self.end.saturating_add(bytes);
     }
 
     /// The application has written all it will.
     pub fn close(&mut self) {
         if self.profile.fin {
-            self.fin.get_or_insert(self.end);
+            self.closed = true;
         }
     }
 
@@ -443,7 +457,7 @@ impl<C: Controller> Sender<C> {
             self.rtt.after_syn_loss();
         }
         self.ready = true;
-        self.handshake = Some(*hs);
+        self.handshake = Some(Box::new(*hs));
     }
 
     /// From now on this controller has the say. The window is held for used: whoever takes over knows that it was.

@@ -138,7 +138,7 @@ impl<C: Controller> Sender<C> {
     pub(super) fn begin_reduction(&mut self) {
         let prior = self.cwnd.max(1);
         if self.profile.prr && !self.control.owns_recovery() {
-            self.prr = Some(Prr { prior, delivered: 0, sent: 0, cwnd: prior });
+            self.prr = Some(Box::new(Prr { prior, delivered: 0, sent: 0, cwnd: prior }));
         }
     }
 

@@ -158,5 +158,6 @@ impl<C: Controller> Sender<C> {
     pub(super) fn set(&mut self, timer: Timer, fires: Instant) {
         self.timer = timer;
         self.fires = fires;
+        self.be_due();
     }
 }

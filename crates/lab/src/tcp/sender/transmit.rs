@@ -14,14 +14,15 @@ const DEFERRED: Span = Span::millis(1);
 impl<C: Controller> Sender<C> {
     /// Nothing is in flight, and nothing waits to be sent.
     pub fn idle(&self) -> bool {
-        self.board.is_empty() && !self.has_work()
+        // While something is in flight the timer runs.
+        debug_assert!(self.timer != Timer::Off || self.board.is_empty(), "in flight without a timer");
+        self.timer == Timer::Off && (!self.ready || self.next >= self.limit_of_data())
     }
 
     /// Something could be sent if nothing held it back.
     pub(super) fn has_work(&self) -> bool {
         self.ready
-            && (self.next < self.end + u64::from(self.fin.is_some())
-                || self.board.lost.packets > self.board.resent.packets)
+            && (self.next < self.limit_of_data() || self.board.lost.packets > self.board.resent.packets)
     }
 
     /// What has held growth back, when an acknowledgement comes (`tcp_is_cwnd_limited`).
@@ -40,16 +41,26 @@ impl<C: Controller> Sender<C> {
 
     /// Sends what may be sent now.
     pub fn transmit(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+        self.transmit_after(now, false, out);
+    }
+
+    /// The same after an acknowledgement, which may have [set the timer afresh](Sender::rearm): `rearms` leaves that to be
+    /// done here, once.
+    pub(super) fn transmit_after(&mut self, now: Instant, rearms: bool, out: &mut impl FnMut(Chunk)) {
         self.paced = Instant::NEVER;
         if !self.has_work() {
             self.held_by = Limit::Application;
             self.mark_app_limited();
+            if rearms {
+                self.rearm(now);
+            }
             return;
         }
         if self.handshake.is_some() {
             self.begin(now);
         }
-        if self.board.is_empty() {
+        let idle = self.board.is_empty();
+        if idle {
             self.after_idle(now);
         }
         let sent_before = self.counters.packets;
@@ -67,7 +78,7 @@ impl<C: Controller> Sender<C> {
                 break;
             }
             let again = self.board.next_to_resend();
-            if again.is_none() && self.next >= self.end + u64::from(self.fin.is_some()) {
+            if again.is_none() && self.next >= self.limit_of_data() {
                 self.held_by = Limit::Application;
                 self.mark_app_limited();
                 break;
@@ -80,11 +91,15 @@ impl<C: Controller> Sender<C> {
             }
             let room = window - inflight;
             let just = || self.counters.packets > sent_before || now.since(self.last_sent) < DEFERRED;
-            if again.is_none() && !self.pacer.fills(room) && just() && self.defers(now, room, window) {
+            if again.is_none()
+                && !self.pacer.fills(room, self.profile.mss)
+                && just()
+                && self.defers(now, room, window)
+            {
                 by_window = true;
                 break;
             }
-            let mut burst = self.pacer.burst(room);
+            let mut burst = self.pacer.burst(room, self.profile.mss);
             if let Some(i) = self.interface {
                 if i.room == 0 {
                     // What the interface has no room for waits for it, and is not lost.
@@ -120,21 +135,20 @@ impl<C: Controller> Sender<C> {
             }
         }
         self.counters.peak_inflight = self.counters.peak_inflight.max(self.board.inflight().0);
-        if self.counters.packets > sent_before {
+        let sends = self.counters.packets > sent_before;
+        if sends {
             self.last_sent = now;
-            match self.timer {
-                Timer::Off | Timer::ZeroWindow => self.rearm(now),
-                Timer::Probe => {
-                    // New data puts the probe off, but never beyond the timeout of what was sent before it.
-                    let latest = self.retransmit_at(now);
-                    self.rearm(now);
-                    self.fires = self.fires.min(latest);
-                }
-                Timer::Retransmit | Timer::Reordering => {}
+        }
+        let probe = self.timer == Timer::Probe;
+        if rearms || (sends && matches!(self.timer, Timer::Off | Timer::ZeroWindow | Timer::Probe)) {
+            self.rearm(now);
+            // New data puts the probe off, but never beyond the timeout of what was sent before it.
+            if sends && if rearms { !idle && self.timer == Timer::Probe } else { probe } {
+                self.set(self.timer, self.fires.min(self.retransmit_at(now)));
             }
         }
         // tcp_cwnd_validate
-        if (self.counters.packets > sent_before || by_window)
+        if (sends || by_window)
             && (self.board.una() >= self.usage_mark
                 || by_window
                 || (!self.cwnd_limited && self.board.out.packets > self.max_out))
@@ -157,7 +171,7 @@ impl<C: Controller> Sender<C> {
         let part = WRITTEN / mss * mss;
         let end = self.end.min((self.next - 1) / part * part + part + 1);
         let left = end.saturating_sub(self.next);
-        let ends = end < self.end || self.fin == Some(end);
+        let ends = end < self.end || (self.closed && self.end == end);
         let oldest = self.board.first().and_then(|n| self.board.get(n)).map(|r| r.at);
         self.profile.tso_defer
             && matches!(self.phase, Phase::Open | Phase::Disorder)
@@ -238,13 +252,13 @@ impl<C: Controller> Sender<C> {
             let left = self.end - self.next.min(self.end);
             let room = self.window_end.saturating_sub(self.next);
             let len = mss.min(left);
-            let fin = left == 0 && self.fin == Some(self.next);
+            let fin = left == 0 && self.closed && self.end == self.next;
             // A segment that the window would cut waits for the window (the sender's side of RFC 1122 §4.2.3.4).
             if (len == 0 && !fin) || len > room {
                 break;
             }
             // The FIN ends what waits.
-            if len < mss && !fin && self.fin.is_none() {
+            if len < mss && !fin && !self.closed {
                 let small = self.hold.nagle && self.small > self.board.una();
                 if self.hold.cork || small {
                     break;
@@ -311,7 +325,7 @@ impl<C: Controller> Sender<C> {
     pub(super) fn resend(&mut self, now: Instant, n: u64, out: &mut impl FnMut(Chunk)) -> u64 {
         let (start, len) = self.board.resend(now, n, self.state.cwnd);
         self.rack.resent(n, now);
-        let fin = self.fin == Some(start);
+        let fin = self.closed && self.end == start;
         out(Chunk { start, len: if fin { 0 } else { u32::from(len) }, fin, again: true, times: 1 });
         self.counters.retransmitted += 1;
         if let Some(u) = &mut self.undo {
