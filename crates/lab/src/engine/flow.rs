@@ -174,9 +174,10 @@ pub struct Flow {
     /// What must have arrived at each end before it has anything to do about that.
     pub(super) due: [u64; 2],
     pub(super) closed: [bool; 2],
-    /// Of `spec`, at hand for each packet: the end that sends data, and whether it is recorded.
+    /// Of `spec`, at hand for each packet: the end that sends data, whether it is recorded, and the bytes of headers.
     sender: u8,
     pub(super) recorded: bool,
+    headers: u8,
     one_way: OneWay,
     /// What the engine knows of it.
     pub truth: Truth,
@@ -220,6 +221,7 @@ impl Flow {
             due: [0; 2],
             sender: if spec.direction == Direction::Download { SERVER } else { CLIENT } as u8,
             recorded: spec.recorded,
+            headers: (p.packet() - p.mss) as u8,
             one_way: OneWay {
                 least: Span::MAX,
                 round_trip: None,
@@ -294,7 +296,7 @@ impl Flow {
 
     /// Bytes in flight, as packets on the wire.
     pub(super) fn inflight_wire(&self) -> Bytes {
-        let p = &self.spec.profile;
-        self.ends[self.sender()].tx.board().inflight().scale(u64::from(p.packet()), u64::from(p.mss))
+        let board = self.ends[self.sender()].tx.board();
+        board.inflight() + Bytes(u64::from(board.packets_inflight()) * u64::from(self.headers))
     }
 }

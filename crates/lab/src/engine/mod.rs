@@ -395,7 +395,8 @@ impl Engine {
         } else {
             self.net.path.facts.rate.over(rtt)
         };
-        let same = |f: &&Flow| f.spec.direction == direction;
+        let sender = self.flows[flow].sender();
+        let same = |f: &&Flow| f.sender() == sender;
         let inflight: Bytes = self.flows.iter().filter(same).map(Flow::inflight_wire).sum();
         if inflight >= holds {
             self.flows[flow].truth.capacity = Some(self.net.now);
