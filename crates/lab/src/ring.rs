@@ -165,7 +165,7 @@ mod tests {
                 ring.push(i);
             }
             ring.skip(most - most.min(then));
-            // It comes round once in a size, and each time that is halved.
+            // It comes round twice at least.
             for i in 0..4 * most.max(16) {
                 ring.push(i);
                 ring.skip(1);
