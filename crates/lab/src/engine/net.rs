@@ -372,10 +372,11 @@ impl Net {
         }
     }
 
-    /// Keeps what leaves an end of a flow.
+    /// Keeps what leaves an end of a flow. A segment by value: one that is looked at from elsewhere would lie in memory for all.
     #[cold]
     fn keep(&mut self, flow: usize, end: usize, s: Segment, n: u32) {
         let (at, flow, end) = (self.now, flow as u32, end as u8);
+        // rustc 1.95 fails on an update of what a closure owns.
         let s = &s;
         let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
         if let Some(packets) = &mut self.capture {

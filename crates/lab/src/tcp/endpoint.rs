@@ -228,13 +228,8 @@ impl<C: Controller> Endpoint<C> {
     #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let plain = self.state == State::Established && s.flags & (RST | SYN) == 0;
-        if plain {
-            return self.on_data(now, s, out);
-        }
-        if self.on_control(now, s, out) {
-            self.on_data(now, s, out);
-        }
-        true
+        let told = (plain || self.on_control(now, s, out)) && self.on_data(now, s, out);
+        told || !plain
     }
 
     /// A segment of the handshake, or that resets the connection; whether it may also carry data.

@@ -287,6 +287,7 @@ impl Scoreboard {
 
     /// The next segment to send again, in order of sequence.
     pub fn next_to_resend(&mut self) -> Option<u64> {
+        // What stands in the queue has been delivered since.
         if self.lost.packets == 0 {
             return None;
         }

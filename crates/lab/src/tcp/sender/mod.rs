@@ -172,7 +172,7 @@ pub struct Sender<C> {
     /// The next offset to send, and the end of what the application has written.
     next: u64,
     end: u64,
-    /// When the timer fires, or the controller wants to be called.
+    /// When the timer fires, or the controller wants to be called: what each packet asks, kept as those two change.
     due: Instant,
     /// When the pacer lets the next burst go, if that is what sending waits for.
     paced: Instant,

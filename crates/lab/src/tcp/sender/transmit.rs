@@ -59,8 +59,7 @@ impl<C: Controller> Sender<C> {
         if self.handshake.is_some() {
             self.begin(now);
         }
-        let idle = self.board.is_empty();
-        if idle {
+        if self.board.is_empty() {
             self.after_idle(now);
         }
         let sent_before = self.counters.packets;
@@ -139,11 +138,11 @@ impl<C: Controller> Sender<C> {
         if sends {
             self.last_sent = now;
         }
-        let probe = self.timer == Timer::Probe;
+        let probes = !rearms && self.timer == Timer::Probe;
         if rearms || (sends && matches!(self.timer, Timer::Off | Timer::ZeroWindow | Timer::Probe)) {
             self.rearm(now);
             // New data puts the probe off, but never beyond the timeout of what was sent before it.
-            if sends && if rearms { !idle && self.timer == Timer::Probe } else { probe } {
+            if sends && (probes || self.timer == Timer::Probe) {
                 self.set(self.timer, self.fires.min(self.retransmit_at(now)));
             }
         }
