@@ -111,11 +111,11 @@ fn the_link_is_as_fast_as_it_says() {
     let rate = slowstart::units::Rate::new(bytes, arrived[to].0.since(arrived[from].0)).unwrap();
     println!("100 Mbit/s as {:.2}; {}", rate.0 as f64 / 1e6, way.lateness);
     assert!(rate.0 <= 100_000_100, "{rate:?}");
-    if first {
-        let mean = way.lateness.mean();
-        assert!(mean < Span::micros(50), "{mean:?}");
-    }
     if report.valid() {
+        // A host that stops the machine for some milliseconds moves the mean (docs/kernel.md has it, by a benchmark), not
+        // the median: that the thread slept too long would.
+        let half = way.lateness.per_mille(500);
+        assert!(!first || half < Span::micros(50), "{half:?}");
         // Whether the sender always fills the link is the machine's doing too (98.3 was seen): one per cent is for a
         // benchmark to show, and what a machine that is busy cannot cross is held here.
         assert!(rate.0 >= 50_000_000, "{rate:?}");
