@@ -192,7 +192,7 @@ pub struct Sample {
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Happened {
+pub struct EventRow {
     /// Seconds since the run began.
     pub time_s: f64,
     /// To which flow.
@@ -206,7 +206,7 @@ pub struct Happened {
 
 /// A packet as an end's interface saw it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Crossing {
+pub struct CapturedPacket {
     /// When.
     pub at: Instant,
     /// Of which flow.
@@ -225,7 +225,7 @@ pub struct Trace {
     /// Samples, in order of time.
     pub samples: Vec<Sample>,
     /// Events, in order of time.
-    pub events: Vec<Happened>,
+    pub events: Vec<EventRow>,
     /// Packets of the recorded flows at both ends, in order of time, if they were asked for.
-    pub packets: Vec<Crossing>,
+    pub packets: Vec<CapturedPacket>,
 }

@@ -97,7 +97,7 @@ pub struct Contender {
 
 /// A flow beside the one studied.
 #[derive(Clone, Debug)]
-pub struct Beside {
+pub struct CompetingFlow {
     /// What it runs.
     pub contender: Contender,
     /// When it starts: this long before the flow studied.
@@ -126,7 +126,7 @@ pub struct Study {
     /// The longest time to observe.
     pub duration: Span,
     /// Flows beside the one studied.
-    pub against: Vec<Beside>,
+    pub against: Vec<CompetingFlow>,
     /// Whether startups that use what an earlier connection found have had one.
     pub remember: bool,
     /// How many runs.
@@ -249,7 +249,7 @@ pub fn time(key: &str, text: &str) -> Result<Span, StudyError> {
         .ok_or_else(|| bad(key, text, "a time such as 30s or 250ms, up to a day"))
 }
 
-fn beside(text: &str) -> Result<Beside, StudyError> {
+fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
     let expected = "a flow such as cubic@-10s or search@2s/up";
     let (name, when) = text.split_once('@').ok_or_else(|| bad("against", text, expected))?;
     let (when, direction) = match when.strip_suffix("/up") {
@@ -268,7 +268,7 @@ fn beside(text: &str) -> Result<Beside, StudyError> {
         _ => Contender::read("against", name, "cubic")?,
     };
     let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };
-    Ok(Beside { contender, before, after, direction })
+    Ok(CompetingFlow { contender, before, after, direction })
 }
 
 impl Study {
@@ -338,7 +338,7 @@ impl Study {
             (None, Some(bytes)) => facts.rate.time_for(Bytes(bytes)) * PATIENCE + Span::secs(60),
             (None, None) => DEFAULT_DURATION,
         };
-        let against = text.against.iter().map(|a| beside(a)).collect::<Result<Vec<_>, _>>()?;
+        let against = text.against.iter().map(|a| competing_flow(a)).collect::<Result<Vec<_>, _>>()?;
         if let Some(i) = against.iter().position(|b| b.direction == Direction::Upload) {
             // Without a limit on the way back an upload would grow for ever.
             let a_second = Instant(1_000_000_000);

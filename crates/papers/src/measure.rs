@@ -345,7 +345,7 @@ impl Measure {
             }
             Self::RecoveryS => {
                 let from = seen.events.iter().find(|e| e.what == "loss")?.time_s;
-                let over = |e: &&slowstart_lab::record::Happened| e.what == "recovered" && e.time_s > from;
+                let over = |e: &&slowstart_lab::record::EventRow| e.what == "recovered" && e.time_s > from;
                 let end = start + row.duration_s;
                 Some(seen.events.iter().find(over).map_or(end, |e| e.time_s) - from)
             }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use slowstart::units::Instant;
 use slowstart_lab::engine::{Engine, Sampling};
 use slowstart_lab::eval;
-use slowstart_lab::record::{ExitRow, Happened, Row, Sample};
+use slowstart_lab::record::{EventRow, ExitRow, Row, Sample};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario;
 use slowstart_replay::kernlog;
@@ -43,7 +43,7 @@ pub struct Seen {
     /// Of the flow studied.
     pub samples: Vec<Sample>,
     /// Of the flow studied.
-    pub events: Vec<Happened>,
+    pub events: Vec<EventRow>,
     /// ACKs of the flow studied before a loss was known, if they were to be kept.
     pub acks: Vec<Ack>,
     /// What is drawn.

@@ -13,7 +13,7 @@ use crate::watch::Candidate;
 use serde_json::{Value, json};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
-use slowstart_lab::record::{Happened, Sample as Recorded};
+use slowstart_lab::record::{EventRow, Sample as Recorded};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -385,7 +385,7 @@ pub fn replay(
 
 /// Writes a simulated run's window as a sequence of qlog events (main schema draft 0.4): metrics with each sample, and
 /// each change of the congestion state. Times are in milliseconds from the run's begin, to the nanosecond.
-pub fn write(out: &mut impl Write, title: &str, samples: &[Recorded], events: &[Happened]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, title: &str, samples: &[Recorded], events: &[EventRow]) -> io::Result<()> {
     let mut record = |v: &Value| writeln!(out, "\u{1e}{v}");
     record(&json!({
         "qlog_version": "0.4", "qlog_format": "JSON-SEQ", "title": title,

@@ -1,7 +1,7 @@
 //! A simulated run as a capture: pcapng, headers only, IPv4 without a link, nanoseconds.
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptions};
-use slowstart_lab::record::Crossing;
+use slowstart_lab::record::CapturedPacket;
 use slowstart_lab::tcp::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 use std::io::{self, Write};
 
@@ -77,7 +77,7 @@ fn options(s: &Segment) -> Vec<TcpOptionElement> {
 }
 
 /// The packet's headers and its length on the wire.
-fn packet(c: &Crossing, id: u16) -> (Vec<u8>, u32) {
+fn packet(c: &CapturedPacket, id: u16) -> (Vec<u8>, u32) {
     let s = &c.segment;
     // What leaves an end comes from it.
     let from = usize::from(if c.leaves { c.end } else { 1 - c.end });
@@ -105,7 +105,7 @@ fn packet(c: &Crossing, id: u16) -> (Vec<u8>, u32) {
 
 /// Writes what the interface of an end (0 the server's, 1 the client's) saw. Times count from the run's begin, which is
 /// taken for 1970.
-pub fn write(out: &mut impl Write, packets: &[Crossing], end: u8) -> io::Result<()> {
+pub fn write(out: &mut impl Write, packets: &[CapturedPacket], end: u8) -> io::Result<()> {
     header(out, end)?;
     // Each end counts its packets, so that no two are alike.
     let mut ids = [0_u16; 2];

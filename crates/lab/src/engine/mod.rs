@@ -7,7 +7,7 @@ pub use flow::{BIN, Control, Direction, Flow, FlowSpec, MILESTONES, Truth, Witne
 
 use crate::app::Kind as AppKind;
 use crate::path::{Dropped, Path};
-use crate::record::{Cost, Crossing, Happened, Sample, Trace};
+use crate::record::{CapturedPacket, Cost, EventRow, Sample, Trace};
 use crate::tcp::endpoint::{CLOCKS, Endpoint, State};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// The packets kept so far, in order of time.
-    pub fn captured(&mut self) -> Vec<Crossing> {
+    pub fn captured(&mut self) -> Vec<CapturedPacket> {
         let mut packets = self.net.capture.take().unwrap_or_default();
         packets.sort_by_key(|p| p.at);
         packets
@@ -247,7 +247,7 @@ impl Engine {
             && let Some(packets) = &mut self.net.capture
         {
             let (flow, end, segment) = (flow as u32, end as u8, *arrived);
-            packets.push(Crossing { at, flow, end, leaves: false, segment });
+            packets.push(CapturedPacket { at, flow, end, leaves: false, segment });
         }
         let mut road = self.net.road(flow, f, end);
         let sender_told = f.ends[end].on_segment(at, arrived, &mut road);
@@ -315,7 +315,7 @@ impl Engine {
 
     fn happened(&mut self, flow: usize, what: &'static str, at: Instant, why: Option<String>) {
         let time_s = Span(at.0).as_secs_f64();
-        self.trace.events.push(Happened { time_s, flow: flow as u32, what, why });
+        self.trace.events.push(EventRow { time_s, flow: flow as u32, what, why });
     }
 
     /// After an end was told something: what happened, what the application makes of it, what to wait for.

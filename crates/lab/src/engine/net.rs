@@ -6,9 +6,9 @@
 //! it is, to be set again when it comes up.
 
 use super::flow::{CLIENT, Control, Flow, SERVER};
-use crate::path::{self, Dropped, Kind, Line, Parcel, Path};
+use crate::path::{self, ArrivalQueue, Dropped, Kind, PacketInfo, Path};
 use crate::random;
-use crate::record::Crossing;
+use crate::record::CapturedPacket;
 use crate::tcp::endpoint::{CLOCKS, Endpoint};
 use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire};
 use crate::tcp::sender::milliseconds;
@@ -86,7 +86,7 @@ impl Packet {
 /// One direction's packets on their way.
 #[derive(Clone, Debug, Default)]
 struct Way {
-    line: Line<Packet>,
+    line: ArrivalQueue<Packet>,
     /// The segments of those that are [whole](Packet::whole), in order.
     whole: VecDeque<Segment>,
 }
@@ -159,7 +159,7 @@ impl Wire for Road<'_> {
         let kind = kind(s);
         let watched = self.watched && kind == Kind::Data;
         self.data += if watched { u64::from(n) } else { 0 };
-        let parcel = Parcel { bytes: s.wire(), flow: self.flow as u32, kind };
+        let parcel = PacketInfo { bytes: s.wire(), flow: self.flow as u32, kind };
         let now = self.net.now;
         let mut packet = Packet::new(now, (2 * self.flow + 1 - self.end) as u32, s);
         if self.recorded && self.net.capture.is_some() {
@@ -215,7 +215,7 @@ pub(super) struct Net {
     /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
     pub(super) losses: Vec<(bool, Dropped)>,
     /// Packets of recorded flows at both ends, if they are kept.
-    pub(super) capture: Option<Vec<Crossing>>,
+    pub(super) capture: Option<Vec<CapturedPacket>>,
 }
 
 /// Delays up to which each line is looked at for what is due.
@@ -380,7 +380,7 @@ impl Net {
         let s = &s;
         let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
         if let Some(packets) = &mut self.capture {
-            packets.extend(train.map(|segment| Crossing { at, flow, end, leaves: true, segment }));
+            packets.extend(train.map(|segment| CapturedPacket { at, flow, end, leaves: true, segment }));
         }
     }
 

@@ -8,7 +8,7 @@ use slowstart::view::HostQueue;
 
 use super::rates::Rates;
 use super::trace::Opportunities;
-use super::{Cause, Dropped, Parcel};
+use super::{Cause, Dropped, PacketInfo};
 use crate::fifo::Fifo;
 use crate::random::Stream;
 
@@ -90,7 +90,7 @@ impl Link {
 
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
     #[inline(always)]
-    pub(super) fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
+    pub(super) fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         let backlog = self.backlog(now);
         if let Some(aqm) = &mut self.random_drop
             && backlog > aqm.above
@@ -151,7 +151,7 @@ mod tests {
     use crate::path::rates::Profile;
     use slowstart::units::Rate;
 
-    const PACKET: Parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+    const PACKET: PacketInfo = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
 
     /// 12 Mbit/s: a packet a millisecond.
     fn link(limit: Limit) -> Link {
@@ -159,7 +159,7 @@ mod tests {
         Link::new(Service::Rates(Rates::new(steady)), limit, None)
     }
 
-    fn accepted(limit: Limit, parcel: &Parcel) -> usize {
+    fn accepted(limit: Limit, parcel: &PacketInfo) -> usize {
         let mut link = link(limit);
         (0..1000).take_while(|_| link.pass(Instant::ZERO, parcel).is_ok()).count()
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(accepted(Limit::Time(Span::millis(7)), &PACKET), 8);
         assert_eq!(accepted(Limit::Time(Span(6_999_999)), &PACKET), 7);
         assert_eq!(accepted(Limit::Infinite, &PACKET), 1000);
-        let small = Parcel { bytes: 100, ..PACKET };
+        let small = PacketInfo { bytes: 100, ..PACKET };
         assert_eq!(accepted(Limit::Packets(7), &small), 8);
         assert_eq!(accepted(Limit::Bytes(Bytes(750)), &small), 8);
     }

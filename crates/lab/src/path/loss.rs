@@ -1,6 +1,6 @@
 //! Losses: at random, or as a script says.
 
-use super::{Kind, Parcel};
+use super::{Kind, PacketInfo};
 use crate::random::Stream;
 
 /// Drops each packet with the same chance.
@@ -36,7 +36,7 @@ impl Script {
         Self { kind, places: places.into(), next: 0, seen: 0 }
     }
 
-    pub(super) fn drops(&mut self, p: &Parcel) -> bool {
+    pub(super) fn drops(&mut self, p: &PacketInfo) -> bool {
         if p.kind != self.kind {
             return false;
         }
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn a_script_counts_its_own_kind() {
         let mut script = Script::new(Kind::Data, &[(1, 1), (4, 6), (7, 7)]);
-        let data = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
-        let fin = Parcel { kind: Kind::Fin, ..data };
+        let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+        let fin = PacketInfo { kind: Kind::Fin, ..data };
         let dropped: Vec<u32> = (1..=20)
             .filter(|_| {
                 assert!(!script.drops(&fin));

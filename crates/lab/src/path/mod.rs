@@ -8,9 +8,9 @@
 //! makes one to run, in which all that varies is drawn from the seed.
 
 mod aggregate;
+mod arrivals;
 mod delay;
 mod error;
-mod line;
 mod link;
 mod loss;
 pub(crate) mod quantity;
@@ -25,8 +25,8 @@ use crate::tcp::segment;
 use crate::tcp::sender::Interface;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 
+pub use arrivals::ArrivalQueue;
 pub use error::PathError;
-pub use line::Line;
 pub use spec::{Builtin, PathSpec};
 
 use aggregate::Aggregate;
@@ -36,7 +36,7 @@ use loss::{Loss, Script};
 
 /// What an element needs to know of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct PacketInfo {
     /// The length of the IP packet in bytes; below 2^30.
     pub bytes: u32,
     /// The flow it belongs to.
@@ -141,7 +141,7 @@ impl Direction {
     /// Sends a packet at `now`, not before the last one: when it arrives, or where it ends. Arrivals keep the order.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    pub fn pass(&mut self, now: Instant, p: &Parcel) -> Result<Instant, Dropped> {
+    pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         for script in &mut self.scripts {
             if script.drops(p) {
                 return Err(Dropped { at: now, cause: Cause::Scripted });
@@ -278,7 +278,7 @@ mod tests {
         })
     }
 
-    fn any_traffic() -> impl Strategy<Value = Vec<(u64, Parcel)>> {
+    fn any_traffic() -> impl Strategy<Value = Vec<(u64, PacketInfo)>> {
         let kind = prop::sample::select(
             &[Kind::Data, Kind::Data, Kind::Ack, Kind::Syn, Kind::SynAck, Kind::Fin][..],
         );
@@ -288,7 +288,7 @@ mod tests {
             let mut now = 0;
             let each = |(gap, bytes, kind)| {
                 now += gap;
-                (now, Parcel { bytes, flow: 0, kind })
+                (now, PacketInfo { bytes, flow: 0, kind })
             };
             all.into_iter().map(each).collect()
         })
@@ -347,7 +347,7 @@ mod tests {
         for link in LINKS {
             let mut way = load(&format!("{link} rtt=1ms queue=infinite")).build(3).forward;
             (way.propagation, way.beyond) = (Span::ZERO, Vec::new());
-            let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+            let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
             let (mut carried, mut last) = (0, Instant::ZERO);
             while last < Instant::ZERO + Span::secs(2) {
                 last = way.pass(Instant::ZERO, &parcel).expect("no limit");
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn another_seed_is_another_path() {
-        let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+        let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
         for extra in
             ["jitter=3ms", "vary=10ms vary_period=70ms", "handover=1s handover_step=20ms", "aggregate=2ms"]
         {
@@ -381,7 +381,7 @@ mod tests {
     fn one_element_does_not_shift_the_chance_of_another() {
         let drops = |extra: &str| {
             let mut way = load(&format!("rate=1Gbit rtt=30ms loss=10% {extra}")).build(1).forward;
-            let parcel = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+            let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
             (0..1000).map(|i| way.pass(Instant(i * 1_000_000), &parcel).is_err()).collect::<Vec<_>>()
         };
         assert_eq!(drops(""), drops("jitter=5ms handover=1s handover_step=9ms ack_loss=3%"));
@@ -391,7 +391,7 @@ mod tests {
     fn a_packet_takes_its_transmission_and_half_the_rtt() {
         let mut path = load("rate=12Mbit rtt=40ms").build(1);
         let at = |ms| Instant::ZERO + Span::millis(ms);
-        let data = Parcel { bytes: 1500, flow: 0, kind: Kind::Data };
+        let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
         assert_eq!(path.forward.pass(at(0), &data), Ok(at(21)));
         assert_eq!(path.forward.pass(at(0), &data), Ok(at(22)));
         assert_eq!(
@@ -399,7 +399,7 @@ mod tests {
             (Bytes(1500), Span::millis(2))
         );
         // The way back has no link.
-        assert_eq!(path.back.pass(at(0), &Parcel { bytes: 40, flow: 0, kind: Kind::Ack }), Ok(at(20)));
+        assert_eq!(path.back.pass(at(0), &PacketInfo { bytes: 40, flow: 0, kind: Kind::Ack }), Ok(at(20)));
         assert_eq!(path.back.capacity(at(0), at(1)), Bytes::MAX);
         assert_eq!((path.back.backlog(at(0)), path.back.queue_delay(at(0))), (Bytes::ZERO, Span::ZERO));
     }
@@ -409,7 +409,7 @@ mod tests {
         let mut path = load("rate=1Gbit rtt=1ms drop=2,4-5 drop_ack=1 drop_syn=1 drop_synack=2").build(1);
         let mut fates = |forward: bool, kind| {
             let way = if forward { &mut path.forward } else { &mut path.back };
-            let parcel = Parcel { bytes: 100, flow: 0, kind };
+            let parcel = PacketInfo { bytes: 100, flow: 0, kind };
             (1..=6).filter(|_| way.pass(Instant::ZERO, &parcel).is_err()).count()
         };
         assert_eq!(fates(true, Kind::Data), 3);

@@ -69,7 +69,7 @@ enum Supply {
 
 /// What each direction may have of its own.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct DirectionSpec {
     /// Propagation; zero where a delay trace has it.
     delay: Span,
     jitter: Span,
@@ -95,8 +95,8 @@ pub struct PathSpec {
     limit: Limit,
     /// The chance of a drop in millionths, and the backlog above which it applies.
     random_drop: Option<(u32, Bytes)>,
-    forward: Way,
-    back: Way,
+    forward: DirectionSpec,
+    back: DirectionSpec,
     back_link: Option<(Rate, Limit)>,
     /// Amplitude and period.
     wave: Option<(Span, Span)>,
@@ -375,7 +375,7 @@ impl Supply {
     }
 }
 
-impl Way {
+impl DirectionSpec {
     fn build(&self, seed: u64, name: &str, link: Option<Link>, courses: Vec<Course>) -> Direction {
         let stream = |what: &str| Stream::named(seed, &format!("{name}.{what}"));
         let scripts = self.scripts.iter().map(|(kind, places)| Script::new(*kind, places)).collect();

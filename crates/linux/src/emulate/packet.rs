@@ -1,6 +1,6 @@
 //! What an element needs to know of a packet, from its bytes.
 
-use slowstart_lab::path::{Kind, Parcel};
+use slowstart_lab::path::{Kind, PacketInfo};
 
 const TCP: u8 = 6;
 const FIN: u8 = 1;
@@ -8,8 +8,8 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 
 /// Reads the headers of an IP packet. What is not TCP over IPv4, or is cut short, counts as data.
-pub fn parcel(packet: &[u8]) -> Parcel {
-    Parcel {
+pub fn parcel(packet: &[u8]) -> PacketInfo {
+    PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
         flow: 0,
         kind: kind(packet).unwrap_or(Kind::Data),

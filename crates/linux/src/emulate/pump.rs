@@ -5,7 +5,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use slowstart::units::{Instant, Span};
-use slowstart_lab::path::{Direction, Dropped, Parcel, Path};
+use slowstart_lab::path::{Direction, Dropped, PacketInfo, Path};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ pub struct Fate {
     /// When it entered, from the start of the path on.
     pub at: Instant,
     /// What it was.
-    pub parcel: Parcel,
+    pub parcel: PacketInfo,
     /// When it was to arrive, or where it ended.
     pub fate: Result<Instant, Dropped>,
 }

@@ -11,7 +11,7 @@ use super::super::error::PathError;
 use super::super::link::Limit;
 use super::super::trace::Trace;
 use super::super::{Kind, quantity};
-use super::{Supply, Way};
+use super::{DirectionSpec, Supply};
 
 /// Every key of a path, in the order of the handbook.
 pub(super) const KEYS: &[&str] = &[
@@ -195,10 +195,10 @@ impl Keys {
         [jitter, loss, drop, aggregate]: [&str; 4],
         dropped: Kind,
         syns: &[(Kind, Vec<(u64, u64)>)],
-    ) -> Result<Way, PathError> {
+    ) -> Result<DirectionSpec, PathError> {
         let mut scripts = syns.to_vec();
         scripts.extend(self.take(drop, quantity::places, PLACES)?.map(|p| (dropped, p)));
-        Ok(Way {
+        Ok(DirectionSpec {
             delay,
             jitter: self.take(jitter, quantity::span, SPAN)?.unwrap_or_default(),
             loss: self.take(loss, quantity::share, SHARE)?.unwrap_or_default(),

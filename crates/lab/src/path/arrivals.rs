@@ -7,17 +7,17 @@ use slowstart::units::Instant;
 ///
 /// Law: `next() == Some(t)` implies `pop(t).is_some()`.
 #[derive(Clone, Debug)]
-pub struct Line<T> {
+pub struct ArrivalQueue<T> {
     queue: Fifo<(Instant, T)>,
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for ArrivalQueue<T> {
     fn default() -> Self {
         Self { queue: Fifo::default() }
     }
 }
 
-impl<T: Copy + Default> Line<T> {
+impl<T: Copy + Default> ArrivalQueue<T> {
     /// An empty line.
     pub fn new() -> Self {
         Self::default()
@@ -30,7 +30,7 @@ impl<T: Copy + Default> Line<T> {
         self.queue.push((at, item));
     }
 
-    /// When [`Line::pop`] will next yield.
+    /// When [`ArrivalQueue::pop`] will next yield.
     pub fn next(&self) -> Option<Instant> {
         self.queue.front().map(|(at, _)| *at)
     }
@@ -79,7 +79,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_announced_arrives(gaps in prop::collection::vec(0_u64..5, 0..50)) {
-            let mut line = Line::new();
+            let mut line = ArrivalQueue::new();
             let mut at = Instant::ZERO;
             for (i, gap) in gaps.iter().enumerate() {
                 at.0 += gap;
