@@ -1,32 +1,36 @@
-# `make test` is all that a change must pass.
-.PHONY: test bless bench results seeds docs kernel test-kernels
+.PHONY: check test bless bench results seeds docs kernel test-kernels
 
+# The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
+check:
+	@bash ci/test.sh check
+
+# Everything that a change must pass. What this machine cannot run is listed as skipped at the end.
 test:
-	@bash ci/test.sh
+	@bash ci/test.sh test
 
-# After a change of behaviour that is meant: the golden rows and the README's result, written anew.
+# Rewrites what tests compare to the byte, after an intended change of results: the golden rows and docs/compare-geo.md.
 bless:
 	@bash ci/bless.sh
 
-# How fast the simulator is: one JSON line a case.
+# Speed of the simulator, one JSON line a case.
 bench:
 	cargo bench -p slowstart-lab --bench speed
 
-# The experiments of the five papers: docs/results written anew. It fails if a verdict is not the one recorded.
+# Runs every experiment of the papers and rewrites docs/results. Fails if a verdict is not the recorded one.
 results:
 	cargo run --locked --release -p slowstart-cli -- reproduce --all --out docs/results
 
-# The same with another seed: it fails if a claim that holds then differs, or one that differs holds.
+# The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:
 	cargo run --locked --release -p slowstart-cli -- reproduce --all --seed 2
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# The command with startups in the running kernel, and their objects for bpftool in target/bpf. See docs/kernel.md.
+# Builds the command with the kernel feature, and the objects for bpftool in target/bpf. See docs/kernel.md.
 kernel:
 	@bash ci/kernel.sh
 
-# The objects on Debian's kernels of 6.1, 6.12 and 7.x, under qemu in software: some minutes each.
+# Tests the objects on Debian's kernels 6.1, 6.12 and 7.x in qemu, without hardware acceleration: minutes for each.
 test-kernels:
 	@bash ci/kernels.sh

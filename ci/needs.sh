@@ -1,14 +1,21 @@
-# Sourced: install_missing NEED:PACKAGE.. installs the package of each need that is absent, a program or a file, where it
-# may, and else says how.
-install_missing() {
-  local missing=() need what
+# Sourced by the scripts beside it. A need is written PROBE:PACKAGE, where PROBE is a program or an absolute path.
+
+# Prints the packages whose probes are absent, each once.
+missing_packages() { # NEED...
+  local need probe
   for need in "$@"; do
-    what=${need%:*}
-    case $what in
-      /*) [[ -e $what ]] || missing+=("${need#*:}") ;;
-      *) command -v "$what" >/dev/null || missing+=("${need#*:}") ;;
+    probe=${need%:*}
+    case $probe in
+      /*) [[ -e $probe ]] || echo "${need#*:}" ;;
+      *) command -v "$probe" >/dev/null || echo "${need#*:}" ;;
     esac
-  done
+  done | sort -u
+}
+
+# Installs what is missing, as root on Debian. Otherwise prints the command that installs it and returns 1.
+install_missing() { # NEED...
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]})) || return 0
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
     apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"

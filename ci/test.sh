@@ -1,30 +1,73 @@
 #!/usr/bin/env bash
-# All that a change must pass. Every step runs, whatever became of the one before. What could not be checked is listed
-# at the end; the last line adds up what the test runners said, and a step that failed without one counts as one.
+# The tests of the project. Usage: ci/test.sh [check|test]
+#
+# `test` runs everything. On a machine with Rust alone it runs all that needs Rust alone. `check` is the fast tier: it
+# needs Rust alone, and takes less than two minutes of CPU time once the tree is built.
+#
+# Every step runs, also after a failed one. The end lists what was skipped and why; the last line is the sum over all
+# test runners, where a failed step without a test runner counts as one failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+tier=${1:-test}
 logs=target/ci
 rm -rf "$logs" && mkdir -p "$logs" || exit 1
-
-# What the tests need beside Rust. Parts that need more add it here.
 . ci/needs.sh
-install_missing cc:gcc nm:binutils \
-  clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev || exit 1 # crates/linux
-# Tools of others that some tests hold ours against: without them those are skipped.
-install_missing bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
+
 command -v cargo >/dev/null || { echo "missing: Rust; install it from https://rustup.rs" >&2; exit 1; }
 
 broken=()
 skipped=()
-step() { # NAME COMMAND...: what it says is kept in target/ci/NAME.log
+skip() { skipped+=("skipped: $*"); }
+step() { # NAME COMMAND...: keeps the output in target/ci/NAME.log
   local name=$1
   shift
   printf '\n== %s: %s\n' "$name" "$*"
   "$@" 2>&1 | tee "$logs/$name.log" || broken+=("$name")
 }
 
-# The command of the README prints what the README shows, to the byte; so do its rows in a debug build, and with one
-# thread or two.
+# Prints the summary; its status is that of the whole run.
+finish() {
+  # Lines that tests print when they skip, and ignored tests.
+  mapfile -t -O "${#skipped[@]}" skipped < <(
+    sed -nE 's/.*(skipped: .*)/\1/p; s/^test (.*) \.\.\. ignored.*/skipped: \1 is ignored/p' "$logs"/test*.log | sort -u
+  )
+  read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs"/test*.log)
+  echo
+  for name in ${broken[@]+"${broken[@]}"}; do
+    echo "FAILED: $name, see $logs/$name.log"
+    grep -q '^test result: FAILED' "$logs/$name.log" || failed=$((failed + 1))
+  done
+  for line in ${skipped[@]+"${skipped[@]}"}; do echo "$line"; done
+  echo "$passed passed, $failed failed, ${#skipped[@]} skipped"
+  ((failed == 0))
+}
+
+if [[ $tier == check ]]; then
+  step fmt cargo fmt --all --check
+  step clippy cargo clippy --locked --all-targets -- -D warnings
+  step test-unit cargo test --locked --lib --bins
+  step test-slowstart cargo test --locked -p slowstart --test scripts --test laws --test no_std
+  step test-lab cargo test --locked -p slowstart-lab --test determinism --test endpoint --test recovery \
+    --test mechanisms --test scoreboard --test closed_forms --test packetdrill
+  step test-replay cargo test --locked -p slowstart-replay --test inputs --test damage
+  finish
+  exit
+fi
+[[ $tier == test ]] || { echo "usage: ci/test.sh [check|test]" >&2; exit 2; }
+
+# crates/linux needs a C compiler for BPF and two libraries; everything else needs Rust and a linker.
+kernel=yes
+install_missing clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev || kernel=
+# Tests that compare with other tools skip where the tool is missing.
+install_missing nm:binutils bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
+packages=(--workspace)
+if [[ ! $kernel ]]; then
+  packages+=(--exclude slowstart-linux)
+  skip "crates/linux and the feature kernel (need clang, iproute2, libelf-dev, zlib1g-dev)"
+fi
+
+# docs/compare-geo.md holds the output of `compare geo` to the byte. Debug and release builds, and one and two threads,
+# print the same rows.
 rows() { cargo run --locked --quiet "$@" -- compare geo --runs 2 --json; }
 readme() {
   rows --release >"$logs/rows.jsonl" || return 1
@@ -39,29 +82,45 @@ readme() {
     RAYON_NUM_THREADS=2 rows | cmp - "$logs/rows.jsonl"
 }
 
-step fmt cargo fmt --all --check
-step clippy cargo clippy --locked --workspace --all-targets -- -D warnings
-step test cargo test --locked --workspace --no-fail-fast -- --show-output
-step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
-step kernel-feature cargo clippy --locked -p slowstart-cli --features kernel --all-targets -- -D warnings
-step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
-step readme readme
-if cargo deny --version >/dev/null 2>&1; then
-  step deny cargo deny check
-else
-  skipped+=("skipped: cargo-deny is not installed")
-fi
+# The algorithms on a processor without std. Returns 1 if the target cannot be installed.
+bare=thumbv7m-none-eabi
+have_target() {
+  command -v rustup >/dev/null || return 1
+  rustup target list --installed | grep -qx "$bare" || timeout 300 rustup target add "$bare"
+}
 
-# What tests say they left out (reference data, for instance), and those that are ignored.
-mapfile -t -O "${#skipped[@]}" skipped < <(
-  sed -nE 's/.*(skipped: .*)/\1/p; s/^test (.*) \.\.\. ignored.*/skipped: \1 is ignored/p' "$logs"/test*.log | sort -u
-)
-read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs"/test*.log)
-echo
-for name in ${broken[@]+"${broken[@]}"}; do
-  echo "FAILED: $name, see $logs/$name.log"
-  grep -q '^test result: FAILED' "$logs/$name.log" || failed=$((failed + 1))
-done
-for line in ${skipped[@]+"${skipped[@]}"}; do echo "$line"; done
-echo "$passed passed, $failed failed, ${#skipped[@]} skipped"
-((failed == 0))
+# cargo-deny is built from its published source into target/tools, in about 100 CPU seconds.
+have_deny() {
+  PATH=$PWD/target/tools/bin:$PATH
+  cargo deny --version >/dev/null 2>&1 ||
+    cargo install --locked --quiet --debug --no-default-features --root target/tools cargo-deny@0.20.2
+}
+# The advisory database is fetched from its repository. Licences, bans and sources are checked without it.
+deny() {
+  cargo deny check --hide-inclusion-graph licenses bans sources || return 1
+  if timeout 60 cargo deny fetch db >/dev/null 2>&1; then
+    cargo deny check --hide-inclusion-graph advisories
+  else
+    echo "skipped: advisories (the advisory database cannot be fetched here)"
+  fi
+}
+
+step fmt cargo fmt --all --check
+step clippy cargo clippy --locked "${packages[@]}" --all-targets -- -D warnings
+step test cargo test --locked "${packages[@]}" --no-fail-fast -- --show-output
+step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
+[[ ! $kernel ]] || step kernel-feature \
+  cargo clippy --locked -p slowstart-cli --features kernel --all-targets -- -D warnings
+step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
+step readme readme
+if have_target >/dev/null 2>&1; then
+  step no-std cargo build --locked -p slowstart --target "$bare"
+else
+  skip "the build without std (the target $bare cannot be installed)"
+fi
+if have_deny; then
+  step test-deny deny
+else
+  skip "cargo deny (cargo-deny is not installed: cargo install --locked cargo-deny)"
+fi
+finish
