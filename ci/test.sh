@@ -45,11 +45,9 @@ finish() {
 if [[ $tier == check ]]; then
   step fmt cargo fmt --all --check
   step clippy cargo clippy --locked --all-targets -- -D warnings
-  step test-unit cargo test --locked --lib --bins
-  step test-slowstart cargo test --locked -p slowstart --test scripts --test laws --test no_std
-  step test-lab cargo test --locked -p slowstart-lab --test determinism --test endpoint --test recovery \
-    --test mechanisms --test scoreboard --test closed_forms --test packetdrill
-  step test-replay cargo test --locked -p slowstart-replay --test inputs --test damage
+  step test cargo test --locked --lib --bins --test scripts --test laws --test no_std --test determinism \
+    --test endpoint --test recovery --test mechanisms --test scoreboard --test closed_forms --test packetdrill \
+    --test inputs --test damage
   finish
   exit
 fi
