@@ -10,11 +10,11 @@ use slowstart_lab::record::Class;
 use slowstart_lab::report::words::{bytes, number};
 use slowstart_lab::scenario;
 use slowstart_lab::stats::quantile;
-use slowstart_replay::fork::{self, Forked};
+use slowstart_replay::fork::{self, ForkResult};
+use slowstart_replay::observer::{Candidate, TimedEvent};
 use slowstart_replay::open::Kind;
-use slowstart_replay::replay::{Options, Replayed, Report, replay};
-use slowstart_replay::transfer::{self, Fork, Transfer, When, Would};
-use slowstart_replay::watch::Candidate;
+use slowstart_replay::replay::{AnalysedTransfer, Options, Report, replay};
+use slowstart_replay::transfer::{self, Fork, StartupRow, Transfer};
 use slowstart_replay::{fit, page};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -72,8 +72,8 @@ impl Replay {
         let min_bytes = self.min_bytes.as_deref().map(|b| scenario::bytes("min-bytes", b)).transpose()?;
         let options = Options {
             candidates: candidates.into(),
-            shots: self.out.is_some() || self.fork,
-            forks: self.fork,
+            snapshots: self.out.is_some() || self.fork,
+            fork_states: self.fork,
             connections: self.connections.clone(),
             min_bytes: min_bytes.unwrap_or(0),
         };
@@ -86,8 +86,9 @@ impl Replay {
         if let Some(out) = &self.out {
             let folder = Folder::create(out)?;
             folder.lines("results.jsonl", report.transfers.iter().map(|t| &t.row))?;
-            let events =
-                |t: &Replayed| Some(transfer::samples(&t.row, t.findings.as_ref()?).collect::<Vec<_>>());
+            let events = |t: &AnalysedTransfer| {
+                Some(transfer::samples(&t.row, t.findings.as_ref()?).collect::<Vec<_>>())
+            };
             let samples = report.transfers.iter().filter_map(events);
             folder.lines("samples.jsonl", samples.flatten())?;
             pages(&folder, &report)?;
@@ -99,7 +100,7 @@ impl Replay {
         } else {
             self.tell(&report)?;
         }
-        if let Some(cut) = &report.cut {
+        if let Some(cut) = &report.incomplete {
             eprintln!("slowstart: {}: {cut}; this is what stands before", self.file.display());
         }
         Ok(())
@@ -109,12 +110,12 @@ impl Replay {
     fn go_on(report: &mut Report, candidates: &[Candidate]) -> Result<()> {
         let largest = report.transfers.iter_mut().max_by_key(|t| t.row.bytes);
         let fitted = largest.and_then(|t| {
-            let path = fit::fit(&t.row, t.findings.as_ref()?)?;
+            let path = fit::fit(t.findings.as_ref()?)?;
             Some((t, path))
         });
         let (t, path) = fitted.context("--fork: found no transfer with acknowledgements, expected one")?;
         let findings = t.findings.as_ref().context("--fork: found no events, expected a capture")?;
-        let startups = fork::run(&t.row, findings, &path, candidates)?;
+        let startups = fork::run(findings, &path, candidates)?;
         t.row.fork = Some(Fork { path, startups });
         Ok(())
     }
@@ -293,9 +294,10 @@ fn opinions(row: &Transfer) -> Table {
     for i in [0, 1, 4, 6, 7] {
         alignments[i] = Align::Left;
     }
-    let moment = |w: &When| format!("{} {} s at {}", w.what, number(w.time_s), segments(w.cwnd_bytes, row));
-    let line = |w: &Would| -> Vec<Cell> {
-        let exit = |f: &dyn Fn(&When) -> String| w.exit.as_ref().map_or("-".to_string(), f);
+    let moment =
+        |w: &TimedEvent| format!("{} {} s at {}", w.what, number(w.time_s), segments(w.cwnd_bytes, row));
+    let line = |w: &StartupRow| -> Vec<Cell> {
+        let exit = |f: &dyn Fn(&TimedEvent) -> String| w.exit.as_ref().map_or("-".to_string(), f);
         let class = match &w.exit {
             Some(_) => w.class.name(),
             None if w.valid_until_s.is_some() => "not known",
@@ -332,8 +334,8 @@ fn continued(row: &Transfer, fork: &Fork) -> Table {
     }
     let mut all: Vec<_> = fork.startups.iter().collect();
     all.sort_by(|a, b| a.done_s.unwrap_or(f64::MAX).total_cmp(&b.done_s.unwrap_or(f64::MAX)));
-    let line = |f: &Forked| -> Vec<Cell> {
-        let exit = |of: &dyn Fn(&When) -> String| f.exit.as_ref().map_or("-".to_string(), of);
+    let line = |f: &ForkResult| -> Vec<Cell> {
+        let exit = |of: &dyn Fn(&TimedEvent) -> String| f.exit.as_ref().map_or("-".to_string(), of);
         vec![
             f.startup.clone().into(),
             number(f.from_s).into(),

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use slowstart_linux::{Kind, Why};
     use slowstart_replay::events::replay;
-    use slowstart_replay::watch::Candidate;
+    use slowstart_replay::observer::Candidate;
 
     const PEER: &str = "2001:db8::7";
 

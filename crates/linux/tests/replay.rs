@@ -9,9 +9,9 @@ use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{Emulation, SERVER};
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{Options, replay};
 use slowstart_replay::transfer::Transfer;
-use slowstart_replay::watch::Candidate;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -130,7 +130,7 @@ fn read(file: &Path) -> Transfer {
     let all = slowstart::startup::REGISTRY.iter();
     let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
     let report = replay(file, &Options { candidates, ..Options::default() }, |_| {}).expect("a file");
-    assert_eq!(report.cut, None);
+    assert_eq!(report.incomplete, None);
     report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a download")
 }
 

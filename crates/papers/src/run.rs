@@ -11,7 +11,7 @@ use slowstart_lab::record::{EventRow, ExitRow, Row, Sample};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario;
 use slowstart_replay::kernlog;
-use slowstart_replay::watch::Candidate;
+use slowstart_replay::observer::Candidate;
 use std::fmt::Write;
 
 /// Samples of a run.
@@ -193,7 +193,7 @@ fn looked_on(
     let opinions = found.map(|l| l.findings.startups).unwrap_or_default();
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);
     let seen = |label: &String| {
-        let rule = opinions.iter().find(|o| o.label == *label).and_then(|o| o.opinion.rule);
+        let rule = opinions.iter().find(|o| o.label == *label).and_then(|o| o.prediction.rule);
         let mut seen = Seen { label: offline_label(label), charts: Vec::new(), ..base.clone() };
         let row = &mut seen.rows[0];
         row.startup.clone_from(label);

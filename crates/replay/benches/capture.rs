@@ -5,9 +5,9 @@
 //! shown. Peak memory is the process's so far.
 
 use serde_json::json;
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{Options, read};
-use slowstart_replay::watch::Candidate;
 use std::io::{self, Read};
 
 /// Bytes of a frame as captured: Ethernet, IPv4, TCP with timestamps.

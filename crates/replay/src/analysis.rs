@@ -1,8 +1,8 @@
 //! What a sender's events say: the end of its slow start, the path's capacity, and what each startup makes of them.
 
-use crate::capacity::{Judge, Latency, Offset, Throughput};
-use crate::infer::{Evidence, Found, Held, Inference, Round, Unclear};
-use crate::watch::{Candidate, Opinion, Watcher};
+use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
+use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
+use crate::observer::{Candidate, Observer, Prediction};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
 use slowstart_lab::record::Class;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Packets kept before the first ACK tells what the initial window was.
 const FIRST_FLIGHT: usize = 1024;
-/// Round trips after the end of an opinion in which a loss may yet prove to have been none.
+/// Round trips after the end of an prediction in which a loss may yet prove to have been none.
 const SPURIOUS: u32 = 4;
 /// What startups are told that the time is when it is zero, if somebody wants to go on from where they stand: in the
 /// simulator there must be time for a handshake before. They must not care (a law of `crates/slowstart`).
@@ -23,7 +23,7 @@ const IDLE: Span = Span::millis(200);
 /// Periods kept in which not its window held a sender.
 const PERIODS: usize = 256;
 /// Samples kept for drawing.
-const SHOTS: usize = 4000;
+const SNAPSHOTS: usize = 4000;
 
 /// Facts of a connection on which nothing has happened yet.
 pub fn facts(mss: Bytes) -> Facts {
@@ -52,7 +52,7 @@ pub fn facts(mss: Bytes) -> Facts {
 
 /// A moment, for drawing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shot {
+pub struct Snapshot {
     /// When.
     pub at: Instant,
     /// In flight.
@@ -66,7 +66,7 @@ pub struct Shot {
 }
 
 /// A time in which something else than its window held the sender: what, from when, until when.
-pub type Period = (Held, Instant, Instant);
+pub type Period = (LimitedBy, Instant, Instant);
 
 /// What is known beforehand.
 #[derive(Clone, Debug)]
@@ -75,14 +75,14 @@ pub struct Setup {
     pub mss: Bytes,
     /// The initial window, where the file says; else the first flight is taken for it.
     pub iw: Option<Bytes>,
-    /// Whether an opinion grows only if its window was used. A kernel's log says what was acknowledged and no more.
+    /// Whether an prediction grows only if its window was used. A kernel's log says what was acknowledged and no more.
     pub gated: bool,
     /// How the connection was established.
     pub handshake: Handshake,
     /// Whether to keep samples.
-    pub shots: bool,
+    pub snapshots: bool,
     /// Whether to keep where startups can be gone on from, and what was sent up to there.
-    pub forks: bool,
+    pub fork_states: bool,
 }
 
 /// What a connection's events say, as they come.
@@ -95,8 +95,8 @@ pub struct Analysis {
     iw: Bytes,
     /// Those that have something to say, by their place among the candidates; what the others said. Of thousands of
     /// connections nothing is touched that need not be.
-    watchers: Vec<(usize, Watcher)>,
-    silent: Vec<(usize, Opinion)>,
+    observers: Vec<(usize, Observer)>,
+    silent: Vec<(usize, Prediction)>,
     infer: Inference,
     round: Option<(Instant, Mark)>,
     peak: Bytes,
@@ -106,14 +106,14 @@ pub struct Analysis {
     peer: bool,
     application: bool,
     short: bool,
-    throughput: Throughput,
-    latency: Latency,
+    throughput: ThroughputBins,
+    latency: DelayHeuristic,
     /// At the receiver's side what arrives tells of the path, and not when it is acknowledged.
-    arrivals: Option<Offset>,
+    arrivals: Option<OneWayDelay>,
     first_loss: Option<Instant>,
     periods: Vec<Period>,
     sends: Vec<(Instant, Bytes)>,
-    shots: Vec<Shot>,
+    snapshots: Vec<Snapshot>,
     stride: u32,
     skipped: u32,
     last: Instant,
@@ -134,7 +134,7 @@ impl Analysis {
             candidates: Arc::clone(candidates),
             waiting: Vec::new(),
             begun: false,
-            watchers: Vec::new(),
+            observers: Vec::new(),
             silent: Vec::new(),
             infer: Inference::default(),
             round: None,
@@ -144,13 +144,13 @@ impl Analysis {
             peer: false,
             application: false,
             short: false,
-            throughput: Throughput::default(),
-            latency: Latency::default(),
+            throughput: ThroughputBins::default(),
+            latency: DelayHeuristic::default(),
             arrivals: None,
             first_loss: None,
             periods: Vec::new(),
             sends: Vec::new(),
-            shots: Vec::new(),
+            snapshots: Vec::new(),
             stride: 1,
             skipped: 0,
             last: Instant::ZERO,
@@ -173,9 +173,9 @@ impl Analysis {
             if self.short { flight.max(mss * 10) } else { flight.max(mss) }
         });
         let f = self.told(first);
-        let (handshake, keeps) = (&self.setup.handshake, self.setup.forks);
-        let watcher = |c: &Candidate| Watcher::new(c, &f, handshake, keeps);
-        self.watchers = self.candidates.iter().map(watcher).enumerate().collect();
+        let (handshake, keeps) = (&self.setup.handshake, self.setup.fork_states);
+        let watcher = |c: &Candidate| Observer::new(c, &f, handshake, keeps);
+        self.observers = self.candidates.iter().map(watcher).enumerate().collect();
         for (f, s) in std::mem::take(&mut self.waiting) {
             let (f, s) = (self.told(&f), self.told_sent(&s));
             self.ask(|w| w.on_sent(&f, &s));
@@ -183,7 +183,7 @@ impl Analysis {
     }
 
     fn epoch(&self) -> Span {
-        if self.setup.forks { EPOCH } else { Span::ZERO }
+        if self.setup.fork_states { EPOCH } else { Span::ZERO }
     }
 
     /// What startups are told.
@@ -202,22 +202,22 @@ impl Analysis {
     }
 
     /// Asks each startup that has something to say.
-    fn ask(&mut self, what: impl Fn(&mut Watcher)) {
+    fn ask(&mut self, what: impl Fn(&mut Observer)) {
         let mut over = false;
-        for (_, w) in &mut self.watchers {
+        for (_, w) in &mut self.observers {
             what(w);
             over |= w.done();
         }
         if over {
-            let done = self.watchers.extract_if(.., |(_, w)| w.done());
-            self.silent.extend(done.map(|(i, w)| (i, w.opinion)));
-            self.watchers.shrink_to_fit();
+            let done = self.observers.extract_if(.., |(_, w)| w.done());
+            self.silent.extend(done.map(|(i, w)| (i, w.prediction)));
+            self.observers.shrink_to_fit();
         }
     }
 
     /// Arrivals will be told too. `syn` is when the sender's SYN arrived, and its timestamp.
     pub fn at_receiver(&mut self, syn: Option<(Instant, u32)>) {
-        self.arrivals = Some(Offset::new(syn));
+        self.arrivals = Some(OneWayDelay::new(syn));
     }
 
     /// At the receiver's side: so much arrived, once more or for the first time, with this timestamp.
@@ -234,7 +234,7 @@ impl Analysis {
     /// A packet left. `short` says that it was no full segment: there was no more to send.
     pub fn sent(&mut self, f: &Facts, s: &Sent, short: bool) {
         if s.inflight <= s.bytes && f.now.since(self.last) > IDLE && self.begun {
-            self.held(Held::Idle, self.last, f.now);
+            self.held(LimitedBy::Idle, self.last, f.now);
         }
         self.last = f.now;
         self.round.get_or_insert((f.now, s.mark));
@@ -245,7 +245,7 @@ impl Analysis {
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, self.rtt, f.mss);
         }
-        if self.setup.forks && !s.retransmission && self.sends.len() < KEPT {
+        if self.setup.fork_states && !s.retransmission && self.sends.len() < KEPT {
             self.sends.push((f.now, s.bytes));
         }
         if self.begun {
@@ -292,25 +292,25 @@ impl Analysis {
         {
             self.round_over(f, start);
         }
-        if self.setup.shots {
+        if self.setup.snapshots {
             self.shot(f, a);
         }
     }
 
     fn round_over(&mut self, f: &Facts, start: Instant) {
         let held = if self.peer {
-            Held::Peer
+            LimitedBy::ReceiveWindow
         } else if self.application {
-            Held::Application
+            LimitedBy::Application
         } else {
-            Held::Window
+            LimitedBy::Cwnd
         };
         self.infer.on_round(&Round { start, peak: self.peak, held }, f.mss);
-        if held != Held::Window {
+        if held != LimitedBy::Cwnd {
             self.held(held, start, f.now);
         }
         let (peak, gated) = (self.peak, self.setup.gated);
-        let limited = held == Held::Window && self.first_loss.is_none();
+        let limited = held == LimitedBy::Cwnd && self.first_loss.is_none();
         let told = self.told(f);
         self.ask(|w| {
             w.on_round(&told, start, peak, limited);
@@ -324,7 +324,7 @@ impl Analysis {
     }
 
     /// Something else than its window held it.
-    fn held(&mut self, by: Held, from: Instant, until: Instant) {
+    fn held(&mut self, by: LimitedBy, from: Instant, until: Instant) {
         if let Some(p) = self.periods.last_mut().filter(|p| p.0 == by && p.2 >= from) {
             p.2 = until;
         } else if self.periods.len() < PERIODS {
@@ -338,9 +338,9 @@ impl Analysis {
             return;
         }
         self.skipped = 0;
-        if self.shots.len() >= SHOTS {
+        if self.snapshots.len() >= SNAPSHOTS {
             let mut n = 0;
-            self.shots.retain(|_| {
+            self.snapshots.retain(|_| {
                 n += 1;
                 n % 2 == 1
             });
@@ -349,12 +349,12 @@ impl Analysis {
         let mut windows = vec![Bytes::ZERO; self.candidates.len()];
         self.opinions(|i, o| windows[i] = o.cwnd);
         let (inflight, delivered) = (a.prior_inflight, f.delivered);
-        self.shots.push(Shot { at: f.now, inflight, rtt: a.rtt, delivered, windows });
+        self.snapshots.push(Snapshot { at: f.now, inflight, rtt: a.rtt, delivered, windows });
     }
 
     /// What each startup thinks so far, with its place among the candidates.
-    fn opinions(&self, mut each: impl FnMut(usize, &Opinion)) {
-        self.watchers.iter().for_each(|(i, w)| each(*i, &w.opinion));
+    fn opinions(&self, mut each: impl FnMut(usize, &Prediction)) {
+        self.observers.iter().for_each(|(i, w)| each(*i, &w.prediction));
         self.silent.iter().for_each(|(i, o)| each(*i, o));
     }
 
@@ -376,7 +376,7 @@ impl Analysis {
         self.ask(|w| {
             w.on_congestion(&told, &congestion);
             // From here on the sender's window is another's, and what it sends too.
-            w.opinion.valid_until = w.opinion.valid_until.or(Some(f.now));
+            w.prediction.valid_until = w.prediction.valid_until.or(Some(f.now));
         });
     }
 
@@ -388,8 +388,8 @@ impl Analysis {
         let told = self.told(f);
         self.ask(|w| {
             w.on_undone(&told, &Recovery { retransmitted: Bytes::ZERO, undone: true });
-            if w.opinion.valid_until == since {
-                w.opinion.valid_until = None;
+            if w.prediction.valid_until == since {
+                w.prediction.valid_until = None;
             }
         });
     }
@@ -400,14 +400,14 @@ impl Analysis {
     }
 
     /// The answers. `told` is the end of slow start where the file says it.
-    pub fn finish(mut self, told: Option<Result<Found, Unclear>>) -> Findings {
+    pub fn finish(mut self, told: Option<Result<ExitEstimate, NoExit>>) -> Findings {
         if !self.begun {
             self.begin();
         }
         let (mss, epoch) = (self.setup.mss, self.epoch());
         // The transfer's last round trip is the application's, which has no more.
         if let Some((start, _)) = self.round.filter(|_| self.peak > Bytes::ZERO) {
-            self.infer.on_round(&Round { start, peak: self.peak, held: Held::Application }, mss);
+            self.infer.on_round(&Round { start, peak: self.peak, held: LimitedBy::Application }, mss);
         }
         let min_rtt = self.min_rtt.unwrap_or(Span::ZERO);
         let rates = self.throughput.rates(min_rtt);
@@ -417,7 +417,7 @@ impl Analysis {
         let values = if busy.len() * 2 > values.len() { values } else { busy };
         let median = stats::quantile(&values, 0.5);
         let by_throughput = median.and_then(|m| rates.iter().find(|r| r.1 >= m).map(|r| r.0));
-        let judge = Judge {
+        let judge = CapacityEstimate {
             by_latency: self.latency.capacity,
             by_throughput,
             median,
@@ -433,28 +433,29 @@ impl Analysis {
         let class = observed.ok().map(|f| {
             let by_then = |when: Option<Instant>| when.is_some_and(|t| t <= f.at);
             let full = match f.evidence {
-                Evidence::Told => wide(f.cwnd),
+                Evidence::Recorded => wide(f.cwnd),
                 // A window that stopped at what the path holds was chosen before that was in flight.
                 Evidence::GrowthStopped => by_then(more),
                 _ => by_then(filled),
             };
             judge.class(f.at, full, f.evidence.is_congestion())
         });
-        self.silent.extend(self.watchers.drain(..).map(|(i, w)| (i, w.opinion)));
+        self.silent.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
         self.silent.sort_by_key(|o| o.0);
-        let judged = |(i, mut o): (usize, Opinion)| {
+        let judged = |(i, mut o): (usize, Prediction)| {
             o.since(epoch);
             let exit = o.exit();
             let class = exit.map(|m| judge.class(m.at, wide(m.cwnd), o.loss == Some(m)));
-            Judged {
+            StartupResult {
                 label: self.candidates[i].label.clone(),
                 class: class.unwrap_or(Class::None),
                 exit,
-                opinion: o,
+                prediction: o,
             }
         };
         let startups = self.silent.into_iter().map(judged).collect();
         Findings {
+            mss,
             iw: self.iw,
             observed,
             class: class.unwrap_or(Class::None),
@@ -471,7 +472,7 @@ impl Analysis {
             startups,
             periods: self.periods,
             sends: self.sends,
-            shots: self.shots,
+            snapshots: self.snapshots,
             last: self.last,
             delivered: self.delivered,
         }
@@ -480,24 +481,26 @@ impl Analysis {
 
 /// What a startup would have done, and how that is judged.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct StartupResult {
     /// As a person wrote it.
     pub label: String,
     /// How its exit is judged.
     pub class: Class,
     /// Its exit, as far as it can be said.
-    pub exit: Option<crate::watch::Moment>,
+    pub exit: Option<crate::observer::Moment>,
     /// All it thought.
-    pub opinion: Opinion,
+    pub prediction: Prediction,
 }
 
 /// What a connection's events said.
 #[derive(Clone, Debug)]
 pub struct Findings {
+    /// Payload of a full segment.
+    pub mss: Bytes,
     /// The initial window.
     pub iw: Bytes,
     /// The end of slow start as it was, or why there is none to see.
-    pub observed: Result<Found, Unclear>,
+    pub observed: Result<ExitEstimate, NoExit>,
     /// How that is judged.
     pub class: Class,
     /// By which heuristic.
@@ -521,13 +524,13 @@ pub struct Findings {
     /// The greatest before a loss was first known.
     pub rtt_before_loss: Option<Span>,
     /// What each startup would have done.
-    pub startups: Vec<Judged>,
+    pub startups: Vec<StartupResult>,
     /// When something else than its window held the sender: the first 256 such times.
     pub periods: Vec<Period>,
     /// What was sent for the first time, and when, if that was asked for: the first million packets.
     pub sends: Vec<(Instant, Bytes)>,
     /// Samples.
-    pub shots: Vec<Shot>,
+    pub snapshots: Vec<Snapshot>,
     /// The last event.
     pub last: Instant,
     /// Bytes delivered.

@@ -25,18 +25,18 @@ const SURE: i64 = 8;
 
 /// Bytes that arrived, or were acknowledged, in each bin since the first packet.
 #[derive(Clone, Debug)]
-pub struct Throughput {
+pub struct ThroughputBins {
     width: Span,
     bins: Vec<u64>,
 }
 
-impl Default for Throughput {
+impl Default for ThroughputBins {
     fn default() -> Self {
         Self { width: BIN, bins: Vec::new() }
     }
 }
 
-impl Throughput {
+impl ThroughputBins {
     /// So much more.
     pub fn add(&mut self, at: Instant, bytes: Bytes) {
         let mut i = (at.0 / self.width.0) as usize;
@@ -71,13 +71,13 @@ impl Throughput {
 /// The thesis' latency heuristic (5.2.1): the path was full when the delay above its least last was below half of the
 /// least round trip before it exceeded two.
 #[derive(Clone, Debug, Default)]
-pub struct Latency {
+pub struct DelayHeuristic {
     last_below: Instant,
     /// When the path was full.
     pub capacity: Option<Instant>,
 }
 
-impl Latency {
+impl DelayHeuristic {
     /// A delay, `above` its least. `least` is the least round trip.
     pub fn add(&mut self, now: Instant, above: Span, least: Span) {
         if self.capacity.is_none() {
@@ -94,7 +94,7 @@ impl Latency {
 /// its sender's clock says it left, above the least. How the clocks differ cancels out; how fast the sender's ticks is
 /// told by its SYN.
 #[derive(Clone, Debug)]
-pub struct Offset {
+pub struct OneWayDelay {
     syn: Option<(Instant, u32)>,
     /// The first data's arrival; ticks since its timestamp; the newest timestamp.
     first: Option<(Instant, i64, u32)>,
@@ -103,7 +103,7 @@ pub struct Offset {
     least: i64,
 }
 
-impl Offset {
+impl OneWayDelay {
     /// With when the sender's SYN arrived, and its timestamp.
     pub fn new(syn: Option<(Instant, u32)>) -> Self {
         Self { syn, first: None, tick: None, least: 0 }
@@ -135,7 +135,7 @@ impl Offset {
 
 /// The thesis' two heuristics, each where it has an answer.
 #[derive(Clone, Debug)]
-pub struct Judge {
+pub struct CapacityEstimate {
     /// When the path was full by delay.
     pub by_latency: Option<Instant>,
     /// By throughput: the first interval that reached the median.
@@ -148,7 +148,7 @@ pub struct Judge {
     pub first_loss: Option<Instant>,
 }
 
-impl Judge {
+impl CapacityEstimate {
     fn latency(&self) -> bool {
         self.min_rtt >= LOW_RTT && self.by_latency.is_some()
     }
@@ -191,7 +191,7 @@ mod tests {
             [(1_u64, u32::MAX - 30_000), (1000, 5), (4000, u32::MAX), (10_000, 7), (100_000, 9)]
         {
             let stamp = |us: u64| start.wrapping_add((us / tick) as u32);
-            let mut offset = Offset::new(Some((Instant(50_000_000), stamp(0))));
+            let mut offset = OneWayDelay::new(Some((Instant(50_000_000), stamp(0))));
             let mut seen = Vec::new();
             for n in 0..400_u64 {
                 let sent = 80_000 + n * 5000;
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_path_was_full_when_delay_last_was_low() {
-        let mut l = Latency::default();
+        let mut l = DelayHeuristic::default();
         for (ms, above) in [(10, 1), (20, 49), (30, 51), (40, 30), (50, 60), (60, 201), (70, 10), (80, 300)] {
             l.add(Instant(ms * 1_000_000), Span::millis(above), Span::millis(100));
         }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn throughput_is_of_round_trips_to_the_nearest_bin() {
-        let mut t = Throughput::default();
+        let mut t = ThroughputBins::default();
         for n in 0..100 {
             t.add(Instant(n * 10_000_000 + 30_000_000), Bytes(1000));
         }

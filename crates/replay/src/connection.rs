@@ -9,9 +9,9 @@
 
 use crate::analysis::{Analysis, Setup, facts};
 use crate::capture::Packet;
-use crate::capture::frame::Seen;
-use crate::sender::{Data, Report, Sender};
-use crate::watch::Candidate;
+use crate::capture::frame::TcpSegment;
+use crate::observer::Candidate;
+use crate::sender::{AckInfo, DataInfo, Sender};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::Handshake;
 use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
@@ -88,16 +88,16 @@ pub struct Config<'a> {
     /// Which startups to ask.
     pub candidates: &'a Arc<[Candidate]>,
     /// Whether to keep samples.
-    pub shots: bool,
+    pub snapshots: bool,
     /// Whether somebody wants to go on from where startups differ from what was seen.
-    pub forks: bool,
+    pub fork_states: bool,
 }
 
 /// An ACK that its sender of data has not seen yet.
 #[derive(Copy, Clone, Debug)]
-struct Waiting {
+struct PendingAck {
     timestamp: Option<u32>,
-    report: Report,
+    report: AckInfo,
 }
 
 /// Data one way.
@@ -119,13 +119,13 @@ pub struct Direction {
     /// When it was first seen, nanoseconds since the connection's first packet.
     pub began: Option<Instant>,
     /// What came before it was known where it is seen from: whether it is data, when it came, and what it says.
-    undecided: Vec<(bool, Instant, Seen)>,
+    undecided: Vec<(bool, Instant, TcpSegment)>,
     /// The first ACK among those.
     acked: Option<usize>,
     decided: bool,
-    held: VecDeque<Waiting>,
+    held: VecDeque<PendingAck>,
     /// The newest ACK released, by time.
-    released: Option<Waiting>,
+    released: Option<PendingAck>,
     /// Its sender, once it has sent.
     pub sender: Option<Box<Sender>>,
     /// The newest packets, by a hash of what tells them apart.
@@ -186,7 +186,7 @@ pub struct Connection {
     away: [u64; 2],
     closing: bool,
     /// Data each way.
-    pub ways: [Direction; 2],
+    pub directions: [Direction; 2],
     /// It was silent for longer than [`SILENCE`], or a time is damaged: what came after is left out.
     pub silent: bool,
     /// Packets that the capture had twice.
@@ -215,7 +215,7 @@ impl Connection {
             established: false,
             away: [u64::MAX; 2],
             closing: false,
-            ways: [Direction::new(), Direction::new()],
+            directions: [Direction::new(), Direction::new()],
             silent: false,
             doubled: 0,
             backwards: 0,
@@ -237,12 +237,12 @@ impl Connection {
 
     /// Whether a SYN of end `from` with this number would begin another connection.
     pub fn is_other(&self, from: usize, seq: u32) -> bool {
-        self.ways[from].first.is_some_and(|f| f != seq.wrapping_add(1))
+        self.directions[from].first.is_some_and(|f| f != seq.wrapping_add(1))
     }
 
     /// How often SYN and SYN-ACK had to be sent again.
     pub fn syn_losses(&self) -> u64 {
-        self.ways.iter().map(|w| u64::from(w.syns.saturating_sub(1))).sum()
+        self.directions.iter().map(|w| u64::from(w.syns.saturating_sub(1))).sum()
     }
 
     /// A packet of end `from`.
@@ -262,7 +262,7 @@ impl Connection {
         // The same packet again, as mirrors and routers show it: not even its identification differs.
         let name =
             mix(mix(0, u64::from(s.id) << 32 | u64::from(s.len)), u64::from(s.seq) << 32 | u64::from(s.ack));
-        let way = &mut self.ways[from];
+        let way = &mut self.directions[from];
         if s.id != 0 && way.recent.contains(&name) {
             self.doubled += 1;
             return;
@@ -283,8 +283,8 @@ impl Connection {
         }
     }
 
-    fn on_syn(&mut self, s: &Seen, from: usize, at: u64) {
-        let w = &mut self.ways[from];
+    fn on_syn(&mut self, s: &TcpSegment, from: usize, at: u64) {
+        let w = &mut self.directions[from];
         w.syns += 1;
         w.syn_seen = true;
         w.first = Some(s.seq.wrapping_add(1));
@@ -299,8 +299,8 @@ impl Connection {
             self.caller = Some(from);
             self.asked_ecn = s.has(ECE | CWR);
         }
-        let both = self.ways.iter().all(|w| w.scale.is_some());
-        for w in &mut self.ways {
+        let both = self.directions.iter().all(|w| w.scale.is_some());
+        for w in &mut self.directions {
             w.scaling = both;
         }
     }
@@ -311,7 +311,7 @@ impl Connection {
         let (Some(caller), Some(answered)) = (self.caller.filter(|c| *c == from), self.answered) else {
             return;
         };
-        let Some(called) = self.ways[caller].syn_at.filter(|c| *c <= answered) else { return };
+        let Some(called) = self.directions[caller].syn_at.filter(|c| *c <= answered) else { return };
         // To the one who answers and back; to the one who called and back.
         let (there, here) = (answered - called, self.last - answered);
         self.handshake = Some(Span(there + here));
@@ -320,8 +320,8 @@ impl Connection {
     }
 
     /// Data of end `d`, or an ACK for it.
-    fn take(&mut self, d: usize, data: bool, at: Instant, s: &Seen, config: &Config) {
-        let w = &mut self.ways[d];
+    fn take(&mut self, d: usize, data: bool, at: Instant, s: &TcpSegment, config: &Config) {
+        let w = &mut self.directions[d];
         if w.decided {
             return if data { self.on_data(s, d, at, config) } else { self.on_ack(s, 1 - d, at) };
         }
@@ -331,7 +331,7 @@ impl Connection {
         w.undecided.push((data, at, *s));
         // An ACK, and data that its sender sent when it had it: the echo says so. Without timestamps nothing tells an
         // answer from what was under way, and the handshake must do.
-        let answers = |ack: &Seen, s: &Seen| {
+        let answers = |ack: &TcpSegment, s: &TcpSegment| {
             let (Some((value, _)), Some((_, echo))) = (ack.timestamp, s.timestamp) else { return false };
             echo.wrapping_sub(value).cast_signed() >= 0
         };
@@ -353,7 +353,7 @@ impl Connection {
     /// Where data of end `d` is seen from is as clear as it will be.
     fn decide(&mut self, d: usize, config: &Config) {
         let known = self.away.iter().all(|a| *a < u64::MAX);
-        let w = &mut self.ways[d];
+        let w = &mut self.directions[d];
         w.decided = true;
         if known {
             w.vantage = vantage(self.away[d], self.away[1 - d]);
@@ -369,38 +369,44 @@ impl Connection {
 
     /// Payload of a full segment that `from` sends.
     fn mss(&self, from: usize) -> Bytes {
-        let offered = [self.ways[from].mss, self.ways[1 - from].mss].into_iter().flatten().min();
+        let offered = [self.directions[from].mss, self.directions[1 - from].mss].into_iter().flatten().min();
         let options = if self.timestamps { 12 } else { 0 };
         Bytes(offered.map_or(MSS, |m| u64::from(m).saturating_sub(options)).max(88))
     }
 
-    fn on_data(&mut self, s: &Seen, from: usize, at: Instant, config: &Config) {
-        if self.ways[from].sender.is_none() {
+    fn on_data(&mut self, s: &TcpSegment, from: usize, at: Instant, config: &Config) {
+        if self.directions[from].sender.is_none() {
             let mss = self.mss(from);
             let handshake = Handshake {
-                rtt: self.handshake.filter(|_| self.ways.iter().all(|w| w.syns == 1)),
+                rtt: self.handshake.filter(|_| self.directions.iter().all(|w| w.syns == 1)),
                 ..Handshake::default()
             };
             let none: Arc<[Candidate]> = Arc::new([]);
-            let candidates = if self.ways[from].syn_seen { config.candidates } else { &none };
-            let setup =
-                Setup { mss, iw: None, gated: true, handshake, shots: config.shots, forks: config.forks };
+            let candidates = if self.directions[from].syn_seen { config.candidates } else { &none };
+            let setup = Setup {
+                mss,
+                iw: None,
+                gated: true,
+                handshake,
+                snapshots: config.snapshots,
+                fork_states: config.fork_states,
+            };
             let mut analysis = Analysis::new(setup, candidates);
-            let receiver = self.ways[from].vantage == Vantage::Receiver;
+            let receiver = self.directions[from].vantage == Vantage::Receiver;
             if receiver {
-                let w = &self.ways[from];
+                let w = &self.directions[from];
                 let syn = w.syn_at.map(|at| Instant(at.saturating_sub(self.start)));
                 analysis.at_receiver(syn.zip(w.syn_stamp));
             }
             let mut f = facts(mss);
             let early = if receiver { self.handshake.unwrap_or(Span::ZERO).0 } else { 0 };
             (f.now, f.srtt) = (Instant(at.0.saturating_sub(early)), self.handshake);
-            let w = &mut self.ways[from];
+            let w = &mut self.directions[from];
             w.began = Some(at);
             w.sender = Some(Box::new(Sender::new(f, receiver, analysis)));
         }
         let rtt = self.handshake.unwrap_or(Span::ZERO);
-        let w = &mut self.ways[from];
+        let w = &mut self.directions[from];
         let Some(sender) = &mut w.sender else { return };
         let start = if s.has(SYN) { s.seq.wrapping_add(1) } else { s.seq };
         let first = *w.first.get_or_insert(start);
@@ -408,7 +414,7 @@ impl Connection {
         let mut sent = at;
         if w.vantage == Vantage::Receiver {
             let echo = s.timestamp.map(|t| t.1);
-            let seen = |held: &Waiting, released: Option<&Waiting>| match (held.timestamp, echo) {
+            let seen = |held: &PendingAck, released: Option<&PendingAck>| match (held.timestamp, echo) {
                 (Some(t), Some(echo)) => {
                     // Of several ACKs in one tick of the clock, the first is certain to have been there.
                     t.wrapping_sub(echo).cast_signed() < 0
@@ -425,7 +431,7 @@ impl Connection {
             let by_echo = w.released.filter(|r| echo.is_some() && r.timestamp.is_some()).map(|r| r.report.at);
             sent = by_echo.unwrap_or(Instant(at.0.saturating_sub(rtt.0)));
         }
-        sender.on_data(&Data {
+        sender.on_data(&DataInfo {
             at: sent,
             seen: at,
             from: offset,
@@ -435,12 +441,15 @@ impl Connection {
         });
     }
 
-    fn on_ack(&mut self, s: &Seen, from: usize, at: Instant) {
-        let scale =
-            if self.ways[from].scaling && !s.has(SYN) { self.ways[from].scale.unwrap_or(0) } else { 0 };
+    fn on_ack(&mut self, s: &TcpSegment, from: usize, at: Instant) {
+        let scale = if self.directions[from].scaling && !s.has(SYN) {
+            self.directions[from].scale.unwrap_or(0)
+        } else {
+            0
+        };
         // A window whose scale is not known says nothing.
-        let window = if self.ways[from].syn_seen { u64::from(s.window) << scale } else { u64::MAX };
-        let w = &mut self.ways[1 - from];
+        let window = if self.directions[from].syn_seen { u64::from(s.window) << scale } else { u64::MAX };
+        let w = &mut self.directions[1 - from];
         let (Some(sender), Some(first)) = (&mut w.sender, w.first) else { return };
         let Some(upto) = unwrap(s.ack, first, sender.max()) else { return };
         let mut sack = [(0, 0); 4];
@@ -454,9 +463,9 @@ impl Connection {
         let echo = s.timestamp.map(|t| t.1);
         let pure = s.len == 0 && s.flags & (SYN | FIN) == 0;
         let marks = self.ecn && s.has(ECE) && !s.has(SYN);
-        let report = Report { at, upto, sack, sacks, window, echo, marks, pure };
+        let report = AckInfo { at, upto, sack, sacks, window, echo, marks, pure };
         if w.vantage == Vantage::Receiver {
-            w.held.push_back(Waiting { timestamp: s.timestamp.map(|t| t.0), report });
+            w.held.push_back(PendingAck { timestamp: s.timestamp.map(|t| t.0), report });
             if w.held.len() > HELD {
                 w.released = w.held.pop_front();
                 sender.on_ack(&w.released.expect("more than none").report);
@@ -469,11 +478,11 @@ impl Connection {
     /// Nothing more will come.
     pub fn close(&mut self, config: &Config) {
         for d in 0..2 {
-            if !self.ways[d].decided {
+            if !self.directions[d].decided {
                 self.decide(d, config);
             }
         }
-        for w in &mut self.ways {
+        for w in &mut self.directions {
             for held in std::mem::take(&mut w.held) {
                 if let Some(sender) = &mut w.sender {
                     sender.on_ack(&held.report);

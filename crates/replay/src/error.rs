@@ -6,19 +6,19 @@ use thiserror::Error;
 
 /// A place in a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// The file as a whole.
-    Whole,
+    File,
     /// A byte, from 0, of what a compressed file contains.
     Offset(u64),
     /// A line, from 1.
     Line(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole => Ok(()),
+            Self::File => Ok(()),
             Self::Offset(o) => write!(f, "offset {o}: "),
             Self::Line(l) => write!(f, "line {l}: "),
         }
@@ -28,25 +28,25 @@ impl fmt::Display for Place {
 /// What a parser refuses, before it is known in which file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{place}{why}")]
-pub struct Bad {
+pub struct InputError {
     /// Where.
-    pub place: Place,
+    pub place: Location,
     /// What was found and what was expected.
     pub why: String,
 }
 
-impl Bad {
+impl InputError {
     /// At a byte.
     pub fn at(offset: u64, why: impl Into<String>) -> Self {
-        Self { place: Place::Offset(offset), why: why.into() }
+        Self { place: Location::Offset(offset), why: why.into() }
     }
     /// At a line.
     pub fn line(line: u64, why: impl Into<String>) -> Self {
-        Self { place: Place::Line(line), why: why.into() }
+        Self { place: Location::Line(line), why: why.into() }
     }
     /// Of the whole file.
     pub fn whole(why: impl Into<String>) -> Self {
-        Self { place: Place::Whole, why: why.into() }
+        Self { place: Location::File, why: why.into() }
     }
 }
 
@@ -57,5 +57,5 @@ pub struct ReplayError {
     /// Which.
     pub file: PathBuf,
     /// Why.
-    pub why: Bad,
+    pub why: InputError,
 }

@@ -6,10 +6,10 @@
 //! asked; where only the rest is, the line says when the kernel's own left.
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
-use crate::error::Bad;
-use crate::infer::{Evidence, Found, Unclear};
+use crate::error::InputError;
+use crate::infer::{Evidence, ExitEstimate, NoExit};
+use crate::observer::Candidate;
 use crate::transfer::Transfer;
-use crate::watch::Candidate;
 use serde::Deserialize;
 use serde_json::Value;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
@@ -54,7 +54,7 @@ struct Event {
 }
 
 /// A connection as far as it was told of.
-struct Told {
+struct KernelConnection {
     analysis: Analysis,
     f: Facts,
     begin: u64,
@@ -63,15 +63,16 @@ struct Told {
     retransmitted: u64,
     /// Its startup was asked at some time.
     asked: bool,
-    left: Option<Found>,
+    left: Option<ExitEstimate>,
     ends: [String; 2],
 }
 
-impl Told {
-    fn new(e: &Event, candidates: &Arc<[Candidate]>, shots: bool) -> Self {
+impl KernelConnection {
+    fn new(e: &Event, candidates: &Arc<[Candidate]>, snapshots: bool) -> Self {
         let mss = Bytes(e.mss);
         let iw = (e.iw > 0).then(|| mss * e.iw);
-        let setup = Setup { mss, iw, gated: false, handshake: Handshake::default(), shots, forks: false };
+        let setup =
+            Setup { mss, iw, gated: false, handshake: Handshake::default(), snapshots, fork_states: false };
         let address = match &e.daddr {
             Value::String(a) => a.clone(),
             // As it stands in memory, which is the order of the network.
@@ -100,7 +101,7 @@ impl Told {
         self.retransmitted = self.retransmitted.max(e.retransmitted);
         if !e.why.is_empty() && e.why != "none" && self.left.is_none() {
             let cwnd = f.mss * e.cwnd.min(MOST);
-            self.left = Some(Found { at: f.now, cwnd, evidence: Evidence::Told });
+            self.left = Some(ExitEstimate { at: f.now, cwnd, evidence: Evidence::Recorded });
         }
         match e.kind.as_str() {
             "ack" => self.ack(e),
@@ -157,8 +158,8 @@ impl Told {
     fn row(self, number: u64) -> (Transfer, Option<Findings>) {
         let told = match self.left {
             Some(found) => Ok(found),
-            None if self.asked => Err(Unclear::StillGrowing),
-            None => Err(Unclear::BeganBefore),
+            None if self.asked => Err(NoExit::StillGrowing),
+            None => Err(NoExit::BeganBefore),
         };
         let last = Span(self.f.now.0).as_secs_f64();
         let mut findings = self.analysis.finish(Some(told));
@@ -182,17 +183,17 @@ impl Told {
 pub fn replay(
     text: &str,
     candidates: &Arc<[Candidate]>,
-    shots: bool,
-) -> Result<Vec<(Transfer, Option<Findings>)>, Bad> {
+    snapshots: bool,
+) -> Result<Vec<(Transfer, Option<Findings>)>, InputError> {
     let mut live: BTreeMap<String, usize> = BTreeMap::new();
-    let mut all: Vec<Told> = Vec::new();
+    let mut all: Vec<KernelConnection> = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let number = i as u64 + 1;
         let e: Event = serde_json::from_str(line)
-            .map_err(|e| Bad::line(number, format!("found no event of the kernel: {e}")))?;
+            .map_err(|e| InputError::line(number, format!("found no event of the kernel: {e}")))?;
         if !(1..=1 << 20).contains(&e.mss) {
             let why = format!("mss: found {}, expected a number of bytes from 1 to 1048576", e.mss);
-            return Err(Bad::line(number, why));
+            return Err(InputError::line(number, why));
         }
         let sk = e.sk.to_string();
         if e.kind == "begin" {
@@ -200,13 +201,13 @@ pub fn replay(
             live.remove(&sk);
         }
         let at = *live.entry(sk).or_insert_with(|| {
-            all.push(Told::new(&e, candidates, shots));
+            all.push(KernelConnection::new(&e, candidates, snapshots));
             all.len() - 1
         });
         all[at].on(&e);
     }
     if all.is_empty() {
-        return Err(Bad::whole("found no event, expected one a line"));
+        return Err(InputError::whole("found no event, expected one a line"));
     }
     Ok(all.into_iter().enumerate().map(|(i, t)| t.row(i as u64 + 1)).collect())
 }

@@ -1,7 +1,6 @@
 //! A path fitted to a capture: rate, base round trip, queue and jitter.
 
 use crate::analysis::Findings;
-use crate::transfer::Transfer;
 use serde::{Deserialize, Serialize};
 use slowstart_lab::stats::quantile;
 
@@ -19,7 +18,7 @@ const FULL: f64 = 0.05;
 
 /// A path as a capture shows it.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fitted {
+pub struct FittedPath {
     /// Rate on the wire, bits a second: the busiest stretch.
     pub rate_bps: f64,
     /// The least round trip, without a packet's own transmission.
@@ -33,12 +32,12 @@ pub struct Fitted {
 }
 
 /// Fits a path; `None` where the capture has no round trips or nothing was delivered.
-pub fn fit(t: &Transfer, f: &Findings) -> Option<Fitted> {
+pub fn fit(f: &Findings) -> Option<FittedPath> {
     let least = f.min_rtt?.as_secs_f64();
     let stretch = STRETCH.min(f.rates.len());
     let means = f.rates.windows(stretch.max(1)).map(|w| w.iter().map(|r| r.1).sum::<f64>() / w.len() as f64);
     let payload = means.reduce(f64::max).filter(|r| *r > 0.0)?;
-    let mss = t.mss_bytes as f64;
+    let mss = f.mss.0 as f64;
     let packet = mss + HEADERS;
     let rate_bps = payload * 8.0 * packet / mss;
     let transmission = packet * 8.0 / rate_bps;
@@ -49,14 +48,20 @@ pub fn fit(t: &Transfer, f: &Findings) -> Option<Fitted> {
     let queue_bytes = (queued * rate_bps / 8.0).max(packet);
     // The least round trip has a packet's own transmission in it.
     let base_rtt_s = (least - transmission).max(1e-6);
-    Some(Fitted { rate_bps, base_rtt_s, queue_bytes, queue_was_full: f.rtt_before_loss.is_some(), jitter_s })
+    Some(FittedPath {
+        rate_bps,
+        base_rtt_s,
+        queue_bytes,
+        queue_was_full: f.rtt_before_loss.is_some(),
+        jitter_s,
+    })
 }
 
 /// The greatest of delays that are uniform from none, from how the times of acknowledgements scatter about the line of a
 /// full link, which hands over a packet each `transmission` s.
 fn jitter(f: &Findings, payload: f64, transmission: f64) -> f64 {
     let points: Vec<(f64, f64)> =
-        f.shots.iter().map(|s| (s.delivered.0 as f64 / payload, s.at.0 as f64 / 1e9)).collect();
+        f.snapshots.iter().map(|s| (s.delivered.0 as f64 / payload, s.at.0 as f64 / 1e9)).collect();
     let rests: Vec<f64> = points.chunks_exact(LINE).filter_map(line).collect();
     let Some(variance) = quantile(&rests, 0.5) else { return 0.0 };
     let wanted = variance / (transmission * transmission);
@@ -105,7 +110,7 @@ fn line(points: &[(f64, f64)]) -> Option<f64> {
     ((slope - 1.0).abs() < FULL).then(|| rest / (n - 2.0))
 }
 
-impl Fitted {
+impl FittedPath {
     /// As `slowstart compare` reads it.
     pub fn inline(&self) -> String {
         // Less than ten microseconds is the clock's.

@@ -5,10 +5,9 @@
 //! that link and queue are as full as they were. Then the startup takes over as it stood, with all that it had made of
 //! the true acknowledgements. The clocks of both are one: neither sees a seam.
 
-use crate::analysis::{EPOCH, Findings, Judged, facts};
-use crate::fit::Fitted;
-use crate::transfer::{Transfer, When};
-use crate::watch::{Candidate, Standing};
+use crate::analysis::{EPOCH, Findings, StartupResult, facts};
+use crate::fit::FittedPath;
+use crate::observer::{Candidate, SavedState, TimedEvent};
 use serde::{Deserialize, Serialize};
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::control::{Composed, Exited, State as Window};
@@ -31,13 +30,13 @@ const PATIENCE: u64 = 10;
 
 /// What a startup would have made of the rest of the transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Forked {
+pub struct ForkResult {
     /// Its name and parameters.
     pub startup: String,
     /// From when on this is simulated, seconds since the connection's first packet.
     pub from_s: f64,
     /// Its exit: as observed, if it had left by then, else as simulated.
-    pub exit: Option<When>,
+    pub exit: Option<TimedEvent>,
     /// How that is judged, by what the simulator knows of the fitted path.
     pub class: Class,
     /// When everything would have been acknowledged; null if it was not within the time given.
@@ -61,15 +60,14 @@ struct Fork<'a> {
     end: Instant,
 }
 
-/// Goes on with a transfer under each startup. Those whose opinion was not asked for are left out; errors are those of
+/// Goes on with a transfer under each startup. Those whose prediction was not asked for are left out; errors are those of
 /// a path that cannot be built.
 pub fn run(
-    t: &Transfer,
     f: &Findings,
-    fitted: &Fitted,
+    fitted: &FittedPath,
     candidates: &[Candidate],
-) -> Result<Vec<Forked>, PathError> {
-    let mss = t.mss_bytes.clamp(88, 65_000);
+) -> Result<Vec<ForkResult>, PathError> {
+    let mss = f.mss.0.clamp(88, 65_000);
     let profile = Profile {
         mss: mss as u32,
         iw: f.iw.0.div_ceil(mss).clamp(1, 1000) as u32,
@@ -87,10 +85,10 @@ pub fn run(
         sends: &f.sends,
         end: f.last + EPOCH + time + Span::secs(60),
     };
-    let of = |j: &Judged| {
-        let standing = j.opinion.standing.as_ref()?;
+    let of = |j: &StartupResult| {
+        let saved = j.prediction.saved.as_ref()?;
         let fresh = candidates.iter().find(|c| c.label == j.label)?;
-        Some(fork.go_on(&j.label, standing, fresh))
+        Some(fork.go_on(&j.label, saved, fresh))
     };
     Ok(f.startups.iter().filter_map(of).collect())
 }
@@ -103,7 +101,7 @@ impl Fork<'_> {
     fn composed(
         &self,
         of: &Candidate,
-        s: &Standing,
+        s: &SavedState,
     ) -> Composed<slowstart::startup::AnyStartup, AnyAvoidance> {
         Composed::midway(s.startup.clone(), of.startup.clone(), self.avoidance.clone(), s.state)
     }
@@ -121,7 +119,7 @@ impl Fork<'_> {
         Facts { now, iw: self.iw, ..facts(Bytes(self.profile.mss.into())) }
     }
 
-    fn go_on(&self, label: &str, s: &Standing, of: &Candidate) -> Forked {
+    fn go_on(&self, label: &str, s: &SavedState, of: &Candidate) -> ForkResult {
         // What was sent at that moment is the answer of another window.
         let sends = &self.sends[..self.sends.partition_point(|d| d.0 + EPOCH < s.at)];
         let rtt = self.path.facts().base_rtt;
@@ -177,10 +175,10 @@ impl Fork<'_> {
         e.run_until(self.end, done);
         let flow = &e.flows[0];
         let truth = &flow.truth;
-        Forked {
+        ForkResult {
             startup: label.to_string(),
             from_s: seconds(s.at),
-            exit: truth.exit.map(|x| When {
+            exit: truth.exit.map(|x| TimedEvent {
                 what: x.why.name().to_string(),
                 time_s: seconds(x.detected_at),
                 cwnd_bytes: x.detected.0,

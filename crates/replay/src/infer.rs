@@ -39,24 +39,24 @@ const REACHED: usize = 1024;
 
 /// What held the sender back in a round trip.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum LimitedBy {
     /// Its window, as far as can be seen.
-    Window,
+    Cwnd,
     /// It had nothing to send.
     Application,
     /// The peer's window.
-    Peer,
+    ReceiveWindow,
     /// Nothing was in flight.
     Idle,
 }
 
-impl Held {
+impl LimitedBy {
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Window => "window",
+            Self::Cwnd => "window",
             Self::Application => "application",
-            Self::Peer => "receive window",
+            Self::ReceiveWindow => "receive window",
             Self::Idle => "idle",
         }
     }
@@ -70,7 +70,7 @@ pub struct Round {
     /// The most in flight.
     pub peak: Bytes,
     /// What held it.
-    pub held: Held,
+    pub held: LimitedBy,
 }
 
 /// Why it is believed that slow start ended.
@@ -87,7 +87,7 @@ pub enum Evidence {
     /// A sample has a threshold that the one before had not, and nothing was lost between.
     Threshold,
     /// The file says so.
-    Told,
+    Recorded,
 }
 
 impl Evidence {
@@ -104,14 +104,14 @@ impl Evidence {
             Self::Timeout => "timeout",
             Self::Mark => "a mark by the network",
             Self::Threshold => "a threshold was set without loss",
-            Self::Told => "told by the file",
+            Self::Recorded => "told by the file",
         }
     }
 }
 
 /// The end of slow start as seen from outside.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ExitEstimate {
     /// When.
     pub at: Instant,
     /// The window then: the most in flight.
@@ -122,7 +122,7 @@ pub struct Found {
 
 /// Why no end of slow start is claimed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Unclear {
+pub enum NoExit {
     /// It had too little to send.
     ApplicationLimited,
     /// The peer's window held it.
@@ -132,14 +132,14 @@ pub enum Unclear {
     /// It never grew.
     NoGrowth,
     /// Growth stopped, and not even avoidance added anything until the end, though nothing was lost: not a window held it.
-    HeldBelow,
+    LimitedOtherwise,
     /// The capture begins later.
     BeganBefore,
     /// The file has samples, between which it is not seen.
     TooFew,
 }
 
-impl Unclear {
+impl NoExit {
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -147,7 +147,7 @@ impl Unclear {
             Self::PeerLimited => "limited by the receive window",
             Self::StillGrowing => "ended while growing",
             Self::NoGrowth => "no growth seen",
-            Self::HeldBelow => "held by something else than its window",
+            Self::LimitedOtherwise => "held by something else than its window",
             Self::BeganBefore => "began before the capture",
             Self::TooFew => "too few samples",
         }
@@ -175,7 +175,7 @@ pub struct Inference {
     rounds: [u32; 4],
     /// Round trips since the peer's window last held it, if it did and no sudden growth was seen since.
     since_peer: Option<u32>,
-    found: Option<Found>,
+    found: Option<ExitEstimate>,
     /// Round trips since it was found.
     after: u32,
     /// When as much as ever was last in flight.
@@ -186,9 +186,9 @@ pub struct Inference {
     ended_flat: bool,
     /// The least and the most in flight in those.
     between: Option<(Bytes, Bytes)>,
-    loss: Option<Found>,
+    loss: Option<ExitEstimate>,
     /// An end shortly before that.
-    before_loss: Option<Found>,
+    before_loss: Option<ExitEstimate>,
 }
 
 impl Inference {
@@ -229,7 +229,7 @@ impl Inference {
             return;
         }
         let cwnd = self.most.max(self.best);
-        self.loss = Some(Found { at, cwnd, evidence });
+        self.loss = Some(ExitEstimate { at, cwnd, evidence });
         let now = (at, self.acked, cwnd);
         // Hundredths of growth for each byte acknowledged.
         let slope = |from: &(Instant, Bytes, Bytes), to: &(Instant, Bytes, Bytes)| {
@@ -239,7 +239,8 @@ impl Inference {
             let before = self.marks.iter().take(i).rev().find(|b| b.1 + m.2 / 2 <= m.1);
             let long = now.1 >= m.1 + BURST.max(m.2 / MARKS);
             if long && slope(m, &now) <= FLAT && before.is_some_and(|b| slope(b, m) >= SUDDEN) {
-                self.before_loss = Some(Found { at: m.0, cwnd: m.2, evidence: Evidence::GrowthStopped });
+                self.before_loss =
+                    Some(ExitEstimate { at: m.0, cwnd: m.2, evidence: Evidence::GrowthStopped });
                 return;
             }
         }
@@ -256,7 +257,7 @@ impl Inference {
             return;
         }
         self.rounds[round.held as usize] += 1;
-        if self.found.is_some() && round.held == Held::Window {
+        if self.found.is_some() && round.held == LimitedBy::Cwnd {
             self.after += 1;
             let (low, high) = self.between.unwrap_or((round.peak, round.peak));
             self.between = Some((low.min(round.peak), high.max(round.peak)));
@@ -264,13 +265,13 @@ impl Inference {
         if self.after > SURE_ROUNDS {
             return;
         }
-        if round.held == Held::Peer {
+        if round.held == LimitedBy::ReceiveWindow {
             self.since_peer = Some(0);
         }
-        if round.held != Held::Window {
+        if round.held != LimitedBy::Cwnd {
             // A window that was not used need not have stopped growing.
             self.best = self.best.max(round.peak);
-            self.ended_flat = round.held == Held::Application && (self.flat > 0 || self.ended_flat);
+            self.ended_flat = round.held == LimitedBy::Application && (self.flat > 0 || self.ended_flat);
             self.flat = 0;
             return;
         }
@@ -326,7 +327,7 @@ impl Inference {
         let Some(i) = self.reached.iter().position(|r| r.1 >= level) else { return };
         let at = due(&self.reached[..=i]).unwrap_or(self.reached[i].0);
         (self.after, self.between) = (0, None);
-        self.found = Some(Found { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
+        self.found = Some(ExitEstimate { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
     }
 
     /// When as much was first in flight, if that was before the answer was certain.
@@ -345,7 +346,7 @@ impl Inference {
     }
 
     /// The answer.
-    pub fn answer(mut self, mss: Bytes) -> Result<Found, Unclear> {
+    pub fn answer(mut self, mss: Bytes) -> Result<ExitEstimate, NoExit> {
         // A loss, or no more data, after one flat round trip: growth had stopped before.
         let flat = self.loss.is_some() && self.flat > 0 || self.ended_flat;
         if self.found.is_none() && flat && self.grew > 0 {
@@ -354,7 +355,7 @@ impl Inference {
         let [window, application, peer, _] = self.rounds;
         // Growth that the peer's window held back until then may have ended behind it.
         if self.found.is_none() && self.before_loss.is_some() && self.since_peer.is_some() {
-            return Err(Unclear::PeerLimited);
+            return Err(NoExit::PeerLimited);
         }
         // A window that was kept, and then fell, was given up when it fell.
         if let (Some(found), Some((at, FLAT_ROUNDS..))) = (&mut self.found, self.fell) {
@@ -365,23 +366,23 @@ impl Inference {
             && self.after >= STILL_ROUNDS
             && high <= low + mss
         {
-            return Err(Unclear::HeldBelow);
+            return Err(NoExit::LimitedOtherwise);
         }
         if self.since_peer.is_some_and(|n| n > FLAT_ROUNDS) && self.found.is_none() {
-            return Err(Unclear::PeerLimited);
+            return Err(NoExit::PeerLimited);
         }
         // What a sender loses that mostly has nothing to send says little of its window.
         if application > window {
             self.loss = None;
         }
         self.found.or(self.loss).ok_or(if self.grew > 0 && application <= window && peer <= window {
-            Unclear::StillGrowing
+            NoExit::StillGrowing
         } else if peer > 0 && peer >= application {
-            Unclear::PeerLimited
+            NoExit::PeerLimited
         } else if application > 0 {
-            Unclear::ApplicationLimited
+            NoExit::ApplicationLimited
         } else {
-            Unclear::NoGrowth
+            NoExit::NoGrowth
         })
     }
 }
@@ -429,7 +430,7 @@ mod tests {
         for (n, peak) in peaks.iter().enumerate() {
             let start = Instant(n as u64 * 100_000_000);
             i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, Span::millis(100), MSS);
-            i.on_round(&Round { start, peak: MSS * *peak, held: Held::Window }, MSS);
+            i.on_round(&Round { start, peak: MSS * *peak, held: LimitedBy::Cwnd }, MSS);
         }
         i
     }
@@ -447,12 +448,12 @@ mod tests {
         let found = rounds(&[10, 20, 40, 50, 62, 78, 79, 80]).answer(MSS).expect("an exit");
         assert_eq!((found.cwnd, found.at.0 / 1_000_000), (MSS * 78, 550));
         // Limited slow start.
-        assert_eq!(rounds(&[100, 150, 200, 250, 300, 350]).answer(MSS), Err(Unclear::StillGrowing));
+        assert_eq!(rounds(&[100, 150, 200, 250, 300, 350]).answer(MSS), Err(NoExit::StillGrowing));
     }
 
     #[test]
     fn a_pause_is_no_end() {
-        assert_eq!(rounds(&[3, 6, 13, 13, 14, 18, 25, 38, 60]).answer(MSS), Err(Unclear::StillGrowing));
+        assert_eq!(rounds(&[3, 6, 13, 13, 14, 18, 25, 38, 60]).answer(MSS), Err(NoExit::StillGrowing));
         // Avoidance adds a segment a round trip, and as much as it likes later.
         let mut peaks = vec![5, 10, 20];
         peaks.extend(20..60);
@@ -465,12 +466,12 @@ mod tests {
         i.on_loss(Instant(300_000_000), Evidence::Loss);
         assert_eq!(i.clone().answer(MSS).map(|f| f.evidence), Ok(Evidence::Loss));
         i.on_undone();
-        assert_eq!(i.answer(MSS), Err(Unclear::StillGrowing));
+        assert_eq!(i.answer(MSS), Err(NoExit::StillGrowing));
     }
 
     /// A window of 1000 segments that grows by a segment for each acknowledged since it was a hundred, and so many more
     /// acknowledged, for each of which it grows by so many hundredths, when a loss becomes known.
-    fn slope_before_a_loss(mut i: Inference, segments: u64, slope: u64) -> Result<Found, Unclear> {
+    fn slope_before_a_loss(mut i: Inference, segments: u64, slope: u64) -> Result<ExitEstimate, NoExit> {
         for n in 0..900 + segments {
             let at = Instant(400_000_000 + n * 100_000);
             i.on_ack(at, MSS);
@@ -494,8 +495,11 @@ mod tests {
         }
         // Where the peer's window held it back until then, it may have ended behind that.
         let mut held = before;
-        held.on_round(&Round { start: Instant(400_000_000), peak: MSS * 100, held: Held::Peer }, MSS);
-        assert_eq!(slope_before_a_loss(held, 200, 0), Err(Unclear::PeerLimited));
+        held.on_round(
+            &Round { start: Instant(400_000_000), peak: MSS * 100, held: LimitedBy::ReceiveWindow },
+            MSS,
+        );
+        assert_eq!(slope_before_a_loss(held, 200, 0), Err(NoExit::PeerLimited));
     }
 
     #[test]
@@ -519,20 +523,20 @@ mod tests {
     fn one_flat_round_trip_before_the_data_ends_will_do() {
         let over = |peaks: &[u64]| {
             let mut i = rounds(peaks);
-            i.on_round(&Round { start: Instant(1 << 30), peak: MSS * 10, held: Held::Application }, MSS);
+            i.on_round(&Round { start: Instant(1 << 30), peak: MSS * 10, held: LimitedBy::Application }, MSS);
             i.answer(MSS).map(|f| f.cwnd)
         };
         assert_eq!(over(&[10, 20, 40, 41]), Ok(MSS * 40));
-        assert_eq!(over(&[10, 20, 40]), Err(Unclear::StillGrowing));
+        assert_eq!(over(&[10, 20, 40]), Err(NoExit::StillGrowing));
     }
 
     #[test]
     fn a_sender_with_nothing_to_send_has_no_exit() {
         let mut i = Inference::default();
         for n in 0..9 {
-            let round = Round { start: Instant(n), peak: MSS * 3, held: Held::Application };
+            let round = Round { start: Instant(n), peak: MSS * 3, held: LimitedBy::Application };
             i.on_round(&round, MSS);
         }
-        assert_eq!(i.answer(MSS), Err(Unclear::ApplicationLimited));
+        assert_eq!(i.answer(MSS), Err(NoExit::ApplicationLimited));
     }
 }

@@ -7,8 +7,8 @@
 //! the sender is paced, so that HyStart++ has no limit L.
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
-use crate::error::Bad;
-use crate::watch::Candidate;
+use crate::error::InputError;
+use crate::observer::Candidate;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Handshake, Limit, Sent, Signal};
 use std::sync::Arc;
@@ -25,13 +25,14 @@ struct Columns {
 const MUST: [&str; 6] = ["now_us", "bytes_acked", "mss", "rtt_us", "snd_nxt", "sk_pacing_rate"];
 
 impl Columns {
-    fn find(header: &str) -> Result<Self, Bad> {
+    fn find(header: &str) -> Result<Self, InputError> {
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         let find = |name: &str| names.iter().position(|n| *n == name);
         let mut must = [0; 6];
         for (at, name) in must.iter_mut().zip(MUST) {
-            *at = find(name)
-                .ok_or_else(|| Bad::line(1, format!("found {header:?}, expected a column {name:?}")))?;
+            *at = find(name).ok_or_else(|| {
+                InputError::line(1, format!("found {header:?}, expected a column {name:?}"))
+            })?;
         }
         Ok(Self { must, una: find("snd_una"), lost: [find("lost_pkt"), find("total_retrans_pkt")] })
     }
@@ -51,7 +52,7 @@ pub struct Log {
 }
 
 /// Reads a log.
-pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<Log, Bad> {
+pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Result<Log, InputError> {
     let mut lines = text.lines();
     let columns = Columns::find(lines.next().unwrap_or_default())?;
     let mut log: Option<(Analysis, slowstart::view::Facts)> = None;
@@ -59,11 +60,11 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<
     for (i, line) in lines.enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let number = i as u64 + 2;
         let fields: Vec<&str> = line.split(',').collect();
-        let read = |column: usize, name: &str| -> Result<u64, Bad> {
+        let read = |column: usize, name: &str| -> Result<u64, InputError> {
             let text = fields.get(column).map_or("", |f| f.trim());
             let n = text.parse::<f64>().ok().filter(|n| *n >= 0.0 && *n < 1e15);
             n.map(|n| n as u64)
-                .ok_or_else(|| Bad::line(number, format!("{name}: found {text:?}, expected a number")))
+                .ok_or_else(|| InputError::line(number, format!("{name}: found {text:?}, expected a number")))
         };
         let mut values = [0; 6];
         for ((value, column), name) in values.iter_mut().zip(columns.must).zip(MUST) {
@@ -71,7 +72,7 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<
         }
         let [now, bytes, mss, rtt, next, pacing] = values;
         if mss == 0 {
-            return Err(Bad::line(number, "mss: found \"0\", expected a number of bytes"));
+            return Err(InputError::line(number, "mss: found \"0\", expected a number of bytes"));
         }
         let una = columns.una.map(|c| read(c, "snd_una")).transpose()?;
         if rows == 0 {
@@ -87,8 +88,8 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<
                 iw: Some(Bytes(mss * IW)),
                 gated: false,
                 handshake: Handshake::default(),
-                shots,
-                forks: false,
+                snapshots,
+                fork_states: false,
             };
             (Analysis::new(setup, candidates), facts(Bytes(mss)))
         });
@@ -146,6 +147,6 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, shots: bool) -> Result<
         analysis.ack(f, &ack);
     }
     let (analysis, f) =
-        log.ok_or_else(|| Bad::line(2, "found no row, expected one for each acknowledgement"))?;
+        log.ok_or_else(|| InputError::line(2, "found no row, expected one for each acknowledgement"))?;
     Ok(Log { findings: analysis.finish(None), mss: f.mss, rows, retransmitted: troubles[1] })
 }

@@ -5,7 +5,7 @@
 //! - [`error`]: what was found where, and what was expected
 //! - [`open`]: what a file is, compressed or not
 //! - [`capture`]: pcap and pcapng, as a stream of TCP packets
-//! - [`watch`]: a startup that looks on
+//! - [`observer`]: a startup that looks on
 //! - [`infer`]: where slow start ended, seen from outside
 //! - [`analysis`]: a sender's events, and what they say
 //! - [`sender`]: the sender as it must have been
@@ -18,7 +18,7 @@
 //! - [`wire`]: simulated runs as captures
 //! - [`transfer`]: the row of one connection, one way
 //! - [`fit`]: a path fitted to a capture
-//! - [`fork`]: each startup from where its opinion ended, over that path
+//! - [`fork`]: each startup from where its prediction ended, over that path
 //! - [`page`]: a transfer as a page
 //! - [`replay`]: a file, whatever it is
 
@@ -32,6 +32,7 @@ pub mod fit;
 pub mod fork;
 pub mod infer;
 pub mod kernlog;
+pub mod observer;
 pub mod open;
 pub mod page;
 pub mod qlog;
@@ -40,5 +41,5 @@ pub mod samples;
 pub mod sender;
 pub mod table;
 pub mod transfer;
-pub mod watch;
+
 pub mod wire;

@@ -1,6 +1,6 @@
 //! What a file is, by what stands in it; compressed or not.
 
-use crate::error::Bad;
+use crate::error::InputError;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
@@ -66,22 +66,22 @@ fn head(input: &mut dyn Read, most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a file and tells what it is.
-pub fn open(file: &Path) -> Result<(Kind, Input), Bad> {
-    let cannot = |e: io::Error| Bad::whole(e.to_string());
+pub fn open(file: &Path) -> Result<(Kind, Input), InputError> {
+    let cannot = |e: io::Error| InputError::whole(e.to_string());
     let raw: Input = Box::new(File::open(file).map_err(cannot)?);
     detect(raw)
 }
 
 /// Decompresses and tells what it is.
-pub fn detect(mut raw: Input) -> Result<(Kind, Input), Bad> {
-    let cannot = |e: io::Error| Bad::at(0, e.to_string());
+pub fn detect(mut raw: Input) -> Result<(Kind, Input), InputError> {
+    let cannot = |e: io::Error| InputError::at(0, e.to_string());
     let start = head(&mut raw, 4).map_err(cannot)?;
     let raw: Input = Box::new(Cursor::new(start.clone()).chain(raw));
     let mut input: Input = match start.as_slice() {
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(raw))),
         [0x28, 0xb5, 0x2f, 0xfd] => {
             let frame = StreamingDecoder::new(BufReader::new(raw))
-                .map_err(|e| Bad::at(0, format!("found a damaged zstd frame: {e}")))?;
+                .map_err(|e| InputError::at(0, format!("found a damaged zstd frame: {e}")))?;
             Box::new(Zstd { frame: Some(frame) })
         }
         _ => raw,
@@ -89,7 +89,7 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), Bad> {
     let probe = head(&mut input, PROBE).map_err(cannot)?;
     let kind = kind(&probe).ok_or_else(|| {
         let found = if probe.is_empty() { "nothing" } else { "something else" };
-        Bad::at(
+        InputError::at(
             0,
             format!(
                 "found {found}, expected a capture (pcap, pcapng), a kernel log (CSV), qlog, NDT7 or flent JSON, \
@@ -101,11 +101,14 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), Bad> {
 }
 
 /// All of a text.
-pub fn text(input: Input) -> Result<String, Bad> {
+pub fn text(input: Input) -> Result<String, InputError> {
     let mut bytes = Vec::new();
-    input.take(MOST_TEXT).read_to_end(&mut bytes).map_err(|e| Bad::at(bytes.len() as u64, e.to_string()))?;
+    input
+        .take(MOST_TEXT)
+        .read_to_end(&mut bytes)
+        .map_err(|e| InputError::at(bytes.len() as u64, e.to_string()))?;
     String::from_utf8(bytes)
-        .map_err(|e| Bad::at(e.utf8_error().valid_up_to() as u64, "found bytes that are no text"))
+        .map_err(|e| InputError::at(e.utf8_error().valid_up_to() as u64, "found bytes that are no text"))
 }
 
 fn kind(probe: &[u8]) -> Option<Kind> {

@@ -1,13 +1,14 @@
 //! A transfer as a page: what was in flight, and the window that each startup would have had over it.
 
 use crate::analysis::Findings;
-use crate::transfer::{Transfer, When, Would};
+use crate::observer::TimedEvent;
+use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
 use slowstart_lab::record::{Cost, ExitRow, Row, Sample};
 use slowstart_lab::report::{self, Opinions, Page, Series, words};
 use std::collections::BTreeMap;
 
-/// A startup's opinion as a row of a result, so that the laboratory's page can show it.
+/// A startup's prediction as a row of a result, so that the laboratory's page can show it.
 fn row(t: &Transfer, startup: &str) -> Row {
     let w = t.startups.iter().find(|w| w.startup == startup);
     let min_rtt = t.min_rtt_s.unwrap_or(0.0);
@@ -72,8 +73,8 @@ fn shown(t: &Transfer) -> f64 {
 /// What each startup would have done, in words.
 fn opinions(t: &Transfer) -> Opinions {
     let segments = |b: u64| words::number((b as f64 / t.mss_bytes.max(1) as f64).round());
-    let line = |w: &Would| {
-        let moment = |m: &When| format!("{} at {} s", m.what, words::number(m.time_s));
+    let line = |w: &StartupRow| {
+        let moment = |m: &TimedEvent| format!("{} at {} s", m.what, words::number(m.time_s));
         let class = match &w.exit {
             Some(_) => w.class.name(),
             None if w.valid_until_s.is_some() => "not known",
@@ -98,7 +99,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
     let rows: Vec<Row> = names.iter().map(|n| row(t, n)).collect();
     let samples: Vec<Vec<Sample>> = (0..names.len())
         .map(|i| {
-            let sample = |s: &crate::analysis::Shot| Sample {
+            let sample = |s: &crate::analysis::Snapshot| Sample {
                 time_s: Span(s.at.0).as_secs_f64(),
                 flow: 0,
                 cwnd_bytes: s.windows.get(i).map_or(0, |w| w.0),
@@ -115,7 +116,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
             let until = t.startups[i].valid_until_s.unwrap_or(f64::INFINITY);
             let known =
                 |s: Sample| Sample { cwnd_bytes: if s.time_s <= until { s.cwnd_bytes } else { 0 }, ..s };
-            f.shots.iter().map(sample).map(known).collect()
+            f.snapshots.iter().map(sample).map(known).collect()
         })
         .collect();
     let series: Vec<Series> = names

@@ -5,11 +5,11 @@
 //! is read for what it says of its own slow start.
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
-use crate::error::Bad;
-use crate::infer::{Evidence, Found, Unclear};
+use crate::error::InputError;
+use crate::infer::{Evidence, ExitEstimate, NoExit};
+use crate::observer::Candidate;
 use crate::samples::{self, Sample};
 use crate::transfer::Transfer;
-use crate::watch::Candidate;
 use serde_json::{Value, json};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
@@ -88,7 +88,7 @@ fn unit(trace: &Value) -> f64 {
     if us { 1e-3 } else { 1.0 }
 }
 
-fn traces(text: &str) -> Result<Vec<Trace>, Bad> {
+fn traces(text: &str) -> Result<Vec<Trace>, InputError> {
     let mut all = Vec::new();
     let whole = text.trim_start_matches('\u{feff}').trim();
     if !whole.starts_with('\u{1e}')
@@ -108,7 +108,7 @@ fn traces(text: &str) -> Result<Vec<Trace>, Bad> {
             all.push(trace);
         }
         if all.iter().all(|t| t.events.is_empty()) {
-            return Err(Bad::whole("found no trace with events, expected one"));
+            return Err(InputError::whole("found no trace with events, expected one"));
         }
         return Ok(all);
     }
@@ -127,7 +127,7 @@ fn traces(text: &str) -> Result<Vec<Trace>, Bad> {
             (Ok(v), _) => v,
             // What is cut at its end is read as far as it goes.
             (Err(e), Some(_)) if e.is_eof() => break,
-            (Err(e), _) => return Err(Bad::line(here, format!("found no valid JSON: {e}"))),
+            (Err(e), _) => return Err(InputError::line(here, format!("found no valid JSON: {e}"))),
         };
         match &mut trace {
             None => {
@@ -138,11 +138,11 @@ fn traces(text: &str) -> Result<Vec<Trace>, Bad> {
         }
     }
     let found = trace.filter(|t| !t.0.events.is_empty());
-    found.map(|t| vec![t.0]).ok_or_else(|| Bad::whole("found no event, expected one a record"))
+    found.map(|t| vec![t.0]).ok_or_else(|| InputError::whole("found no event, expected one a record"))
 }
 
 /// A packet in flight.
-struct Flying {
+struct PacketInFlight {
     sent: Sent,
 }
 
@@ -150,13 +150,13 @@ struct Flying {
 struct Endpoint {
     f: Facts,
     analysis: Analysis,
-    flying: BTreeMap<u64, Flying>,
+    flying: BTreeMap<u64, PacketInFlight>,
     total: Bytes,
     largest: Bytes,
     acked: bool,
     lost: u64,
     packets: u64,
-    told: Option<Result<Found, Unclear>>,
+    told: Option<Result<ExitEstimate, NoExit>>,
     cwnd: Option<Bytes>,
     samples: Vec<Sample>,
 }
@@ -202,7 +202,7 @@ impl Endpoint {
             delivered: self.f.delivered,
             ..Sent::default()
         };
-        self.flying.insert(n, Flying { sent });
+        self.flying.insert(n, PacketInFlight { sent });
         let short = bytes * 4 < self.f.mss.0 * 3;
         self.analysis.sent(&self.f, &sent, short);
     }
@@ -303,10 +303,10 @@ impl Endpoint {
         let left = self.told.is_some_and(|t| t.is_ok());
         if slow(&old) && !slow(&new) && !left {
             let cwnd = self.cwnd.unwrap_or_default();
-            self.told = Some(Ok(Found { at: self.f.now, cwnd, evidence: Evidence::Told }));
+            self.told = Some(Ok(ExitEstimate { at: self.f.now, cwnd, evidence: Evidence::Recorded }));
         } else if slow(&new) && (!left || word("trigger") == "spurious_loss") {
             // It is in slow start, and will say when it is not.
-            self.told = Some(Err(Unclear::StillGrowing));
+            self.told = Some(Err(NoExit::StillGrowing));
         }
     }
 }
@@ -315,8 +315,8 @@ impl Endpoint {
 pub fn replay(
     text: &str,
     candidates: &Arc<[Candidate]>,
-    shots: bool,
-) -> Result<Vec<(Transfer, Option<Findings>)>, Bad> {
+    snapshots: bool,
+) -> Result<Vec<(Transfer, Option<Findings>)>, InputError> {
     let mut rows = Vec::new();
     for (i, trace) in traces(text)?.into_iter().enumerate() {
         let name = |e: &Event| e.name.rsplit(':').next().unwrap_or_default().to_string();
@@ -325,8 +325,14 @@ pub fn replay(
             ["/raw/length", "/header/packet_size"].iter().find_map(|p| integer(e.data.pointer(p)))
         };
         let mss = Bytes(sizes.filter_map(size).max().unwrap_or(DATAGRAM).clamp(1, 65_535));
-        let setup =
-            Setup { mss, iw: None, gated: true, handshake: Handshake::default(), shots, forks: false };
+        let setup = Setup {
+            mss,
+            iw: None,
+            gated: true,
+            handshake: Handshake::default(),
+            snapshots,
+            fork_states: false,
+        };
         let mut e = Endpoint {
             f: facts(mss),
             analysis: Analysis::new(setup, candidates),

@@ -3,11 +3,11 @@
 use crate::analysis::Findings;
 use crate::capture::{self, Counts};
 use crate::connection::{Config, Connection};
-use crate::error::{Bad, ReplayError};
+use crate::error::{InputError, ReplayError};
+use crate::observer::Candidate;
 use crate::open::{self, Kind};
 use crate::table::Table;
 use crate::transfer::{self, Transfer};
-use crate::watch::Candidate;
 use crate::{events, kernlog, qlog, samples};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub struct Options {
     /// Which startups to ask.
     pub candidates: Arc<[Candidate]>,
     /// Whether to keep samples.
-    pub shots: bool,
-    /// Whether to keep where each startup's opinion ends, so that it can be gone on from there.
-    pub forks: bool,
+    pub snapshots: bool,
+    /// Whether to keep where each startup's prediction ends, so that it can be gone on from there.
+    pub fork_states: bool,
     /// Connections to show, by number; all if none.
     pub connections: Vec<u64>,
     /// Transfers of fewer bytes are left out.
@@ -29,7 +29,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { candidates: Arc::new([]), shots: false, forks: false, connections: Vec::new(), min_bytes: 0 }
+        Self {
+            candidates: Arc::new([]),
+            snapshots: false,
+            fork_states: false,
+            connections: Vec::new(),
+            min_bytes: 0,
+        }
     }
 }
 
@@ -41,7 +47,7 @@ impl Options {
 
 /// A transfer with the findings it was made from, where there were events to find them in.
 #[derive(Clone, Debug)]
-pub struct Replayed {
+pub struct AnalysedTransfer {
     /// The row.
     pub row: Transfer,
     /// The findings.
@@ -54,7 +60,7 @@ pub struct Report {
     /// What it is.
     pub kind: Kind,
     /// Its transfers, in the order in which their connections ended.
-    pub transfers: Vec<Replayed>,
+    pub transfers: Vec<AnalysedTransfer>,
     /// Connections of a capture, with data or without.
     pub connections: u64,
     /// Transfers that were left out.
@@ -62,7 +68,7 @@ pub struct Report {
     /// What was in the capture.
     pub counts: Counts,
     /// Where the file could not be read further: the transfers are of what stood before.
-    pub cut: Option<Bad>,
+    pub incomplete: Option<InputError>,
 }
 
 /// Reads a file. `progress` is told how many bytes of a capture have been read, decompressed.
@@ -78,27 +84,30 @@ pub fn read(
     input: open::Input,
     options: &Options,
     mut progress: impl FnMut(u64),
-) -> Result<Report, Bad> {
+) -> Result<Report, InputError> {
     let mut report = Report {
         kind,
         transfers: Vec::new(),
         connections: 0,
         left_out: 0,
         counts: Counts::default(),
-        cut: None,
+        incomplete: None,
     };
     let mut add = |row: Transfer, findings: Option<Findings>| {
         if options.wants(&row) {
-            let findings = findings.filter(|_| options.shots || options.forks);
-            report.transfers.push(Replayed { row, findings });
+            let findings = findings.filter(|_| options.snapshots || options.fork_states);
+            report.transfers.push(AnalysedTransfer { row, findings });
         } else {
             report.left_out += 1;
         }
     };
     match kind {
         Kind::Capture => {
-            let config =
-                Config { candidates: &options.candidates, shots: options.shots, forks: options.forks };
+            let config = Config {
+                candidates: &options.candidates,
+                snapshots: options.snapshots,
+                fork_states: options.fork_states,
+            };
             let mut table = Table::new(config);
             let mut over = |c: Box<Connection>| {
                 for (row, findings) in transfer::of(*c) {
@@ -121,31 +130,34 @@ pub fn read(
             report.transfers.sort_by_key(|t| t.row.connection);
             match done {
                 // What was read says something, as long as it is said that it is not all.
-                Err(e) if counts.tcp > 0 => report.cut = Some(e),
+                Err(e) if counts.tcp > 0 => report.incomplete = Some(e),
                 Err(e) => return Err(e),
                 Ok(()) if counts.packets > 0 && counts.tcp == 0 => {
                     let why = counts.unknown_link.map_or("found no TCP packet".to_string(), |(n, link)| {
                         format!("found {n} packets of link type {link}, expected Ethernet, Linux cooked, raw IP or loopback")
                     });
-                    return Err(Bad::whole(why));
+                    return Err(InputError::whole(why));
                 }
                 Ok(()) => {}
             }
         }
         Kind::KernelLog => {
-            let log = kernlog::replay(&open::text(input)?, &options.candidates, options.shots)?;
+            let log = kernlog::replay(&open::text(input)?, &options.candidates, options.snapshots)?;
             let mut row = Transfer::new("kernel-log", 1, log.mss).with(&log.findings);
             (row.packets, row.retransmitted_packets) = (log.rows, log.retransmitted);
             row.caveats.push("the log tells when ACKs came, not when packets left".to_string());
             add(row, Some(log.findings));
         }
         Kind::Qlog => {
-            for (row, findings) in qlog::replay(&open::text(input)?, &options.candidates, options.shots)? {
+            for (row, findings) in qlog::replay(&open::text(input)?, &options.candidates, options.snapshots)?
+            {
                 add(row, findings);
             }
         }
         Kind::Events => {
-            for (row, findings) in events::replay(&open::text(input)?, &options.candidates, options.shots)? {
+            for (row, findings) in
+                events::replay(&open::text(input)?, &options.candidates, options.snapshots)?
+            {
                 add(row, findings);
             }
         }

@@ -1,8 +1,8 @@
 //! Windows seen from time to time: what `ss`, NDT7, flent and metrics of qlog give. Between two samples nothing is
 //! known, and no startup can be asked: there are no acknowledgements.
 
-use crate::error::Bad;
-use crate::infer::{Evidence, Found, Unclear};
+use crate::error::InputError;
+use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::transfer::Transfer;
 use serde_json::Value;
 use slowstart::units::{Bytes, Instant, Span};
@@ -31,20 +31,21 @@ pub struct Sample {
 }
 
 /// The sampled end of slow start: between which moments, and what told.
-fn find(samples: &[Sample]) -> Result<(Found, Instant), Unclear> {
+fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
     let mut best = Bytes::ZERO;
     let mut flat_since: Option<usize> = None;
     let mut grew = false;
     for (i, s) in samples.iter().enumerate() {
         let Some(before) = i.checked_sub(1).map(|b| &samples[b]) else {
             if s.ssthresh.is_some() {
-                return Err(Unclear::BeganBefore);
+                return Err(NoExit::BeganBefore);
             }
             best = s.cwnd;
             continue;
         };
         let lost = s.retransmitted > before.retransmitted;
-        let found = |evidence| Ok((Found { at: s.at, cwnd: best.max(before.cwnd), evidence }, before.at));
+        let found =
+            |evidence| Ok((ExitEstimate { at: s.at, cwnd: best.max(before.cwnd), evidence }, before.at));
         if s.ssthresh.is_some() && before.ssthresh.is_none() {
             return found(if lost { Evidence::Loss } else { Evidence::Threshold });
         }
@@ -61,15 +62,15 @@ fn find(samples: &[Sample]) -> Result<(Found, Instant), Unclear> {
         if grew && i >= since + 3 && s.at.since(samples[since].at) > rtt * 2 && s.ssthresh.is_none() {
             let at = samples[since - 1].at;
             let earlier = samples[since.saturating_sub(2)].at;
-            return Ok((Found { at, cwnd: best, evidence: Evidence::GrowthStopped }, earlier));
+            return Ok((ExitEstimate { at, cwnd: best, evidence: Evidence::GrowthStopped }, earlier));
         }
     }
     Err(if samples.len() < 3 {
-        Unclear::TooFew
+        NoExit::TooFew
     } else if grew {
-        Unclear::StillGrowing
+        NoExit::StillGrowing
     } else {
-        Unclear::NoGrowth
+        NoExit::NoGrowth
     })
 }
 
@@ -134,7 +135,7 @@ fn threshold(n: u64, mss: u64) -> Option<Bytes> {
 }
 
 /// NDT7: the server's `TCPInfo`, some three times a second.
-pub fn ndt7(text: &str) -> Result<Vec<Transfer>, Bad> {
+pub fn ndt7(text: &str) -> Result<Vec<Transfer>, InputError> {
     let file = json(text)?;
     let number = |v: &Value, key: &str| v.get(key).and_then(Value::as_u64);
     let mut rows = Vec::new();
@@ -174,16 +175,16 @@ pub fn ndt7(text: &str) -> Result<Vec<Transfer>, Bad> {
         rows.push(t);
     }
     if rows.is_empty() {
-        return Err(Bad::whole("found no Download or Upload with ServerMeasurements, expected one"));
+        return Err(InputError::whole("found no Download or Upload with ServerMeasurements, expected one"));
     }
     Ok(rows)
 }
 
 /// flent: the socket statistics of TCP flows, where they were asked for.
-pub fn flent(text: &str) -> Result<Vec<Transfer>, Bad> {
+pub fn flent(text: &str) -> Result<Vec<Transfer>, InputError> {
     let file = json(text)?;
     let series = file.get("raw_values").and_then(Value::as_object);
-    let series = series.ok_or_else(|| Bad::whole("raw_values: found none, expected an object"))?;
+    let series = series.ok_or_else(|| InputError::whole("raw_values: found none, expected an object"))?;
     let mut rows = Vec::new();
     for (name, values) in series {
         let Some(values) = values.as_array() else { continue };
@@ -215,17 +216,20 @@ pub fn flent(text: &str) -> Result<Vec<Transfer>, Bad> {
         rows.push(t);
     }
     if rows.is_empty() {
-        return Err(Bad::whole("found no series with tcp_cwnd, expected one made with --socket-stats"));
+        return Err(InputError::whole(
+            "found no series with tcp_cwnd, expected one made with --socket-stats",
+        ));
     }
     Ok(rows)
 }
 
-fn json(text: &str) -> Result<Value, Bad> {
-    serde_json::from_str(text).map_err(|e| Bad::line(e.line() as u64, format!("found no valid JSON: {e}")))
+fn json(text: &str) -> Result<Value, InputError> {
+    serde_json::from_str(text)
+        .map_err(|e| InputError::line(e.line() as u64, format!("found no valid JSON: {e}")))
 }
 
 /// What `ss -tin` prints, again and again, each time after a line with the time in seconds (`date +%s.%N`).
-pub fn ss(text: &str) -> Result<Vec<Transfer>, Bad> {
+pub fn ss(text: &str) -> Result<Vec<Transfer>, InputError> {
     let mut all: BTreeMap<(String, String), (u64, Vec<Sample>)> = BTreeMap::new();
     let (mut now, mut begin, mut ends) = (None, None, None);
     for (i, line) in text.lines().enumerate() {
@@ -260,14 +264,14 @@ pub fn ss(text: &str) -> Result<Vec<Transfer>, Bad> {
             let v: f64 = value(key)?.parse().ok()?;
             (0.0..1e9).contains(&v).then_some(Span((v * 1e6) as u64))
         };
-        let expected = |what: &str| Bad::line(number, format!("found a socket without {what}"));
+        let expected = |what: &str| InputError::line(number, format!("found a socket without {what}"));
         let (now, begin) = now.zip(begin).ok_or_else(|| {
             expected("a time, expected a line with seconds before it: date +%s.%N; ss -tin")
         })?;
         let ends =
             ends.clone().ok_or_else(|| expected("its addresses, expected a line with them before it"))?;
-        let cwnd =
-            count("cwnd:").ok_or_else(|| Bad::line(number, "cwnd: found no number, expected segments"))?;
+        let cwnd = count("cwnd:")
+            .ok_or_else(|| InputError::line(number, "cwnd: found no number, expected segments"))?;
         let mss = count("mss:").filter(|m| *m > 0).unwrap_or(1448);
         let total = words.iter().find_map(|w| w.strip_prefix("retrans:")?.split_once('/')?.1.parse().ok());
         let entry = all.entry(ends).or_insert((mss, Vec::new()));
@@ -282,7 +286,7 @@ pub fn ss(text: &str) -> Result<Vec<Transfer>, Bad> {
         });
     }
     if all.is_empty() {
-        return Err(Bad::whole("found no socket with cwnd:, expected the output of ss -tin"));
+        return Err(InputError::whole("found no socket with cwnd:, expected the output of ss -tin"));
     }
     Ok(all
         .into_iter()
@@ -296,11 +300,11 @@ pub fn ss(text: &str) -> Result<Vec<Transfer>, Bad> {
 }
 
 /// Rows of ours: what they say of the exit, as it was.
-pub fn rows(text: &str) -> Result<Vec<Transfer>, Bad> {
+pub fn rows(text: &str) -> Result<Vec<Transfer>, InputError> {
     let mut all = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let r: slowstart_lab::record::Row = serde_json::from_str(line)
-            .map_err(|e| Bad::line(i as u64 + 1, format!("found no row of schema 1: {e}")))?;
+            .map_err(|e| InputError::line(i as u64 + 1, format!("found no row of schema 1: {e}")))?;
         let mut t = Transfer::new("rows", i as u64 + 1, Bytes(r.iw_bytes / 10));
         t.from = format!("{} on {}", r.startup, r.path);
         t.to = format!("run {}", r.run);
@@ -316,12 +320,12 @@ pub fn rows(text: &str) -> Result<Vec<Transfer>, Bad> {
         t.capacity_time_s = r.capacity_time_s;
         t.capacity_by_latency_s = r.capacity_time_by_heuristic_s;
         t.first_loss_time_s = r.first_loss_time_s;
-        t.exit = r.exit.as_ref().map(|e| crate::transfer::Left {
+        t.exit = r.exit.as_ref().map(|e| crate::transfer::ExitRecord {
             time_s: e.time_s,
             cwnd_bytes: e.detected_cwnd_bytes,
-            evidence: Evidence::Told.words().to_string(),
+            evidence: Evidence::Recorded.words().to_string(),
         });
-        t.unclear = r.exit.is_none().then(|| Unclear::StillGrowing.words().to_string());
+        t.unclear = r.exit.is_none().then(|| NoExit::StillGrowing.words().to_string());
         t.caveats = r.caveats;
         all.push(t);
     }

@@ -17,7 +17,7 @@ const REORDER: u64 = 4;
 /// Data that was sent at one moment. There is one for each packet in flight of each connection, so it is kept small: a
 /// cache line more is felt.
 #[derive(Clone, Debug)]
-struct Piece {
+struct SentRange {
     from: u64,
     upto: u64,
     at: Instant,
@@ -36,7 +36,7 @@ struct Piece {
     again: bool,
 }
 
-impl Piece {
+impl SentRange {
     fn len(&self) -> u64 {
         self.upto - self.from
     }
@@ -108,7 +108,7 @@ pub struct Counters {
 
 /// A segment of data.
 #[derive(Copy, Clone, Debug)]
-pub struct Data {
+pub struct DataInfo {
     /// When it was sent, and when it was seen.
     pub at: Instant,
     /// When it was seen.
@@ -125,7 +125,7 @@ pub struct Data {
 
 /// An acknowledgement.
 #[derive(Copy, Clone, Debug)]
-pub struct Report {
+pub struct AckInfo {
     /// When it arrived.
     pub at: Instant,
     /// Everything before this has arrived.
@@ -147,7 +147,7 @@ pub struct Report {
 /// A sender, from outside.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    pieces: VecDeque<Piece>,
+    ranges: VecDeque<SentRange>,
     /// The byte after the last sent, and the first not acknowledged.
     max: u64,
     una: u64,
@@ -181,7 +181,7 @@ impl Sender {
     /// Nothing has been sent. `receiver` says that data is seen where it arrives.
     pub fn new(facts: Facts, receiver: bool, analysis: Analysis) -> Self {
         Self {
-            pieces: VecDeque::new(),
+            ranges: VecDeque::new(),
             max: 0,
             una: 0,
             unit: facts.mss.0,
@@ -246,7 +246,7 @@ impl Sender {
     }
 
     /// Data was sent.
-    pub fn on_data(&mut self, d: &Data) {
+    pub fn on_data(&mut self, d: &DataInfo) {
         let now = self.tick(d.at);
         if d.upto <= d.from {
             return;
@@ -291,7 +291,7 @@ impl Sender {
         self.facts.inflight += bytes;
         self.facts.next = Mark(upto);
         self.max = upto;
-        let piece = Piece {
+        let piece = SentRange {
             from,
             upto,
             at,
@@ -308,12 +308,12 @@ impl Sender {
             again: false,
         };
         let sent = piece.sent();
-        self.pieces.push_back(piece);
+        self.ranges.push_back(piece);
         sent
     }
 
     /// Data that was sent before, or whose place was passed.
-    fn again(&mut self, d: &Data, now: Instant) {
+    fn again(&mut self, d: &DataInfo, now: Instant) {
         let upto = d.upto.min(self.max);
         let n = self.packets(upto - d.from);
         if upto <= self.una {
@@ -325,9 +325,9 @@ impl Sender {
             }
             return;
         }
-        let i = self.pieces.partition_point(|p| p.upto <= d.from);
+        let i = self.ranges.partition_point(|p| p.upto <= d.from);
         let mut holes = None;
-        for p in self.pieces.iter_mut().skip(i).take_while(|p| p.from < upto) {
+        for p in self.ranges.iter_mut().skip(i).take_while(|p| p.from < upto) {
             (p.timestamp, p.timestamps) = (d.timestamp.unwrap_or(0), d.timestamp.is_some());
             if p.is_hole() {
                 holes = Some(p.hole);
@@ -394,7 +394,7 @@ impl Sender {
     }
 
     /// An acknowledgement arrived.
-    pub fn on_ack(&mut self, r: &Report) {
+    pub fn on_ack(&mut self, r: &AckInfo) {
         let now = self.tick(r.at);
         // A FIN takes a number and is no data; what lies beyond was never seen.
         let upto = r.upto.min(self.max);
@@ -403,19 +403,19 @@ impl Sender {
         }
         let prior = self.facts.inflight;
         let duplicate =
-            r.pure && upto == self.una && !self.pieces.is_empty() && r.window == self.facts.rwnd.0;
+            r.pure && upto == self.una && !self.ranges.is_empty() && r.window == self.facts.rwnd.0;
         self.facts.rwnd = Bytes(r.window);
         let mut newest: Option<Sent> = None;
         let mut arrived = 0;
         let mut spurious = 0;
         // What a selective block had told of before is no news, and no round trip.
-        let mut pass = |p: &Piece, news: u64| {
+        let mut pass = |p: &SentRange, news: u64| {
             if news > 0 && !p.again && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
                 newest = Some(p.sent());
             }
             arrived += news;
         };
-        while let Some(p) = self.pieces.front_mut().filter(|p| p.from < upto) {
+        while let Some(p) = self.ranges.front_mut().filter(|p| p.from < upto) {
             let end = upto.min(p.upto);
             let news = if p.sacked { 0 } else { end - p.from };
             if p.sacked {
@@ -434,7 +434,7 @@ impl Sender {
             if p.from < p.upto {
                 break;
             }
-            self.pieces.pop_front();
+            self.ranges.pop_front();
         }
         let advanced = upto - self.una;
         self.una = upto;
@@ -450,8 +450,8 @@ impl Sender {
                 }
                 continue;
             }
-            let first = self.pieces.partition_point(|p| p.upto <= from);
-            for p in self.pieces.iter_mut().skip(first).take_while(|p| p.from < to) {
+            let first = self.ranges.partition_point(|p| p.upto <= from);
+            for p in self.ranges.iter_mut().skip(first).take_while(|p| p.from < to) {
                 if !p.sacked && from <= p.from && p.upto <= to {
                     p.sacked = true;
                     self.sacked += p.len();
@@ -475,7 +475,7 @@ impl Sender {
             self.facts.in_recovery = false;
         }
         let held = self.sacked >= 3 * self.facts.mss.0 && advanced == 0;
-        if (self.duplicates >= 3 || held) && !self.pieces.is_empty() {
+        if (self.duplicates >= 3 || held) && !self.ranges.is_empty() {
             self.open(Signal::Loss);
         }
         if r.marks {

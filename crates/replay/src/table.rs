@@ -37,7 +37,7 @@ impl Key {
 
 /// A packet that waits, with the next of its connection.
 #[derive(Debug)]
-struct Gathered {
+struct QueuedPacket {
     packet: Packet,
     /// Which end sent it.
     from: usize,
@@ -69,7 +69,7 @@ pub struct Table<'a> {
     free: Vec<u32>,
     /// The one of the packet before: captures come in runs.
     current: Option<(Key, u32)>,
-    gathered: Vec<Gathered>,
+    gathered: Vec<QueuedPacket>,
     /// Whose packets they are.
     told: Vec<u32>,
     numbered: u64,
@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
                 self.told.push(i);
             }
         }
-        self.gathered.push(Gathered { packet: *p, from, next: LAST });
+        self.gathered.push(QueuedPacket { packet: *p, from, next: LAST });
         if self.gathered.len() == GATHERED {
             self.tell();
         }
@@ -216,17 +216,17 @@ impl<'a> Table<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::frame::Seen;
+    use crate::capture::frame::TcpSegment;
 
     #[test]
     fn a_port_used_again_is_another_connection_and_the_table_forgets_the_first() {
-        let config = Config { candidates: &[].into(), shots: false, forks: false };
+        let config = Config { candidates: &[].into(), snapshots: false, fork_states: false };
         let mut table = Table::new(config);
         let mut over = Vec::new();
         let packet = |at, seq, flags, port| Packet {
             at,
             interface: 0,
-            seen: Seen { addresses: [1, 2], ports: [port, 80], seq, flags, ..Seen::default() },
+            seen: TcpSegment { addresses: [1, 2], ports: [port, 80], seq, flags, ..TcpSegment::default() },
         };
         let all = [
             packet(0, 100, SYN, 5),

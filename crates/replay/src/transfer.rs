@@ -2,12 +2,12 @@
 //!
 //! Units stand in the names; times count from the connection's first packet; absent values are null.
 
-use crate::analysis::{Findings, Judged, Period};
+use crate::analysis::{Findings, Period, StartupResult};
 use crate::connection::{Connection, Vantage};
-use crate::fit::Fitted;
-use crate::fork::Forked;
-use crate::infer::{Found, Unclear};
-use crate::watch::Moment;
+use crate::fit::FittedPath;
+use crate::fork::ForkResult;
+use crate::infer::{ExitEstimate, NoExit};
+use crate::observer::{Moment, TimedEvent};
 use serde::{Deserialize, Serialize};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::record::Class;
@@ -17,20 +17,9 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// The version of the schema.
 pub const SCHEMA: u32 = 1;
 
-/// A moment at which a window was left, or changed its way of growing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct When {
-    /// The reason, or the phase that was entered.
-    pub what: String,
-    /// When.
-    pub time_s: f64,
-    /// The window then.
-    pub cwnd_bytes: u64,
-}
-
 /// The end of slow start as it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Left {
+pub struct ExitRecord {
     /// When.
     pub time_s: f64,
     /// The window then, as far as it was in flight.
@@ -41,7 +30,7 @@ pub struct Left {
 
 /// A time in which something else than its window held the sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HeldBy {
+pub struct LimitPeriod {
     /// `application`, which had no more; `receive window`; or `idle`: nothing was in flight for 200 ms and more.
     pub what: String,
     /// From when on.
@@ -52,20 +41,20 @@ pub struct HeldBy {
 
 /// What a startup would have done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Would {
+pub struct StartupRow {
     /// Its name and parameters.
     pub startup: String,
     /// Its exit, if it would have had one while the question had an answer.
-    pub exit: Option<When>,
+    pub exit: Option<TimedEvent>,
     /// How that is judged.
     pub class: Class,
     /// From when on it would have sent something else than was sent, or known of a loss that need not have happened
     /// to it. Null: to the end.
     pub valid_until_s: Option<f64>,
     /// When its own rule says to leave, over all that was seen, losses and validity aside.
-    pub rule: Option<When>,
+    pub rule: Option<TimedEvent>,
     /// Its changes of phase.
-    pub phases: Vec<When>,
+    pub phases: Vec<TimedEvent>,
 }
 
 /// A moment of a transfer: what was in flight, and the window that each startup had by then.
@@ -83,16 +72,16 @@ pub struct Sample {
     pub rtt_s: Option<f64>,
     /// Bytes delivered so far.
     pub delivered_bytes: u64,
-    /// Each startup's window, as long as its opinion is worth something.
+    /// Each startup's window, as long as its prediction is worth something.
     pub cwnd_bytes: BTreeMap<String, u64>,
 }
 
 /// The samples of a transfer, at most some thousands.
 pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sample> + 'a {
-    f.shots.iter().map(move |s| {
+    f.snapshots.iter().map(move |s| {
         let time_s = seconds(s.at);
-        let worth = |w: &&(&Would, &Bytes)| w.0.valid_until_s.is_none_or(|v| time_s <= v);
-        let windows: Vec<(&Would, &Bytes)> = t.startups.iter().zip(&s.windows).collect();
+        let worth = |w: &&(&StartupRow, &Bytes)| w.0.valid_until_s.is_none_or(|v| time_s <= v);
+        let windows: Vec<(&StartupRow, &Bytes)> = t.startups.iter().zip(&s.windows).collect();
         Sample {
             connection: t.connection,
             from: t.from.clone(),
@@ -109,9 +98,9 @@ pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sam
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fork {
     /// The path.
-    pub path: Fitted,
-    /// Each startup from where its opinion ended.
-    pub startups: Vec<Forked>,
+    pub path: FittedPath,
+    /// Each startup from where its prediction ended.
+    pub startups: Vec<ForkResult>,
 }
 
 /// One connection, one way.
@@ -168,7 +157,7 @@ pub struct Transfer {
     /// Segments in the largest super-segment.
     pub super_segment: u64,
     /// The end of slow start as it was.
-    pub exit: Option<Left>,
+    pub exit: Option<ExitRecord>,
     /// Why none is claimed.
     pub unclear: Option<String>,
     /// How it is judged: `none` if there is none, or if the file does not tell when the path was full.
@@ -189,9 +178,9 @@ pub struct Transfer {
     pub cost_s: Option<f64>,
     /// When something else than its window held the sender, to the round trip: the first 256 such times.
     #[serde(default)]
-    pub held: Vec<HeldBy>,
+    pub held: Vec<LimitPeriod>,
     /// What each startup would have done.
-    pub startups: Vec<Would>,
+    pub startups: Vec<StartupRow>,
     /// What would have come after, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
@@ -203,18 +192,18 @@ fn seconds(at: Instant) -> f64 {
     Span(at.0).as_secs_f64()
 }
 
-fn when(m: &Moment) -> When {
-    When { what: m.what.to_string(), time_s: seconds(m.at), cwnd_bytes: m.cwnd.0 }
+fn when(m: &Moment) -> TimedEvent {
+    TimedEvent { what: m.what.to_string(), time_s: seconds(m.at), cwnd_bytes: m.cwnd.0 }
 }
 
-fn would(o: &Judged) -> Would {
-    Would {
+fn would(o: &StartupResult) -> StartupRow {
+    StartupRow {
         startup: o.label.clone(),
         exit: o.exit.as_ref().map(when),
         class: o.class,
-        valid_until_s: o.opinion.valid_until.map(seconds),
-        rule: o.opinion.rule.map(|(_, m)| when(&m)),
-        phases: o.opinion.changes.iter().map(when).collect(),
+        valid_until_s: o.prediction.valid_until.map(seconds),
+        rule: o.prediction.rule.map(|(_, m)| when(&m)),
+        phases: o.prediction.changes.iter().map(when).collect(),
     }
 }
 
@@ -264,8 +253,8 @@ impl Transfer {
     }
 
     /// The end of slow start, or why none is claimed.
-    pub fn observe(&mut self, observed: Result<Found, Unclear>) {
-        self.exit = observed.ok().map(|f| Left {
+    pub fn observe(&mut self, observed: Result<ExitEstimate, NoExit>) {
+        self.exit = observed.ok().map(|f| ExitRecord {
             time_s: seconds(f.at),
             cwnd_bytes: f.cwnd.0,
             evidence: f.evidence.words().to_string(),
@@ -290,7 +279,7 @@ impl Transfer {
         self.median_bps = f.median_bps;
         self.first_loss_time_s = f.first_loss.map(seconds);
         self.cost_s = f.cost_s();
-        let held = |(by, from, until): &Period| HeldBy {
+        let held = |(by, from, until): &Period| LimitPeriod {
             what: by.words().to_string(),
             from_s: seconds(*from),
             until_s: seconds(*until),
@@ -307,12 +296,12 @@ fn address(end: (u128, u16)) -> String {
 
 /// The rows of a connection that is over, with the findings they are from: one each way that has data.
 pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
-    let senders: Vec<_> = c.ways.iter_mut().map(|w| w.sender.take()).collect();
+    let senders: Vec<_> = c.directions.iter_mut().map(|w| w.sender.take()).collect();
     let mut rows = Vec::new();
     for (from, sender) in senders.into_iter().enumerate() {
         let Some(sender) = sender else { continue };
-        let (way, n, mss) = (&c.ways[from], sender.counters, sender.mss());
-        let told = (!way.syn_seen()).then_some(Err(Unclear::BeganBefore));
+        let (way, n, mss) = (&c.directions[from], sender.counters, sender.mss());
+        let told = (!way.syn_seen()).then_some(Err(NoExit::BeganBefore));
         let findings = sender.analysis.finish(told);
         let mut t = Transfer::new("capture", c.number, mss).with(&findings);
         (t.from, t.to) = (address(c.ends[from]), address(c.ends[1 - from]));
@@ -338,10 +327,13 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
             all.push(what.to_string());
         }
     };
-    let vantage = c.ways[from].vantage;
-    say(!c.ways[from].syn_seen(), "the connection began before the capture: its slow start was not seen");
+    let vantage = c.directions[from].vantage;
     say(
-        c.ways[from].syn_seen() && c.handshake.is_none(),
+        !c.directions[from].syn_seen(),
+        "the connection began before the capture: its slow start was not seen",
+    );
+    say(
+        c.directions[from].syn_seen() && c.handshake.is_none(),
         "the handshake is not whole: taken for the sender's side",
     );
     say(vantage == Vantage::Middle, "captured on the way: round trips are those from there to the receiver");
@@ -360,7 +352,7 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
     say(acks == 0, "no acknowledgement was captured: nothing can be said of the path");
     say(c.doubled > 0, "packets that were captured twice were counted once");
     say(
-        c.ways[from].syn_seen() && !c.ecn && t.marked_packets > 0,
+        c.directions[from].syn_seen() && !c.ecn && t.marked_packets > 0,
         "the network marked packets, but the ends had not agreed that marks mean anything (RFC 3168)",
     );
     say(c.backwards > 0, "times run backwards in places: the later one was taken");

@@ -1,9 +1,9 @@
 //! Captures that other people made, with what is known of them. They are reference data: skipped where absent.
 
 use slowstart_lab::record::Class;
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{Options, replay};
 use slowstart_replay::transfer::Transfer;
-use slowstart_replay::watch::Candidate;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn read(name: &str) -> Option<Vec<Transfer>> {
     }
     let options = Options { candidates: candidates(), ..Options::default() };
     let report = replay(&file, &options, |_| {}).expect("a capture");
-    assert_eq!(report.cut, None);
+    assert_eq!(report.incomplete, None);
     Some(report.transfers.into_iter().map(|t| t.row).collect())
 }
 

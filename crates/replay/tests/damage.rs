@@ -7,9 +7,9 @@ mod common;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, Report, read};
-use slowstart_replay::watch::Candidate;
 use slowstart_replay::{qlog, wire};
 use std::io::Cursor;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use std::io::Write as _;
 fn options() -> Options {
     let all = slowstart::startup::REGISTRY.iter();
     let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
-    Options { candidates, shots: true, ..Options::default() }
+    Options { candidates, snapshots: true, ..Options::default() }
 }
 
 fn replay(bytes: Vec<u8>) -> Result<Report, String> {
@@ -120,7 +120,7 @@ fn classic() -> Vec<u8> {
 fn sound_files_are_read() {
     for (kind, bytes) in sound() {
         let report = replay(bytes).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
-        assert_eq!((report.kind, report.cut.is_none()), (kind, true));
+        assert_eq!((report.kind, report.incomplete.is_none()), (kind, true));
         assert!(!report.transfers.is_empty(), "{kind:?}");
     }
 }
@@ -179,7 +179,7 @@ fn what_cannot_be_read_says_where() {
     refuses(&classic()[..30], "offset 24: the file ends in the middle of a packet");
 }
 
-/// Found by damaging: a time at the end of what 64 bits hold, after which a startup that counts intervals would have
+/// ExitEstimate by damaging: a time at the end of what 64 bits hold, after which a startup that counts intervals would have
 /// counted for ever.
 #[test]
 fn a_time_at_the_end_of_time_ends_the_connection() {
@@ -199,7 +199,7 @@ fn a_cut_capture_is_answered_in_part() {
     let (_, bytes) = sound().remove(0);
     let whole = replay(bytes.clone()).expect("sound");
     let part = replay(bytes[..bytes.len() * 2 / 3].to_vec()).expect("a part");
-    assert!(part.cut.as_ref().is_some_and(|c| c.to_string().starts_with("offset ")));
+    assert!(part.incomplete.as_ref().is_some_and(|c| c.to_string().starts_with("offset ")));
     let most = |r: &Report| r.transfers.iter().map(|t| t.row.bytes).max();
     assert!(most(&part) < most(&whole) && most(&part) > Some(0));
 }

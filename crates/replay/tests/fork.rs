@@ -4,17 +4,17 @@
 mod common;
 
 use common::run;
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::Kind;
-use slowstart_replay::replay::{Options, Replayed, read};
-use slowstart_replay::watch::Candidate;
+use slowstart_replay::replay::{AnalysedTransfer, Options, read};
 use slowstart_replay::{fit, fork, wire};
 use std::io::Cursor;
 
-fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> Replayed {
+fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> AnalysedTransfer {
     let mut file = Vec::new();
     wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
     let candidates = candidates.to_vec().into();
-    let options = Options { candidates, shots: true, forks: true, ..Options::default() };
+    let options = Options { candidates, snapshots: true, fork_states: true, ..Options::default() };
     let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
     report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer")
 }
@@ -34,8 +34,8 @@ fn what_would_have_come_is_what_comes() {
         for seen in ["vegas", "hystart", "standard"] {
             let t = replay(&run(path, seen, Some("10MB")), &candidates);
             let findings = t.findings.as_ref().expect("asked for");
-            let fitted = fit::fit(&t.row, findings).expect("a path");
-            let all = fork::run(&t.row, findings, &fitted, &candidates).expect("a path that can be built");
+            let fitted = fit::fit(findings).expect("a path");
+            let all = fork::run(findings, &fitted, &candidates).expect("a path that can be built");
             assert_eq!(all.len(), candidates.len());
             for f in &all {
                 let real = replay(&run(path, &f.startup, Some("10MB")), &[]);
@@ -57,6 +57,6 @@ fn what_would_have_come_is_what_comes() {
     // everything, half a round trip before the sender knows.
     off.sort_by(f64::total_cmp);
     let (median, most) = (off[off.len() / 2], off[off.len() - 1]);
-    println!("{} forks: off by {median:.3} in the median, {most:.3} at most", off.len());
+    println!("{} fork_states: off by {median:.3} in the median, {most:.3} at most", off.len());
     assert!(median < 0.1 && most < 0.2, "{off:?}");
 }

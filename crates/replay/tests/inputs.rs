@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Frame, frames, pcap, pcapng, run, six, under};
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, Report, read};
 use slowstart_replay::transfer::Transfer;
-use slowstart_replay::watch::Candidate;
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
 
@@ -25,7 +25,7 @@ fn replay(file: Vec<u8>) -> Report {
 /// The rows, without what is another file's: addresses.
 fn rows(file: Vec<u8>) -> Vec<Transfer> {
     let report = replay(file);
-    assert_eq!((report.kind, report.cut), (Kind::Capture, None));
+    assert_eq!((report.kind, report.incomplete), (Kind::Capture, None));
     let clean = |mut t: Transfer| {
         (t.from, t.to) = (String::new(), String::new());
         t

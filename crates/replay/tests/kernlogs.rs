@@ -1,8 +1,8 @@
 //! Logs of kernels with known exits, from a file as the command reads it: what each startup's own rule says.
 
 use slowstart_replay::kernlog;
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
-use slowstart_replay::watch::Candidate;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn read(file: &Path, label: &str) -> String {
     assert_eq!(kind, Kind::KernelLog);
     let log =
         kernlog::replay(&open::text(input).expect("text"), &[candidate(label)].into(), false).expect("a log");
-    let w = &log.findings.startups[0].opinion;
+    let w = &log.findings.startups[0].prediction;
     let mut text = String::new();
     let rule = w.rule.map(|(_, m)| m);
     for m in w.changes.iter().filter(|m| rule.is_none_or(|r| m.at < r.at)).chain(&rule) {

@@ -11,7 +11,7 @@ use slowstart_lab::stats;
 use slowstart_lab::tcp::segment::SYN;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, read};
-use slowstart_replay::transfer::{HeldBy, Transfer};
+use slowstart_replay::transfer::{LimitPeriod, Transfer};
 use slowstart_replay::{fit, qlog, wire};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
@@ -24,7 +24,7 @@ fn replay(trace: &Trace, end: u8) -> Transfer {
     wire::write(&mut file, &trace.packets, end).expect("a Vec takes everything");
     let report =
         read(Kind::Capture, Box::new(Cursor::new(file)), &Options::default(), |_| {}).expect("a capture");
-    assert_eq!(report.cut, None);
+    assert_eq!(report.incomplete, None);
     report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a transfer")
 }
 
@@ -71,7 +71,7 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
     log_says_the_exit(&o, &format!("{path} {startup}"));
     client_sees_the_capacity(&o, &at_client, &format!("{path} {startup}"));
     // What is said to have hidden an exit is marked.
-    let peer = |h: &HeldBy| h.what == "receive window";
+    let peer = |h: &LimitPeriod| h.what == "receive window";
     assert!(
         at_server.unclear.as_deref() != Some("limited by the receive window")
             || at_server.held.iter().any(peer)
@@ -323,7 +323,9 @@ fn tshark_reads_what_is_written() {
         };
         assert_eq!(tshark("tcp"), o.trace.packets.iter().filter(|p| p.end == end).count() as u64);
         assert_eq!(
-            tshark("_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\""),
+            tshark(
+                "_ws.malformed || ip.checksum.status == \"InputError\" || tcp.checksum.status == \"InputError\""
+            ),
             0
         );
         if end == 0 {
@@ -351,10 +353,10 @@ fn a_fitted_path_is_the_one_it_was() {
         let o = run(&path, "standard", Some("12MB"));
         let mut file = Vec::new();
         wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
-        let options = Options { shots: true, ..Options::default() };
+        let options = Options { snapshots: true, ..Options::default() };
         let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
         let t = report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer");
-        let fitted = fit::fit(&t.row, &t.findings.expect("asked for")).expect("a path");
+        let fitted = fit::fit(&t.findings.expect("asked for")).expect("a path");
         println!("{path}: {fitted:?}");
         assert!((fitted.rate_bps / rate - 1.0).abs() < 0.02, "{path}: {fitted:?}");
         assert!((fitted.base_rtt_s - rtt).abs() < 1e-3, "{path}: {fitted:?}");

@@ -8,7 +8,7 @@ const BLOCKS: usize = 4;
 
 /// A TCP segment as a capture shows it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct TcpSegment {
     /// Source and destination; IPv4 addresses as IPv6 maps them.
     pub addresses: [u128; 2],
     /// Their ports.
@@ -39,7 +39,7 @@ pub struct Seen {
     pub sacks: u8,
 }
 
-impl Seen {
+impl TcpSegment {
     /// The selective acknowledgement blocks.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.sacks)]
@@ -57,7 +57,7 @@ pub fn known(link: Linktype) -> bool {
 
 /// The TCP segment in a frame; `None` for all other traffic, fragments but the first, and what is cut too short.
 /// `on_wire` is the length of the whole frame.
-pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<Seen> {
+pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
     let be16 = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
     let cooked = |protocol: usize, header: usize| {
         Some(LaxSlicedPacket::from_ether_type(EtherType(be16(protocol)?), frame.get(header..)?))
@@ -72,7 +72,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<Seen> {
         276 => cooked(0, 20)?,
         _ => return None,
     };
-    let mut seen = Seen::default();
+    let mut seen = TcpSegment::default();
     let (payload, announced) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let h = ip.header();
@@ -120,7 +120,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<Seen> {
     Some(seen)
 }
 
-fn options(seen: &mut Seen, bytes: &[u8]) {
+fn options(seen: &mut TcpSegment, bytes: &[u8]) {
     for option in TcpOptionsIterator::from_slice(bytes) {
         // Options that are cut or make no sense end the list; what stood before them holds.
         let Ok(option) = option else { return };

@@ -5,8 +5,8 @@
 
 pub mod frame;
 
-use crate::error::Bad;
-use frame::Seen;
+use crate::error::InputError;
+use frame::TcpSegment;
 use pcap_parser::pcapng::Block;
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
@@ -28,7 +28,7 @@ pub struct Packet {
     /// The interface it was captured on.
     pub interface: u32,
     /// What it says.
-    pub seen: Seen,
+    pub seen: TcpSegment,
 }
 
 /// An interface: its link, what a unit of its clock is, and where that begins.
@@ -80,7 +80,7 @@ pub fn read<R: Read + Send>(
     input: R,
     counts: &mut Counts,
     mut each: impl FnMut(&Packet, u64),
-) -> Result<(), Bad> {
+) -> Result<(), InputError> {
     let mut reader = create_reader(BUFFER, input).map_err(|e| refuse(0, &e))?;
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut capacity = BUFFER;
@@ -92,7 +92,10 @@ pub fn read<R: Read + Send>(
                 take(&block, &mut interfaces, counts, &mut each);
                 // A block of no length would be read for ever.
                 if used == 0 {
-                    return Err(Bad::at(offset, "found a block of length 0, expected one with a header"));
+                    return Err(InputError::at(
+                        offset,
+                        "found a block of length 0, expected one with a header",
+                    ));
                 }
                 reader.consume_noshift(used);
             }
@@ -109,7 +112,7 @@ pub fn read<R: Read + Send>(
                     }
                     capacity *= 2;
                     if capacity > LONGEST || !reader.grow(capacity) {
-                        return Err(Bad::at(
+                        return Err(InputError::at(
                             offset,
                             format!("found a block of more than {LONGEST} bytes, expected a packet"),
                         ));
@@ -121,7 +124,7 @@ pub fn read<R: Read + Send>(
     }
 }
 
-fn refuse(offset: u64, e: &PcapError<&[u8]>) -> Bad {
+fn refuse(offset: u64, e: &PcapError<&[u8]>) -> InputError {
     let why = match e {
         PcapError::UnexpectedEof | PcapError::Eof | PcapError::Incomplete(_) => {
             "the file ends in the middle of a packet"
@@ -130,7 +133,7 @@ fn refuse(offset: u64, e: &PcapError<&[u8]>) -> Bad {
         PcapError::HeaderNotRecognized => "found no pcap or pcapng header",
         _ => "found no valid packet or block header, expected one",
     };
-    Bad::at(offset, why)
+    InputError::at(offset, why)
 }
 
 fn take(

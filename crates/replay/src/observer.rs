@@ -1,11 +1,12 @@
 //! A startup that looks on: it sees the true events of a connection that another one made, and its window is its own
-//! opinion.
+//! prediction.
 //!
 //! A row or packet is judged before its ACK grows the window and before it lets anything be sent (in Linux,
 //! `pkts_acked` runs before `cong_avoid`), so the window at an exit has no part of the ACK that ended it. Losses are
 //! overlaid: where the connection lost, it is noted what the startup would have done about it, and its own rule goes
 //! on looking, for who wants to know what the rule alone says.
 
+use serde::{Deserialize, Serialize};
 use slowstart::control::State;
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Step, Wake, Window};
@@ -35,9 +36,20 @@ pub struct Moment {
     pub cwnd: Bytes,
 }
 
+/// A [`Moment`] as a row has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimedEvent {
+    /// The exit reason, or the phase that was entered.
+    pub what: String,
+    /// Seconds since the connection's first packet.
+    pub time_s: f64,
+    /// The startup's window at that time.
+    pub cwnd_bytes: u64,
+}
+
 /// A startup as it stood at a moment up to which it would have sent what was sent.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct SavedState {
     /// Itself.
     pub startup: AnyStartup,
     /// Its window and threshold, and when it wants to be called, by its own clock.
@@ -50,7 +62,7 @@ pub struct Standing {
 
 /// What a startup would have done: what remains of it when it has nothing more to say.
 #[derive(Clone, Debug)]
-pub struct Opinion {
+pub struct Prediction {
     /// Its window, when it was last asked.
     pub cwnd: Bytes,
     /// Changes of phase, the first 32 of them.
@@ -63,10 +75,10 @@ pub struct Opinion {
     pub valid_until: Option<Instant>,
     /// Where it can be gone on from, if that was asked for: as it stood when its rule ended it, or when the last round
     /// trip began in which it would have sent what was sent.
-    pub standing: Option<Box<Standing>>,
+    pub saved: Option<Box<SavedState>>,
 }
 
-impl Opinion {
+impl Prediction {
     /// Its moments, by a clock that is zero at this time of its own. How it stands keeps the time that it knows.
     pub fn since(&mut self, epoch: Span) {
         let rule = self.rule.as_mut().map(|r| &mut r.1);
@@ -76,7 +88,7 @@ impl Opinion {
     }
 
     /// What it would have done, as far as that can be said: its own rule's exit or the one by loss, whichever came
-    /// first, if its opinion was still worth something then.
+    /// first, if its prediction was still worth something then.
     pub fn exit(&self) -> Option<Moment> {
         let rule = self.rule.map(|(_, m)| m);
         let first = [rule, self.loss].into_iter().flatten().min_by_key(|m| m.at)?;
@@ -86,7 +98,7 @@ impl Opinion {
 
 /// A startup that looks on.
 #[derive(Clone, Debug)]
-pub struct Watcher {
+pub struct Observer {
     startup: AnyStartup,
     ceiling: Option<Bytes>,
     wake: Option<Instant>,
@@ -94,7 +106,7 @@ pub struct Watcher {
     /// Its window when the round trip under way began.
     round_cwnd: Bytes,
     /// What it thinks so far.
-    pub opinion: Opinion,
+    pub prediction: Prediction,
     /// Round trips since that was last worth something.
     since: u32,
     stopped: bool,
@@ -102,9 +114,9 @@ pub struct Watcher {
     keeps: bool,
 }
 
-impl Watcher {
+impl Observer {
     /// At the begin of a connection with this initial window.
-    /// `keeps` says whether somebody wants to go on from where its opinion ends.
+    /// `keeps` says whether somebody wants to go on from where its prediction ends.
     pub fn new(candidate: &Candidate, f: &Facts, handshake: &Handshake, keeps: bool) -> Self {
         let mut w = Self {
             startup: candidate.startup.clone(),
@@ -112,13 +124,13 @@ impl Watcher {
             wake: None,
             phase: candidate.startup.phase(),
             round_cwnd: f.iw,
-            opinion: Opinion {
+            prediction: Prediction {
                 cwnd: f.iw,
                 changes: Vec::new(),
                 rule: None,
                 loss: None,
                 valid_until: None,
-                standing: None,
+                saved: None,
             },
             since: 0,
             stopped: false,
@@ -132,36 +144,37 @@ impl Watcher {
 
     /// Keeps how it stands, while it would have sent what was sent.
     fn keep(&mut self, f: &Facts) {
-        if !self.keeps || self.opinion.valid_until.is_some() {
+        if !self.keeps || self.prediction.valid_until.is_some() {
             return;
         }
-        self.opinion.standing = Some(Box::new(Standing {
+        self.prediction.saved = Some(Box::new(SavedState {
             startup: self.startup.clone(),
-            state: State { cwnd: self.opinion.cwnd, ssthresh: self.ceiling, pace: None, wake: self.wake },
+            state: State { cwnd: self.prediction.cwnd, ssthresh: self.ceiling, pace: None, wake: self.wake },
             at: f.now,
-            left: self.opinion.rule,
+            left: self.prediction.rule,
         }));
     }
 
-    /// Whether it has left by its own rule, or its opinion ended long ago: it has nothing more to say.
+    /// Whether it has left by its own rule, or its prediction ended long ago: it has nothing more to say.
     pub fn done(&self) -> bool {
-        self.opinion.rule.is_some() || self.stopped
+        self.prediction.rule.is_some() || self.stopped
     }
 
-    /// A round trip is over; so many after its opinion has ended, it is asked no more.
+    /// A round trip is over; so many after its prediction has ended, it is asked no more.
     pub fn stop_after(&mut self, rounds: u32) {
-        self.since = if self.opinion.valid_until.is_some() { self.since + 1 } else { 0 };
+        self.since = if self.prediction.valid_until.is_some() { self.since + 1 } else { 0 };
         self.stopped = self.since > rounds;
     }
 
     fn view<'a>(&self, f: &'a Facts) -> View<'a> {
-        View { facts: f, cwnd: self.opinion.cwnd, ssthresh: self.ceiling }
+        View { facts: f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling }
     }
 
     /// The rate a host with its window would pace at, where the file does not say (`tcp_update_pacing_rate`).
     fn facts(&self, f: &Facts) -> Facts {
-        let rate =
-            || Some(Rate::new(self.opinion.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200));
+        let rate = || {
+            Some(Rate::new(self.prediction.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200))
+        };
         Facts { pacing_rate: f.pacing_rate.or_else(rate), ..*f }
     }
 
@@ -169,8 +182,8 @@ impl Watcher {
         let here = |what, cwnd| Moment { what, at: f.now, cwnd };
         if self.startup.phase() != self.phase {
             self.phase = self.startup.phase();
-            if self.opinion.changes.len() < CHANGES {
-                self.opinion.changes.push(here(self.phase, self.opinion.cwnd));
+            if self.prediction.changes.len() < CHANGES {
+                self.prediction.changes.push(here(self.phase, self.prediction.cwnd));
             }
         }
         match step.wake {
@@ -182,24 +195,24 @@ impl Watcher {
             self.ceiling = Some(t.max(f.mss * 2));
         }
         if let Some(why) = step.exit {
-            let seen = step.detected.map_or(here(why.name(), self.opinion.cwnd), |d| Moment {
+            let seen = step.detected.map_or(here(why.name(), self.prediction.cwnd), |d| Moment {
                 what: why.name(),
                 at: d.at,
                 cwnd: d.cwnd,
             });
-            self.opinion.rule = Some((why, seen));
+            self.prediction.rule = Some((why, seen));
         }
         match step.window {
             Window::Grow(by) if earned => {
-                let room = self.ceiling.map_or(Bytes::MAX, |c| c - self.opinion.cwnd);
-                self.opinion.cwnd += by.min(room);
+                let room = self.ceiling.map_or(Bytes::MAX, |c| c - self.prediction.cwnd);
+                self.prediction.cwnd += by.min(room);
             }
-            Window::Set(to) => self.opinion.cwnd = to.max(f.mss),
+            Window::Set(to) => self.prediction.cwnd = to.max(f.mss),
             Window::Keep | Window::Grow(_) => {}
         }
         if step.exit.is_some() {
             // The window it has is its threshold, where it named none (as in `slowstart::control`).
-            self.ceiling = self.ceiling.filter(|_| step.ssthresh.is_some()).or(Some(self.opinion.cwnd));
+            self.ceiling = self.ceiling.filter(|_| step.ssthresh.is_some()).or(Some(self.prediction.cwnd));
             self.keep(f);
         }
     }
@@ -218,8 +231,8 @@ impl Watcher {
         if !self.done() {
             self.timers(f);
             let f = self.facts(f);
-            let s = Sent { cwnd: self.opinion.cwnd, ..*s };
-            let v = View { facts: &f, cwnd: self.opinion.cwnd, ssthresh: self.ceiling };
+            let s = Sent { cwnd: self.prediction.cwnd, ..*s };
+            let v = View { facts: &f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
             self.startup.on_sent(&v, &s);
         }
     }
@@ -235,26 +248,26 @@ impl Watcher {
             return;
         }
         let f = self.facts(f);
-        let idle = used.is_some_and(|used| self.opinion.cwnd >= used * 2);
+        let idle = used.is_some_and(|used| self.prediction.cwnd >= used * 2);
         let limit = if idle && ack.limit.earns() { Limit::Application } else { ack.limit };
         let ack = Ack { limit, ..*ack };
-        let v = View { facts: &f, cwnd: self.opinion.cwnd, ssthresh: self.ceiling };
+        let v = View { facts: &f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
         let step = self.startup.on_ack(&v, &ack);
         self.apply(&f, step, limit.earns() && !f.in_recovery);
     }
 
-    /// The connection lost something. `now` is also when the startup's opinion ends, if it would leave.
+    /// The connection lost something. `now` is also when the startup's prediction ends, if it would leave.
     pub fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
-        if self.done() || self.opinion.loss.is_some() {
+        if self.done() || self.prediction.loss.is_some() {
             return;
         }
         let mut asked = self.startup.clone();
         let facts = self.facts(f);
-        let step =
-            asked.on_congestion(&View { facts: &facts, cwnd: self.opinion.cwnd, ssthresh: self.ceiling }, c);
+        let step = asked
+            .on_congestion(&View { facts: &facts, cwnd: self.prediction.cwnd, ssthresh: self.ceiling }, c);
         if let Some(why) = step.exit {
-            let d = step.detected.map_or((f.now, self.opinion.cwnd), |d| (d.at, d.cwnd));
-            self.opinion.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
+            let d = step.detected.map_or((f.now, self.prediction.cwnd), |d| (d.at, d.cwnd));
+            self.prediction.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
         } else {
             // It stays in startup, and must know.
             self.startup = asked;
@@ -264,7 +277,7 @@ impl Watcher {
 
     /// The loss was none.
     pub fn on_undone(&mut self, f: &Facts, r: &Recovery) {
-        self.opinion.loss = None;
+        self.prediction.loss = None;
         if !self.done() {
             let step = self.startup.on_recovered(&self.view(f), r);
             self.apply(f, step, false);
@@ -277,12 +290,12 @@ impl Watcher {
     pub fn on_round(&mut self, f: &Facts, start: Instant, peak: Bytes, window_limited: bool) {
         let apart = peak / 10 + f.mss * 2;
         // Its window was between these while the round was sent; after an exit the question is answered.
-        let (least, most) = (self.round_cwnd, self.opinion.cwnd);
+        let (least, most) = (self.round_cwnd, self.prediction.cwnd);
         let differs = least > peak + apart || most + apart < peak;
-        if self.opinion.valid_until.is_none() && window_limited && !self.done() && differs {
-            self.opinion.valid_until = Some(start);
+        if self.prediction.valid_until.is_none() && window_limited && !self.done() && differs {
+            self.prediction.valid_until = Some(start);
         }
-        self.round_cwnd = self.opinion.cwnd;
+        self.round_cwnd = self.prediction.cwnd;
         if !self.done() {
             self.keep(f);
         }
