@@ -8,7 +8,7 @@ use slowstart_lab::record::Row;
 use slowstart_lab::report::summary::label;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_linux::{Contestant, NATIVE, TABLE, run};
+use slowstart_linux::{KERNEL_CONTROLS, LoadedControl, TABLE, run_transfer};
 
 /// Runs every contestant over the path, one after the other: there is one real clock.
 pub(super) fn compare(c: Compare) -> Result<()> {
@@ -41,17 +41,17 @@ pub(super) fn compare(c: Compare) -> Result<()> {
     let study = Study::check(&text, None)?;
     let mut wanted = startups(&c.startup);
     if wanted.is_empty() {
-        wanted = TABLE.iter().map(|t| t.startup).chain(NATIVE).map(str::to_string).collect();
+        wanted = TABLE.iter().map(|t| t.startup).chain(KERNEL_CONTROLS).map(str::to_string).collect();
     }
     let avoidance = c.avoidance.as_deref().unwrap_or("cubic");
     let mut folder = c.how.out.as_deref().map(Folder::create).transpose()?;
     let bar = output::progress(u64::from(study.runs) * wanted.len() as u64);
     let (mut rows, mut drawn) = (Vec::new(), Vec::new());
     for (contender, written) in wanted.iter().enumerate() {
-        let contestant = Contestant::load(written, avoidance)?;
+        let contestant = LoadedControl::load(written, avoidance)?;
         let mut outcomes = Vec::new();
         for n in 0..study.runs {
-            let outcome = run(&study, &contestant, Job { contender, run: n })?;
+            let outcome = run_transfer(&study, &contestant, Job { contender, run: n })?;
             if let Some(folder) = &mut folder {
                 folder.row(&outcome.row)?;
             }

@@ -5,7 +5,7 @@ use clap::Args;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use slowstart_lab::path::PathSpec;
-use slowstart_linux::emulate::{Emulation, SERVER, Way};
+use slowstart_linux::emulate::{DirectionStats, Emulation, SERVER};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -31,7 +31,7 @@ pub(crate) struct Emulate {
     command: Vec<String>,
 }
 
-fn say(what: &str, way: &Way) {
+fn say(what: &str, way: &DirectionStats) {
     let refused =
         if way.refused > 0 { format!(", {} refused by the device", way.refused) } else { String::new() };
     let line = format!("{what}: {} packets, {} dropped{refused}", way.entered, way.dropped);

@@ -8,7 +8,7 @@ use ratatui::layout::Constraint;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Row, Table};
 use slowstart::units::Span;
-use slowstart_linux::{Facts, Flow, Told, Watch as Kernel, Why, shed, watch_exits};
+use slowstart_linux::{Facts, Flow, RecordKind, Watch as Kernel, Why, shed, watch_exits};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -76,13 +76,13 @@ pub(crate) fn phase(f: &Flow) -> &'static str {
 
 impl State {
     fn take(&mut self, f: Flow) {
-        if f.told == Told::Exit {
+        if f.kind == RecordKind::Exit {
             let key = (f.control.clone(), reason(&f, &self.whys));
             let class = BOUNDS.iter().position(|b| f.exit_cwnd <= *b).unwrap_or(BOUNDS.len());
             self.exits.entry(key.clone()).or_default()[class] += 1;
             *self.windows.entry(key).or_default() += u64::from(f.exit_cwnd);
         }
-        if f.told == Told::Closed {
+        if f.kind == RecordKind::Closed {
             self.closed += 1;
             self.flows.remove(&f.sk);
             self.whys.remove(&f.sk);
@@ -199,7 +199,7 @@ impl Watch {
             if self.json && !ours && !state.flows.contains_key(&f.sk) {
                 lines.push(shown(&f, "none", true));
             }
-            if (self.json && !ours) || (!live && f.told != Told::Sample) {
+            if (self.json && !ours) || (!live && f.kind != RecordKind::Sample) {
                 lines.push(shown(&f, reason(&f, &state.whys), false));
             }
             drop(lines);
@@ -255,7 +255,7 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn flow(told: Told, cwnd: u32) -> Flow {
+    fn flow(kind: RecordKind, cwnd: u32) -> Flow {
         Flow {
             sk: 1,
             now_ns: 3,
@@ -263,7 +263,7 @@ mod tests {
             next: 4,
             sent_bytes: 5,
             pacing_rate: 6,
-            told,
+            kind,
             why: Some(Why::Ssthresh),
             cwnd,
             ssthresh: cwnd,
@@ -288,8 +288,8 @@ mod tests {
     fn ends_are_counted_by_reason_and_window() {
         let mut s = State::default();
         s.whys.insert(1, Why::RateFlat);
-        s.take(flow(Told::Exit, 250));
-        s.take(flow(Told::Closed, 250));
+        s.take(flow(RecordKind::Exit, 250));
+        s.take(flow(RecordKind::Closed, 250));
         let text = s.metrics();
         let of = "control=\"ss_search\",reason=\"rate-flat\"";
         assert!(text.contains(&format!("segments_bucket{{{of},le=\"100\"}} 0\n")), "{text}");

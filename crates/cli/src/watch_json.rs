@@ -7,7 +7,7 @@
 use crate::watch::phase;
 use serde::Serialize;
 use slowstart::units::Span;
-use slowstart_linux::{Facts, Flow, Told};
+use slowstart_linux::{Facts, Flow, RecordKind};
 use std::net::IpAddr;
 
 /// A threshold from here on is arbitrarily high.
@@ -110,13 +110,13 @@ pub(crate) fn told(control: &str, f: &Facts) -> String {
 
 /// What the tracepoints show; `begins` if it is the first of its connection.
 pub(crate) fn shown(f: &Flow, why: &str, begins: bool) -> String {
-    let kind = match f.told {
+    let kind = match f.kind {
         _ if begins => "begin",
-        Told::Sample => "sample",
-        Told::Exit => "exit",
-        Told::Closed => "end",
+        RecordKind::Sample => "sample",
+        RecordKind::Exit => "exit",
+        RecordKind::Closed => "end",
     };
-    let exits = f.told == Told::Exit && !begins;
+    let exits = f.kind == RecordKind::Exit && !begins;
     let over = f.exit_ns > 0;
     written(&Line {
         sk: format!("{:x}", f.sk),
@@ -230,14 +230,14 @@ mod tests {
 
     #[test]
     fn tracepoints_say_as_much_as_they_see() {
-        let flow = |told, ms: u64, why, cwnd| Flow {
+        let flow = |kind, ms: u64, why, cwnd| Flow {
             sk: 7,
             now_ns: 1_000_000_000 + ms * 1_000_000,
             acked_bytes: ms * 1000,
             next: ms * 1000 + 5000,
             sent_bytes: ms * 1000 + 5000,
             pacing_rate: 0,
-            told,
+            kind,
             why: Some(why),
             cwnd,
             ssthresh: if why == Why::No { INFINITE } else { cwnd },
@@ -256,12 +256,12 @@ mod tests {
             peer: PEER.parse().expect("an address"),
             control: "cubic".to_string(),
         };
-        let first = flow(Told::Sample, 0, Why::No, 10);
+        let first = flow(RecordKind::Sample, 0, Why::No, 10);
         let text = [
             shown(&first, "none", true),
             shown(&first, "-", false),
-            shown(&flow(Told::Exit, 200, Why::Loss, 63), "loss", false),
-            shown(&flow(Told::Closed, 900, Why::Loss, 80), "loss", false),
+            shown(&flow(RecordKind::Exit, 200, Why::Loss, 63), "loss", false),
+            shown(&flow(RecordKind::Closed, 900, Why::Loss, 80), "loss", false),
         ];
         let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
         assert_eq!(rows.len(), 1);

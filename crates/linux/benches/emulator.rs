@@ -8,7 +8,7 @@ use nix::sys::socket::{setsockopt, sockopt::SndBuf};
 use serde_json::{Value, json};
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart_lab::path::PathSpec;
-use slowstart_linux::emulate::{CLIENT, Emulation, Lateness, SERVER, Way};
+use slowstart_linux::emulate::{CLIENT, DirectionStats, Emulation, Lateness, SERVER};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,16 +25,17 @@ fn start(path: &str, seed: u64) -> Emulation {
 }
 
 fn socket(ns: &str, address: &str) -> UdpSocket {
-    Emulation::within(ns, || Ok(UdpSocket::bind((address, 7777)).expect("a port"))).expect("the namespace")
+    Emulation::in_namespace(ns, || Ok(UdpSocket::bind((address, 7777)).expect("a port")))
+        .expect("the namespace")
 }
 
 fn late(l: &Lateness) -> Value {
     let us = |s: Span| s.0 as f64 / 1000.0;
-    json!({ "mean_us": us(l.mean()), "p99_below_us": us(l.per_mille(990)), "max_us": us(l.max()), "valid": l.valid() })
+    json!({ "mean_us": us(l.mean()), "p99_below_us": us(l.quantile_per_mille(990)), "max_us": us(l.max()), "valid": l.valid() })
 }
 
 /// What was let go, in bits a second, from the first to the last.
-fn rate(w: &Way) -> Option<f64> {
+fn rate(w: &DirectionStats) -> Option<f64> {
     let (first, last) = w.span?;
     Some(Rate::new(Bytes(w.bytes), last.since(first))?.0 as f64)
 }
@@ -75,14 +76,16 @@ fn datagrams(name: &str, mbit: u64) -> Value {
 fn stream(name: &str, mbit: u64) -> Value {
     let runs = (1..=TIMES).map(|seed| {
         let e = start(&format!("rate={mbit}Mbit rtt=20ms queue=2bdp"), seed);
-        let listener = Emulation::within(e.server(), || Ok(TcpListener::bind((SERVER, 0)).expect("a port")));
+        let listener =
+            Emulation::in_namespace(e.server(), || Ok(TcpListener::bind((SERVER, 0)).expect("a port")));
         let listener = listener.expect("the namespace");
         let address = listener.local_addr().expect("bound");
         let bytes = vec![1; (mbit * 1_000_000 / 8 * 4) as usize];
         let (mut took, mut got) = (Duration::ZERO, 0);
         thread::scope(|s| {
             s.spawn(|| listener.accept().expect("a client").0.write_all(&bytes).expect("it reads"));
-            let client = Emulation::within(e.client(), || Ok(TcpStream::connect(address).expect("connects")));
+            let client =
+                Emulation::in_namespace(e.client(), || Ok(TcpStream::connect(address).expect("connects")));
             let (mut client, mut buffer) = (client.expect("the namespace"), vec![0; 1 << 18]);
             let mut since = None;
             while let Ok(n @ 1..) = client.read(&mut buffer) {

@@ -16,7 +16,7 @@ use slowstart_lab::record::Row;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::stats::median;
-use slowstart_linux::{Contestant, Held, Spec, TABLE, Watch, load_as, run};
+use slowstart_linux::{Held, LoadedControl, Spec, TABLE, Watch, load_as, run_transfer};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Instant;
 
@@ -35,11 +35,11 @@ fn study(path: &str, size: Option<&str>, duration: Option<&str>) -> Study {
 
 /// So many runs of each, in turns, with the same seeds. One that did not keep time is done again, a few times.
 fn runs(study: &Study, contestants: &[&str], times: u32) -> Vec<Vec<Row>> {
-    let loaded: Vec<_> = contestants.iter().map(|c| Contestant::load(c, "cubic").expect("root")).collect();
+    let loaded: Vec<_> = contestants.iter().map(|c| LoadedControl::load(c, "cubic").expect("root")).collect();
     let mut rows = vec![Vec::new(); loaded.len()];
     for n in 0..times {
         for (contender, c) in loaded.iter().enumerate() {
-            let once = || run(study, c, Job { contender, run: n }).expect("it runs").row;
+            let once = || run_transfer(study, c, Job { contender, run: n }).expect("it runs").row;
             let kept = |r: &Row| !r.caveats.iter().any(|c| c.starts_with("INVALID"));
             let mut row = once();
             for _ in 0..5 {

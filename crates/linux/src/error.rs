@@ -50,6 +50,6 @@ impl KernelError {
 
     pub(crate) fn bpf(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> Self {
         let what = what.into();
-        |source| Self::Bpf { what, source, log: crate::load::take_log() }
+        |source| Self::Bpf { what, source, log: crate::bpf_log::take_log() }
     }
 }

@@ -1,9 +1,9 @@
 //! Watching TCP connections, whatever their congestion control: `watch.bpf.c` from this side.
 
+use crate::bpf_log::keep_log;
 use crate::check::Check;
 use crate::error::KernelError;
 use crate::facts::{Numbers, Why};
-use crate::load::quiet;
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
 use slowstart::units::Span;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
 /// What a record is about.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum RecordKind {
     /// The connection closed.
     Closed,
     /// How it does.
@@ -37,7 +37,7 @@ pub struct Flow {
     /// Bytes a second.
     pub pacing_rate: u64,
     /// What this record is about.
-    pub told: Told,
+    pub kind: RecordKind,
     /// Why its startup ended: [`Why::No`] if it has not; `None` if that was before the watch began.
     pub why: Option<Why>,
     /// The window, in segments.
@@ -79,7 +79,7 @@ impl Flow {
         let n = &mut Numbers(record);
         let (sk, now_ns, acked_bytes, next, sent_bytes, pacing_rate) =
             (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
-        let told = *[Told::Closed, Told::Sample, Told::Exit].get(n.u32()? as usize)?;
+        let kind = *[RecordKind::Closed, RecordKind::Sample, RecordKind::Exit].get(n.u32()? as usize)?;
         let why = Why::ALL.get(n.u32()? as usize).copied();
         let (cwnd, ssthresh, inflight, mss) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
         let (srtt_us, min_rtt_us, retransmitted, state) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
@@ -101,7 +101,7 @@ impl Flow {
             next,
             sent_bytes,
             pacing_rate,
-            told,
+            kind,
             why,
             cwnd,
             ssthresh,
@@ -140,7 +140,7 @@ impl Watch {
     pub fn start(namespace: u64, period: Span) -> Result<Self, KernelError> {
         let what = "watch connections";
         Check::new().must_load(what)?;
-        quiet();
+        keep_log();
         let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(what))?;
         for mut map in object.maps_mut() {
             if map.name() == ".rodata.scope" {

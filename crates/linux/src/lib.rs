@@ -4,7 +4,9 @@
 //! The objects are C, in `bpf/`, one for each algorithm, and GPL-2.0, as the kernel demands; `docs/kernel.md` is the
 //! guide for who uses them. Everything here needs Linux 6.1 or newer with BTF, and says so where it is missing.
 
+mod bpf_log;
 mod check;
+mod clock;
 pub mod emulate;
 mod error;
 mod facts;
@@ -19,11 +21,11 @@ mod table;
 pub use check::{Check, Finding};
 pub use error::KernelError;
 pub use facts::{Counts, Facts, Kind, Why};
-pub use flows::{Flow, Told, Watch};
+pub use flows::{Flow, RecordKind, Watch};
 pub use load::{Exits, Held, Running, Spec, list, load, load_as, load_pinned, unload, watch_exits};
 pub use select::{Selection, select, unselect};
 pub use shed::shed;
-pub use study::{Contestant, NATIVE, run};
+pub use study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
 /// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.
 pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");
 

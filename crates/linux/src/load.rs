@@ -4,16 +4,16 @@
 //! file descriptor); one that is pinned, until it is unloaded or the machine restarts. In both cases connections that
 //! use it when it goes keep it until they close: the kernel counts them.
 
+use crate::bpf_log::{keep_log, take_log};
 use crate::check::Check;
-use crate::emulate::clock;
+use crate::clock::clock;
 use crate::error::KernelError;
 use crate::facts::{Counts, Facts, Numbers};
 use crate::open::Open;
 use crate::table::{Control, TABLE};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, PrintLevel, RingBuffer,
-    RingBufferBuilder,
+    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 use slowstart::startup::AnyStartup;
 use slowstart::units::Span;
@@ -21,7 +21,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 /// Where pinned controls stand, each in a folder of its name.
 pub(crate) const PINS: &str = "/sys/fs/bpf/slowstart";
@@ -31,26 +30,6 @@ const MAPS: [(&str, &str); 4] =
 
 /// How long an object goes on telling one who asks no more.
 const PATIENCE: Span = Span::secs(3);
-
-static LOG: Mutex<String> = Mutex::new(String::new());
-
-/// What libbpf said since the last time it was asked: its last lines, which hold the verifier's reason.
-pub(crate) fn take_log() -> String {
-    let log = LOG.lock().map(|mut l| std::mem::take(&mut *l)).unwrap_or_default();
-    let lines: Vec<&str> = log.lines().collect();
-    let last = &lines[lines.len().saturating_sub(12)..];
-    last.iter().fold(String::new(), |all, line| all + "\n  " + line)
-}
-
-pub(crate) fn quiet() {
-    #[allow(clippy::needless_pass_by_value, reason = "libbpf-rs hands it over so")]
-    fn keep(_: PrintLevel, said: String) {
-        if let Ok(mut log) = LOG.lock() {
-            log.push_str(&said);
-        }
-    }
-    libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
-}
 
 /// What is to be loaded.
 #[derive(Clone, Debug)]
@@ -166,7 +145,7 @@ fn prepare(spec: &Spec, check: &Check, name: &str) -> Result<Object, KernelError
     let what = format!("load {name}");
     check.must_load(&what)?;
     let constants = control.constants(&spec.algorithm, &spec.given)?;
-    quiet();
+    keep_log();
     let mut object =
         ObjectBuilder::default().open_memory(control.object).map_err(KernelError::bpf(&*what))?;
     let ours = if check.tx_start { "ops_v7" } else { "ops" };

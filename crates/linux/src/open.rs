@@ -1,8 +1,8 @@
 //! How many connections a control has. The kernel is asked which have storage, since a count of ends would be wrong by
 //! each end that the kernel does not tell a control of (`docs/kernel.md`, "A thousand connections at a time").
 
+use crate::bpf_log::keep_log;
 use crate::error::KernelError;
-use crate::load::quiet;
 use libbpf_rs::{Iter, Link, MapCore, ObjectBuilder};
 use std::io;
 
@@ -14,7 +14,7 @@ pub(crate) struct Open(Link);
 impl Open {
     pub(crate) fn of(conns: &impl MapCore) -> Result<Self, KernelError> {
         let what = "count connections";
-        quiet();
+        keep_log();
         let object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(what))?;
         let object = object.load().map_err(KernelError::bpf(what))?;
         let each = object.progs_mut().next().ok_or_else(|| KernelError::refused(what, "no such program"))?;

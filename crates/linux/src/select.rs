@@ -1,8 +1,9 @@
 //! Choosing the startup of every connection of a cgroup, so of a service, without touching its program.
 
+use crate::bpf_log::keep_log;
 use crate::check::Check;
 use crate::error::KernelError;
-use crate::load::{PINS, list, quiet, remove};
+use crate::load::{PINS, list, remove};
 use libbpf_rs::{Link, ObjectBuilder};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -51,7 +52,7 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
     if pin.join("link").exists() {
         return Err(KernelError::refused(what, "it has a choice already: `kernel unselect` it first"));
     }
-    quiet();
+    keep_log();
     let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(&*what))?;
     for mut map in object.maps_mut() {
         if map.name() == ".rodata.control" {

@@ -3,7 +3,8 @@
 //! The path knows its own part: what was dropped, and how long each packet was under way. The kernel tells the sender's
 //! (`watch.bpf.c`, for every control alike), and an object of ours the reason its startup was left for.
 
-use crate::emulate::{Emulation, Report, SERVER, clock};
+use crate::clock::clock;
+use crate::emulate::{Emulation, Report, SERVER};
 use crate::error::KernelError;
 use crate::facts::{Facts, Kind, Why};
 use crate::flows::{Flow, Watch};
@@ -27,14 +28,14 @@ use std::thread;
 use std::time::Duration;
 
 /// Controls that the kernel has of itself, by their names in it.
-pub const NATIVE: [&str; 3] = ["cubic", "reno", "bbr"];
+pub const KERNEL_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
 /// Samples a run keeps.
 const SAMPLES: usize = 4000;
 /// Numbers what this process loads.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// What runs: a startup of ours around the kernel's avoidance, or a control the kernel has of itself.
-pub struct Contestant {
+pub struct LoadedControl {
     /// As written.
     pub label: String,
     /// The row's name for it.
@@ -46,11 +47,11 @@ pub struct Contestant {
     held: Option<Held>,
 }
 
-impl Contestant {
+impl LoadedControl {
     /// Loads it under a name of this process, beside whatever is loaded.
     pub fn load(written: &str, avoidance: &str) -> Result<Self, KernelError> {
         let label = written.to_string();
-        if NATIVE.contains(&written) {
+        if KERNEL_CONTROLS.contains(&written) {
             let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             let there = fs::read_to_string(file).unwrap_or_default();
             if !there.split_whitespace().any(|c| c == written) {
@@ -141,7 +142,7 @@ fn send(listener: &TcpListener, size: Option<u64>, patience: Duration) {
     let _ = setsockopt(&server, nix::sys::socket::sockopt::Linger, &now);
 }
 
-fn transfer(e: &Emulation, c: &Contestant, study: &Study) -> Result<Seen, KernelError> {
+fn transfer(e: &Emulation, c: &LoadedControl, study: &Study) -> Result<Seen, KernelError> {
     let mut seen = Seen::default();
     let file = format!("/run/netns/{}", e.server());
     let inode = fs::metadata(&file).map_err(KernelError::io(format!("read {file}")))?.ino();
@@ -150,7 +151,7 @@ fn transfer(e: &Emulation, c: &Contestant, study: &Study) -> Result<Seen, Kernel
     let facts = RefCell::new(Vec::new());
     let records = watch.records(|f| flows.borrow_mut().push(f))?;
     let events = c.held.as_ref().map(|h| h.events(|f| facts.borrow_mut().push(f))).transpose()?;
-    let listener = Emulation::within(e.server(), || {
+    let listener = Emulation::in_namespace(e.server(), || {
         TcpListener::bind((SERVER, 0)).map_err(KernelError::io(format!("listen at {SERVER}")))
     })?;
     setsockopt(&listener, TcpCongestion, &OsString::from(&c.control))
@@ -159,7 +160,7 @@ fn transfer(e: &Emulation, c: &Contestant, study: &Study) -> Result<Seen, Kernel
     let patience = Duration::from_nanos(study.duration.0);
     seen.began = clock();
     let until = seen.began + study.duration;
-    let client = Emulation::within(e.client(), || {
+    let client = Emulation::in_namespace(e.client(), || {
         TcpStream::connect_timeout(&address, patience).map_err(KernelError::io("connect over the path"))
     })?;
     client.set_read_timeout(Some(Duration::from_millis(100))).map_err(KernelError::io("a timeout"))?;
@@ -227,7 +228,7 @@ fn exit(seen: &Seen) -> Option<ExitRow> {
 }
 
 /// Runs one job and keeps its samples.
-pub fn run(study: &Study, c: &Contestant, job: Job) -> Result<Outcome, KernelError> {
+pub fn run_transfer(study: &Study, c: &LoadedControl, job: Job) -> Result<Outcome, KernelError> {
     let seed = study.run_seed(job.run);
     let e = Emulation::start(&study.path, seed, true)?;
     let mut caveats = e.caveats.clone();
@@ -241,7 +242,7 @@ pub fn run(study: &Study, c: &Contestant, job: Job) -> Result<Outcome, KernelErr
 
 fn outcome(
     study: &Study,
-    c: &Contestant,
+    c: &LoadedControl,
     job: Job,
     seed: u64,
     seen: &Seen,
@@ -267,8 +268,8 @@ fn outcome(
     let capacity = seen.flows.iter().find(fills).map(|f| since(Instant(f.now_ns)));
     let first_loss =
         seen.flows.iter().find(|f| f.state >= 3 || f.retransmitted > 0).map(|f| since(Instant(f.now_ns)));
-    let data = || report.forward.fates.iter().filter(|f| f.parcel.kind == PacketKind::Data);
-    let dropped = || data().filter(|f| f.fate.is_err());
+    let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
+    let dropped = || data().filter(|f| f.outcome.is_err());
     let left = exit.as_ref().map_or(f64::INFINITY, |x| x.time_s);
     let class = match &exit {
         None => Class::None,
@@ -281,7 +282,7 @@ fn outcome(
         }
         Some(_) => Class::ChokePoint,
     };
-    let took = |f: &crate::emulate::Fate| f.fate.ok().map(|due| due.since(f.at));
+    let took = |f: &crate::emulate::PacketRecord| f.outcome.ok().map(|due| due.since(f.at));
     let least = data().filter_map(took).min().unwrap_or(Span::ZERO);
     let most = data().filter_map(took).max().unwrap_or(Span::ZERO);
     let last = seen.flows.iter().max_by_key(|f| f.sent_bytes);

@@ -6,7 +6,7 @@ use common::Net;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use slowstart::units::{Bytes, Span};
 use slowstart_lab::path::{Kind, PathSpec};
-use slowstart_linux::emulate::{CLIENT, Emulation, SERVER, sweep};
+use slowstart_linux::emulate::{CLIENT, Emulation, SERVER, remove_stale_namespaces};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -54,18 +54,18 @@ fn what_happened_is_what_the_simulator_s_path_does() {
     let report = e.stop().expect("it ran");
     let mut path = PathSpec::load(line, None).unwrap().build(7);
     for (way, again) in [(&report.forward, &mut path.forward), (&report.back, &mut path.back)] {
-        assert!(way.fates.len() > 500, "{} packets", way.fates.len());
-        for f in &way.fates {
-            assert_eq!(again.pass(f.at, &f.parcel), f.fate);
+        assert!(way.records.len() > 500, "{} packets", way.records.len());
+        for f in &way.records {
+            assert_eq!(again.pass(f.at, &f.packet), f.outcome);
         }
-        let dropped = way.fates.iter().filter(|f| f.fate.is_err()).count() as u64;
+        let dropped = way.records.iter().filter(|f| f.outcome.is_err()).count() as u64;
         assert_eq!(dropped, way.dropped);
-        assert_eq!(way.lateness.packets() + way.dropped + way.under_way, way.entered);
+        assert_eq!(way.lateness.packets() + way.dropped + way.in_transit, way.entered);
         assert_eq!(way.refused, 0);
     }
     assert!(report.forward.dropped > 5, "{} dropped", report.forward.dropped);
-    let syn_acks = report.forward.fates.iter().filter(|f| f.parcel.kind == Kind::SynAck);
-    assert!(syn_acks.clone().count() >= 2 && syn_acks.clone().next().unwrap().fate.is_err());
+    let syn_acks = report.forward.records.iter().filter(|f| f.packet.kind == Kind::SynAck);
+    assert!(syn_acks.clone().count() >= 2 && syn_acks.clone().next().unwrap().outcome.is_err());
 }
 
 #[test]
@@ -87,9 +87,10 @@ fn round_trips_are_not_shorter_than_the_path() {
     }
     let report = e.stop().expect("it ran");
     // By the path's own account: 25 ms each way, and 48 bytes at 100 Mbit/s on the way back from the server.
-    let took = |w: &slowstart_linux::emulate::Way| w.fates[0].fate.unwrap().since(w.fates[0].at);
+    let took =
+        |w: &slowstart_linux::emulate::DirectionStats| w.records[0].outcome.unwrap().since(w.records[0].at);
     assert_eq!((took(&report.back), took(&report.forward)), (Span::millis(25), Span(25_003_840)));
-    let between = |i: usize| report.forward.fates[i].at.since(report.back.fates[i].at);
+    let between = |i: usize| report.forward.records[i].at.since(report.back.records[i].at);
     let least = (0..20).map(between).min().unwrap();
     assert!(least >= Span::millis(25), "{least:?}");
     println!("server's answer after {least:?} at the least; forward {}", report.forward.lateness);
@@ -105,7 +106,8 @@ fn the_link_is_as_fast_as_it_says() {
     let report = e.stop().expect("it ran");
     let way = &report.forward;
     // The middle half: half of three BDP, which Reno falls to, still fills the link.
-    let arrived: Vec<_> = way.fates.iter().filter_map(|f| Some((f.fate.ok()?, f.parcel.bytes))).collect();
+    let arrived: Vec<_> =
+        way.records.iter().filter_map(|f| Some((f.outcome.ok()?, f.packet.bytes))).collect();
     let (from, to) = (arrived.len() / 4, arrived.len() * 3 / 4);
     let bytes = Bytes(arrived[from + 1..=to].iter().map(|(_, b)| u64::from(*b)).sum());
     let rate = slowstart::units::Rate::new(bytes, arrived[to].0.since(arrived[from].0)).unwrap();
@@ -114,7 +116,7 @@ fn the_link_is_as_fast_as_it_says() {
     if report.valid() {
         // A host that stops the machine for some milliseconds moves the mean (docs/kernel.md has it, by a benchmark), not
         // the median: that the thread slept too long would.
-        let half = way.lateness.per_mille(500);
+        let half = way.lateness.quantile_per_mille(500);
         assert!(!first || half < Span::micros(50), "{half:?}");
         // Whether the sender always fills the link is the machine's doing too (98.3 was seen): one per cent is for a
         // benchmark to show, and what a machine that is busy cannot cross is held here.
@@ -138,6 +140,6 @@ fn nothing_stays_behind() {
     let orphan = format!("slowstart-{}-0-server", gone.id());
     gone.wait().unwrap();
     common::ip(&format!("netns add {orphan}"));
-    assert!(sweep() >= 1);
+    assert!(remove_stale_namespaces() >= 1);
     assert!(!there(&orphan));
 }

@@ -8,7 +8,7 @@ use slowstart_lab::run::Outcome;
 use slowstart_lab::scenario::Study;
 use slowstart_lab::validate::kernel::{Cell, Figure, compare};
 use slowstart_lab::validate::page::{self, Held};
-use slowstart_linux::{Contestant, run};
+use slowstart_linux::{LoadedControl, run_transfer};
 use std::path::PathBuf;
 
 /// Runs 50 cells, each a path and a control, five times through the emulator on the running kernel and five times through
@@ -52,15 +52,15 @@ impl Kernel {
         let bar = output::progress(studies.iter().map(|s| u64::from(s.runs)).sum());
         let mut all = Vec::new();
         for (cell, study) in cells.into_iter().zip(studies) {
-            let contestant = Contestant::load(cell.control.kernel, cell.control.avoidance)?;
+            let contestant = LoadedControl::load(cell.control.kernel, cell.control.avoidance)?;
             let mut kernel = Vec::new();
             for job in study.jobs() {
-                let mut outcome = run(&study, &contestant, job)?;
+                let mut outcome = run_transfer(&study, &contestant, job)?;
                 for _ in 1..ATTEMPTS {
                     if late(&outcome).is_none() {
                         break;
                     }
-                    outcome = run(&study, &contestant, job)?;
+                    outcome = run_transfer(&study, &contestant, job)?;
                 }
                 if let Some(folder) = &mut folder {
                     folder.row(&outcome.row)?;

@@ -4,7 +4,7 @@ use slowstart::units::Span;
 use std::fmt;
 
 /// What counts as late. A run in which more than one packet in a hundred was is none of this path.
-pub const LATE: Span = Span::millis(1);
+pub const MAX_LATENESS: Span = Span::millis(1);
 
 /// Classes, each twice as wide as the one before: below 1 us, 2 us, 4 us, ...
 const CLASSES: usize = 24;
@@ -22,7 +22,7 @@ impl Lateness {
     pub(crate) fn add(&mut self, by: Span) {
         let class = (u64::BITS - (by.0 / 1000).leading_zeros()) as usize;
         self.classes[class.min(CLASSES - 1)] += 1;
-        self.late += u64::from(by > LATE);
+        self.late += u64::from(by > MAX_LATENESS);
         self.sum_ns += by.0;
         self.max_ns = self.max_ns.max(by.0);
     }
@@ -43,7 +43,7 @@ impl Lateness {
     }
 
     /// What so many in a thousand did not exceed, to within a factor of two.
-    pub fn per_mille(&self, share: u64) -> Span {
+    pub fn quantile_per_mille(&self, share: u64) -> Span {
         let wanted = (self.packets() * share).div_ceil(1000);
         let mut seen = 0;
         for (class, n) in self.classes.iter().enumerate() {
@@ -68,8 +68,8 @@ impl fmt::Display for Lateness {
             f,
             "late by {:.1} us on average, half below {:.0} us, 99 % below {:.0} us, at most {:.0} us",
             us(self.mean()),
-            us(self.per_mille(500)),
-            us(self.per_mille(990)),
+            us(self.quantile_per_mille(500)),
+            us(self.quantile_per_mille(990)),
             us(self.max())
         )
     }
@@ -88,8 +88,11 @@ mod tests {
         l.add(Span::millis(7));
         assert!(l.valid());
         assert_eq!((l.packets(), l.mean(), l.max()), (100, Span(72_970), Span::millis(7)));
-        assert_eq!((l.per_mille(500), l.per_mille(990)), (Span::micros(4), Span::micros(4)));
-        assert_eq!(l.per_mille(1000), Span::millis(7));
+        assert_eq!(
+            (l.quantile_per_mille(500), l.quantile_per_mille(990)),
+            (Span::micros(4), Span::micros(4))
+        );
+        assert_eq!(l.quantile_per_mille(1000), Span::millis(7));
         l.add(Span::millis(2));
         assert!(!l.valid());
         assert!(Lateness::default().valid());

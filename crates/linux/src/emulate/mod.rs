@@ -12,11 +12,9 @@ mod packet;
 mod pump;
 mod tun;
 
-pub use lateness::{LATE, Lateness};
-pub use names::sweep;
-pub use packet::parcel;
-pub(crate) use pump::clock;
-pub use pump::{Fate, Way};
+pub use lateness::{Lateness, MAX_LATENESS};
+pub use names::remove_stale_namespaces;
+pub use pump::{DirectionStats, PacketRecord};
 
 use crate::error::KernelError;
 use names::{Namespaces, run};
@@ -52,9 +50,9 @@ pub struct Report {
     /// When the path began, on the kernel's monotonic clock.
     pub start: Instant,
     /// From server to client.
-    pub forward: Way,
+    pub forward: DirectionStats,
     /// From client to server.
-    pub back: Way,
+    pub back: DirectionStats,
 }
 
 impl Report {
@@ -67,14 +65,14 @@ impl Report {
 impl Emulation {
     /// Sets up the path; `record` keeps each packet's fate.
     pub fn start(spec: &PathSpec, seed: u64, record: bool) -> Result<Self, KernelError> {
-        sweep();
+        remove_stale_namespaces();
         let names = Namespaces::new()?;
         let mut caveats = Vec::new();
         let path = spec.build(seed);
         let facts = path.facts;
         // What the kernel says on its own, to find IPv6 routers, is no part of the path's traffic.
         for ns in [&names.server, &names.client] {
-            tun::within(ns, || {
+            tun::in_namespace(ns, || {
                 let file = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
                 if fs::exists(file).unwrap_or(false) {
                     fs::write(file, "1").map_err(KernelError::io(format!("write {file}")))?;
@@ -111,7 +109,7 @@ impl Emulation {
             facts.bdp.0.saturating_add(facts.buffer.map_or(facts.bdp.0 * 4, |b| b.0)).saturating_mul(8);
         let most = most.clamp(16 << 20, 1 << 30);
         for ns in [&names.server, &names.client] {
-            tun::within(ns, || {
+            tun::in_namespace(ns, || {
                 for (key, value) in [
                     ("tcp_wmem", format!("4096 262144 {most}")),
                     ("tcp_rmem", format!("4096 1048576 {most}")),
@@ -142,11 +140,11 @@ impl Emulation {
     }
 
     /// Does something in a namespace of this path, on a thread that then ends.
-    pub fn within<T: Send>(
+    pub fn in_namespace<T: Send>(
         ns: &str,
         what: impl FnOnce() -> Result<T, KernelError> + Send,
     ) -> Result<T, KernelError> {
-        tun::within(ns, what)
+        tun::in_namespace(ns, what)
     }
 
     /// The namespace of the server.

@@ -56,7 +56,7 @@ impl Drop for Namespaces {
 }
 
 /// Removes namespaces whose makers are gone (killed, say), with what still runs in them. Answers how many.
-pub fn sweep() -> usize {
+pub fn remove_stale_namespaces() -> usize {
     let mut swept = 0;
     for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 
 /// Reads the headers of an IP packet. What is not TCP over IPv4, or is cut short, counts as data.
-pub fn parcel(packet: &[u8]) -> PacketInfo {
+pub(super) fn packet_info(packet: &[u8]) -> PacketInfo {
     PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
         flow: 0,
@@ -58,7 +58,7 @@ mod tests {
             (FIN | ACK, 0, Kind::Fin),
             (FIN | ACK, 9, Kind::Data),
         ] {
-            let got = parcel(&packet(flags, payload));
+            let got = packet_info(&packet(flags, payload));
             assert_eq!((got.kind, got.bytes as usize), (kind, 40 + payload));
         }
     }
@@ -67,10 +67,10 @@ mod tests {
     fn anything_else_is_data() {
         let whole = packet(SYN, 0);
         for cut in 0..whole.len() {
-            parcel(&whole[..cut]);
+            packet_info(&whole[..cut]);
         }
-        assert_eq!(parcel(&whole[..33]).kind, Kind::Data);
-        assert_eq!(parcel(&[0x60; 60]).kind, Kind::Data);
-        assert_eq!(parcel(&[]).kind, Kind::Data);
+        assert_eq!(packet_info(&whole[..33]).kind, Kind::Data);
+        assert_eq!(packet_info(&[0x60; 60]).kind, Kind::Data);
+        assert_eq!(packet_info(&[]).kind, Kind::Data);
     }
 }

@@ -1,9 +1,9 @@
 //! The thread that is the path: reads what was sent, asks the elements when it arrives, and lets it go then.
 
 use super::{Lateness, Report, packet};
+use crate::clock::clock;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
 use slowstart::units::{Instant, Span};
 use slowstart_lab::path::{Direction, Dropped, PacketInfo, Path};
 use std::collections::VecDeque;
@@ -23,24 +23,24 @@ const BATCH: usize = 64;
 
 /// What became of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
+pub struct PacketRecord {
     /// When it entered, from the start of the path on.
     pub at: Instant,
     /// What it was.
-    pub parcel: PacketInfo,
+    pub packet: PacketInfo,
     /// When it was to arrive, or where it ended.
-    pub fate: Result<Instant, Dropped>,
+    pub outcome: Result<Instant, Dropped>,
 }
 
 /// What became of the packets of one direction.
 #[derive(Clone, Debug, Default)]
-pub struct Way {
+pub struct DirectionStats {
     /// Packets that entered.
     pub entered: u64,
     /// Packets that the path dropped.
     pub dropped: u64,
     /// Packets that were under way when the path was taken down.
-    pub under_way: u64,
+    pub in_transit: u64,
     /// Packets that the other end's device would not take: its queue was full, or it is gone.
     pub refused: u64,
     /// Bytes of IP packets let go.
@@ -50,7 +50,7 @@ pub struct Way {
     /// How late.
     pub lateness: Lateness,
     /// Each packet's fate, if that was asked for.
-    pub fates: Vec<Fate>,
+    pub records: Vec<PacketRecord>,
 }
 
 struct One<'a> {
@@ -63,12 +63,7 @@ struct One<'a> {
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     record: bool,
-    way: Way,
-}
-
-pub(crate) fn clock() -> Instant {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| TimeSpec::new(0, 0));
-    Instant(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+    way: DirectionStats,
 }
 
 impl One<'_> {
@@ -78,18 +73,18 @@ impl One<'_> {
         for _ in 0..BATCH {
             let Ok(n @ 1..) = self.from.read(&mut self.scratch) else { break };
             any = true;
-            let packet = &self.scratch[..n];
+            let bytes = &self.scratch[..n];
             let at = Instant(clock().since(start).0);
-            let parcel = packet::parcel(packet);
-            let fate = self.direction.pass(at, &parcel);
+            let packet = packet::packet_info(bytes);
+            let outcome = self.direction.pass(at, &packet);
             self.way.entered += 1;
             if self.record {
-                self.way.fates.push(Fate { at, parcel, fate });
+                self.way.records.push(PacketRecord { at, packet, outcome });
             }
-            if let Ok(due) = fate {
+            if let Ok(due) = outcome {
                 let mut buffer = self.spare.pop().unwrap_or_default();
                 buffer.clear();
-                buffer.extend_from_slice(packet);
+                buffer.extend_from_slice(bytes);
                 self.line.push_back((due, buffer));
             } else {
                 self.way.dropped += 1;
@@ -130,7 +125,7 @@ pub(super) fn pump(path: Path, server: &File, client: &File, stop: &AtomicBool, 
         spare: Vec::new(),
         scratch: vec![0; 1 << 16],
         record,
-        way: Way::default(),
+        way: DirectionStats::default(),
     };
     let mut forward = one(path.forward, server, client);
     let mut back = one(path.back, client, server);
@@ -158,7 +153,7 @@ pub(super) fn pump(path: Path, server: &File, client: &File, stop: &AtomicBool, 
         let _ = ppoll(&mut ready, Some(timeout), None);
     }
     for one in [&mut forward, &mut back] {
-        one.way.under_way = one.line.len() as u64;
+        one.way.in_transit = one.line.len() as u64;
     }
     Report { start, forward: forward.way, back: back.way }
 }

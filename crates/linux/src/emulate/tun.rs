@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::thread;
 
 /// Does something in a network namespace, on a thread that then ends.
-pub(crate) fn within<T: Send>(
+pub(crate) fn in_namespace<T: Send>(
     ns: &str,
     what: impl FnOnce() -> Result<T, KernelError> + Send,
 ) -> Result<T, KernelError> {
@@ -26,7 +26,7 @@ pub(crate) fn within<T: Send>(
 
 /// Makes the device in a namespace and opens it: each read is one IP packet, and answers at once.
 pub(crate) fn open(ns: &str) -> Result<File, KernelError> {
-    within(ns, || {
+    in_namespace(ns, || {
         let tun = "/dev/net/tun";
         let file = OpenOptions::new()
             .read(true)
