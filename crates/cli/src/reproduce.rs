@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_papers::claim::{self, Judged};
 use slowstart_papers::experiment::Experiment;
-use slowstart_papers::{closing, page, run};
+use slowstart_papers::{page, run, summary};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// The seed that verdicts are recorded for.
 const RECORDED: u64 = 1;
 
-/// Runs the experiments of the papers, and says which of their claims hold.
+/// StudyRuns the experiments of the papers, and says which of their claims hold.
 ///
 /// ID is an experiment of `--list`, a paper: all of its experiments, or the file of one (`my.toml`).
 ///
@@ -44,7 +44,7 @@ pub(crate) struct Reproduce {
     /// Seed of all studies; verdicts are recorded for 1
     #[arg(long, default_value_t = RECORDED)]
     seed: u64,
-    /// A folder for a page an experiment and the closing table
+    /// A folder for a page an experiment and the summary table
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -74,11 +74,11 @@ impl Reproduce {
         let mut results: Vec<(&Experiment, Vec<Judged>)> = Vec::new();
         for e in chosen {
             bar.set_message(e.id.clone());
-            let seen = run::all(e, self.seed, self.full, || bar.inc(1))?;
-            let judged = claim::judge(e, &seen);
+            let runs = run::all(e, self.seed, self.full, || bar.inc(1))?;
+            let judged = claim::judge(e, &runs);
             if let Some(dir) = &self.out {
                 let file = dir.join(format!("{}.html", e.id.replace('/', "-")));
-                fs::write(&file, page::html(e, &judged, &seen))
+                fs::write(&file, page::html(e, &judged, &runs))
                     .with_context(|| file.display().to_string())?;
             }
             bar.suspend(|| show(e, &judged))?;
@@ -87,14 +87,14 @@ impl Reproduce {
         bar.finish_and_clear();
         if let Some(dir) = &self.out {
             let file = dir.join("README.md");
-            fs::write(&file, closing::markdown(&results)).with_context(|| file.display().to_string())?;
+            fs::write(&file, summary::markdown(&results)).with_context(|| file.display().to_string())?;
         }
         let all: Vec<&Judged> = results.iter().flat_map(|(_, j)| j).collect();
         if all.is_empty() {
             bail!("no claims");
         }
-        let other = all.iter().filter(|j| !j.as_recorded()).count();
-        let opposite = all.iter().filter(|j| j.contradicts()).count();
+        let other = all.iter().filter(|j| !j.matches_record()).count();
+        let opposite = all.iter().filter(|j| j.contradicts_record()).count();
         let mut counts = Vec::new();
         for verdict in ["holds", "differs", "undecided", "not checkable here"] {
             let n = all.iter().filter(|j| j.verdict.name() == verdict).count();
@@ -111,12 +111,19 @@ impl Reproduce {
 fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
     print(&format!("{}: {} ({})", e.id, e.title, e.figure))?;
     for j in judged {
-        let changed =
-            if j.as_recorded() { String::new() } else { format!(" (recorded: {})", j.claim.verdict.name()) };
+        let changed = if j.matches_record() {
+            String::new()
+        } else {
+            format!(" (recorded: {})", j.claim.verdict.name())
+        };
         print(&format!("  {}{changed}: {}", j.verdict.name(), j.claim.says))?;
         if j.claim.measure.is_some() {
             let claimed = if j.claim.claimed.is_empty() { "-" } else { j.claim.claimed.as_str() };
-            print(&format!("      claimed {claimed}; measured {}; bound: {}", j.in_words(), j.bound()))?;
+            print(&format!(
+                "      claimed {claimed}; measured {}; bound: {}",
+                j.measured_text(),
+                j.bound_text()
+            ))?;
         }
         print(&format!("      {}", j.claim.why))?;
     }

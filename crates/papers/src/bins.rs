@@ -59,7 +59,7 @@ fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
 
 /// When SEARCH 2.0 would leave with so many bins in its window, and so many beyond it: where the look-back spans as many
 /// or more it has nothing to compare with (thesis, algorithm 1), and goes on.
-pub fn leaves(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
+pub fn exit_time(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2 / bins as f64;
     let reaches = |rtt: f64| ((rtt / width) as usize) < extra;
     let mut all = binned(acks, bins).into_iter();
@@ -67,15 +67,15 @@ pub fn leaves(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
 }
 
 /// The bins beyond the window that it needs for that: what the longest look-back spans by then, and one.
-pub fn extra(acks: &[Ack], bins: usize) -> Option<f64> {
+pub fn extra_bins_needed(acks: &[Ack], bins: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2 / bins as f64;
-    let left = leaves(acks, bins, usize::MAX).unwrap_or(f64::INFINITY);
+    let left = exit_time(acks, bins, usize::MAX).unwrap_or(f64::INFINITY);
     let longest = acks.iter().take_while(|a| a.0 <= left).map(|a| a.2).fold(0.0, f64::max);
     Some((longest / width).floor() + 1.0)
 }
 
 /// The mean distance of the difference from bins to that of the sums themselves.
-pub fn error(acks: &[Ack], bins: usize) -> Option<f64> {
+pub fn mean_error(acks: &[Ack], bins: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2;
     let apart = |(t, d, rtt): (f64, f64, f64)| Some((d - exact(acks, t, width, rtt)?).abs());
     let all: Vec<f64> = binned(acks, bins).into_iter().filter_map(apart).collect();
@@ -101,16 +101,19 @@ mod tests {
     fn bins_change_little_of_the_closed_form() {
         // Capacity after 10 round trips; the closed form crosses 0.35 after 2.2 more, and up to a bin later.
         for bins in [5, 10, 40] {
-            let late = leaves(&acks(1024.0), bins, usize::MAX).expect("it leaves") - 10.0;
+            let late = exit_time(&acks(1024.0), bins, usize::MAX).expect("it leaves") - 10.0;
             assert!((2.1..2.25 + 3.5 / bins as f64).contains(&late), "{bins}: {late}");
         }
-        assert_eq!(leaves(&acks(f64::INFINITY), 10, usize::MAX), None);
-        let error_of = |bins| error(&acks(1024.0), bins).expect("there is one");
+        assert_eq!(exit_time(&acks(f64::INFINITY), 10, usize::MAX), None);
+        let error_of = |bins| mean_error(&acks(1024.0), bins).expect("there is one");
         assert!(error_of(40) < error_of(5) && error_of(10) < 0.05);
-        assert_eq!((leaves(&[], 10, 15), error(&[], 10), extra(&[], 10)), (None, None, None));
+        assert_eq!(
+            (exit_time(&[], 10, 15), mean_error(&[], 10), extra_bins_needed(&[], 10)),
+            (None, None, None)
+        );
         // A look-back of one round trip spans 2.86 of ten bins in 3.5: three suffice, two do not.
-        assert_eq!(extra(&acks(1024.0), 10), Some(3.0));
-        assert_eq!(leaves(&acks(1024.0), 10, 3), leaves(&acks(1024.0), 10, usize::MAX));
-        assert_eq!(leaves(&acks(1024.0), 10, 2), None);
+        assert_eq!(extra_bins_needed(&acks(1024.0), 10), Some(3.0));
+        assert_eq!(exit_time(&acks(1024.0), 10, 3), exit_time(&acks(1024.0), 10, usize::MAX));
+        assert_eq!(exit_time(&acks(1024.0), 10, 2), None);
     }
 }

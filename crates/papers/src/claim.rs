@@ -1,7 +1,7 @@
 //! A claim against what was measured.
 
-use crate::experiment::{Claim, Experiment, Take, Verdict};
-use crate::run::Seen;
+use crate::experiment::{Claim, Experiment, Statistic, Verdict};
+use crate::result::RunResult;
 use slowstart_lab::report::words;
 use slowstart_lab::stats;
 
@@ -16,7 +16,7 @@ pub struct Measured {
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// Runs that have it.
+    /// StudyRuns that have it.
     pub runs: usize,
 }
 
@@ -33,20 +33,20 @@ pub struct Judged<'a> {
 
 impl Judged<'_> {
     /// Whether it is what was recorded.
-    pub fn as_recorded(&self) -> bool {
+    pub fn matches_record(&self) -> bool {
         self.verdict == self.claim.verdict
     }
 
     /// Whether it is the opposite of what was recorded: *holds* for *differs*, or back. Another seed may leave an interval
     /// on the other side of undecided, but not there.
-    pub fn contradicts(&self) -> bool {
+    pub fn contradicts_record(&self) -> bool {
         use Verdict::{Differs, Holds};
         matches!((self.verdict, self.claim.verdict), (Holds, Differs) | (Differs, Holds))
     }
 
     /// What was measured, in words.
-    pub fn in_words(&self) -> String {
-        let unit = if matches!(self.claim.take, Take::Share | Take::Within) { " %" } else { "" };
+    pub fn measured_text(&self) -> String {
+        let unit = if matches!(self.claim.take, Statistic::Share | Statistic::Within) { " %" } else { "" };
         let each = |m: &Measured| {
             let mut text = format!("{}{unit}", words::number(m.value));
             let (low, high) = (words::number(m.low), words::number(m.high));
@@ -62,7 +62,7 @@ impl Judged<'_> {
     }
 
     /// The bound, in words.
-    pub fn bound(&self) -> String {
+    pub fn bound_text(&self) -> String {
         let number = words::number;
         match (self.claim.at_least, self.claim.at_most) {
             (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
@@ -74,7 +74,7 @@ impl Judged<'_> {
 }
 
 /// The value of a set, and its interval.
-pub(crate) fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
+pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     // Wilson's interval (JASA 22, 1927), in per cent.
@@ -89,18 +89,18 @@ pub(crate) fn take(how: Take, within: f64, values: &[f64]) -> Option<(f64, f64, 
     };
     let first = *values.first()?;
     match how {
-        Take::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
-        Take::Mean => {
+        Statistic::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
+        Statistic::Mean => {
             let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
             let half = student(values.len()) * (variance / n).sqrt();
             Some((mean, mean - half, mean + half))
         }
-        Take::Share => Some(share(mean)),
-        Take::Most => {
+        Statistic::Share => Some(share(mean)),
+        Statistic::Most => {
             let most = values.iter().copied().fold(first, f64::max);
             Some((most, most, most))
         }
-        Take::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
+        Statistic::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
     }
 }
 
@@ -139,11 +139,11 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
 }
 
 /// Every claim of an experiment, judged by its runs.
-pub fn judge<'a>(e: &'a Experiment, seen: &[Seen]) -> Vec<Judged<'a>> {
-    e.claim.iter().map(|claim| one(e, claim, seen)).collect()
+pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
+    e.claim.iter().map(|claim| one(e, claim, results)).collect()
 }
 
-fn one<'a>(e: &'a Experiment, claim: &'a Claim, seen: &[Seen]) -> Judged<'a> {
+fn one<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
     let Some(measure) = claim.measure else {
         return Judged { claim, measured: Vec::new(), verdict: Verdict::NotCheckable };
     };
@@ -155,10 +155,11 @@ fn one<'a>(e: &'a Experiment, claim: &'a Claim, seen: &[Seen]) -> Judged<'a> {
         for study in e.studies_of(claim, &cells) {
             for of in &claim.of {
                 let value = |study: &str, label: &str, run: u32| {
-                    let found = seen.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
+                    let found =
+                        results.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
                     measure.of(found, claim.flow)
                 };
-                let runs = seen.iter().filter(|s| s.study == study && s.label == *of);
+                let runs = results.iter().filter(|s| s.study == study && s.label == *of);
                 let values: Vec<f64> = runs
                     .filter_map(|s| {
                         let own = measure.of(s, claim.flow)?;
@@ -176,7 +177,7 @@ fn one<'a>(e: &'a Experiment, claim: &'a Claim, seen: &[Seen]) -> Judged<'a> {
                     })
                     .filter(|v| !v.is_nan())
                     .collect();
-                let (value, low, high) = take(claim.take, claim.within.unwrap_or(f64::NAN), &values)
+                let (value, low, high) = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values)
                     .unwrap_or((f64::NAN, f64::NAN, f64::NAN));
                 let of = format!("{study}, {of}");
                 measured.push(Measured { of, value, low, high, runs: values.len() });
@@ -213,11 +214,11 @@ mod tests {
     #[test]
     fn shares_have_wilsons_interval() {
         // Ten of ten: from 72 %, not from 100.
-        let (value, low, high) = take(Take::Share, 0.0, &[1.0; 10]).expect("ten");
+        let (value, low, high) = statistic(Statistic::Share, 0.0, &[1.0; 10]).expect("ten");
         assert!((value - 100.0).abs() < 1e-9 && (low - 72.2).abs() < 0.1 && (high - 100.0).abs() < 1e-9);
-        let (value, ..) = take(Take::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
+        let (value, ..) = statistic(Statistic::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
         assert!((value - 50.0).abs() < 1e-9);
-        assert_eq!(take(Take::Mean, 0.0, &[]), None);
+        assert_eq!(statistic(Statistic::Mean, 0.0, &[]), None);
     }
 
     #[test]
@@ -226,7 +227,7 @@ mod tests {
             assert!((student(n) - t).abs() < 2e-3, "{n}: {}", student(n));
         }
         // Of 1 to 5: 3, and 2.776 times the root of a half.
-        let (mean, low, high) = take(Take::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");
+        let (mean, low, high) = statistic(Statistic::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");
         assert!((mean - 3.0).abs() < 1e-9 && (low - 1.037).abs() < 1e-3 && (high - 4.963).abs() < 1e-3);
     }
 
@@ -234,8 +235,8 @@ mod tests {
     fn another_seed_may_be_undecided_but_not_the_opposite() {
         let claim = claim(Some(1.0), Some(2.0));
         let of = |verdict| Judged { claim: &claim, measured: Vec::new(), verdict };
-        assert!(of(Verdict::Holds).as_recorded() && !of(Verdict::Holds).contradicts());
-        assert!(!of(Verdict::Undecided).as_recorded() && !of(Verdict::Undecided).contradicts());
-        assert!(of(Verdict::Differs).contradicts());
+        assert!(of(Verdict::Holds).matches_record() && !of(Verdict::Holds).contradicts_record());
+        assert!(!of(Verdict::Undecided).matches_record() && !of(Verdict::Undecided).contradicts_record());
+        assert!(of(Verdict::Differs).contradicts_record());
     }
 }

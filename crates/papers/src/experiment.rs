@@ -1,9 +1,10 @@
-//! An experiment as its file has it: where it stands in its paper, what is run, and what is claimed.
+//! An experiment as its file defines it: its place in the paper, the runs, and the claims.
 //!
-//! All of it is data, in `scenarios/papers/<paper>/<name>.toml`; a new experiment is a new file and a line in [`ALL`].
+//! Files are `scenarios/papers/<paper>/<name>.toml`. A new experiment is a new file and a line in [`ALL`].
 
 use crate::background::Background;
 use crate::measure::Measure;
+use crate::result::ChartKind;
 use crate::web::{self, Web};
 use serde::Deserialize;
 use slowstart_lab::random::Stream;
@@ -15,36 +16,36 @@ use std::path::Path;
 use std::sync::LazyLock;
 use thiserror::Error;
 
-/// What is wrong with an experiment.
+/// An error in an experiment's name or file.
 #[derive(Debug, Error)]
-pub enum Bad {
-    /// There is none of that name.
+pub enum ExperimentError {
+    /// No experiment has this name.
     #[error("experiment: found {0:?}, expected one of {1}")]
     Unknown(String, String),
-    /// Its file cannot be read.
+    /// The file cannot be read.
     #[error("{0}: {1}")]
     Text(String, String),
-    /// A study of it.
+    /// A study of the experiment has an error.
     #[error("{0}: study {1}: {2}")]
     Study(String, String, #[source] Box<StudyError>),
 }
 
-/// What becomes of a claim.
+/// The verdict on a claim.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval lies within the bound.
+    /// The whole interval of the measured value lies within the bound.
     Holds,
-    /// It lies outside.
+    /// The whole interval lies outside the bound.
     Differs,
-    /// It straddles the bound.
+    /// The interval contains an end of the bound, or there is no value.
     Undecided,
-    /// It rests on something that no model of ours has.
+    /// The claim depends on something that the simulator does not model.
     NotCheckable,
 }
 
 impl Verdict {
-    /// The words of the closing table.
+    /// The verdict as the summary prints it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -55,10 +56,10 @@ impl Verdict {
     }
 }
 
-/// What of a set of runs is compared.
+/// The statistic of the values of several runs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Take {
+pub enum Statistic {
     /// The median, with its distribution-free 95 % interval.
     #[default]
     Median,
@@ -66,217 +67,191 @@ pub enum Take {
     Mean,
     /// The share of runs, in per cent, with Wilson's 95 % interval; for measures that are 0 or 1.
     Share,
-    /// The greatest; it has no interval.
+    /// The maximum; it has no interval.
     Most,
     /// The share of runs, in per cent, in which the value is at most `within`.
     Within,
 }
 
-/// Something a paper says.
+/// A statement of a paper that runs can confirm or refute.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// In our words.
+    /// The statement, in our words.
     pub says: String,
-    /// The figure it gives, as printed.
+    /// The figure that the paper gives, as printed.
     #[serde(default)]
     pub claimed: String,
-    /// What is looked at in each run; none only where nothing can be.
+    /// The measure of each run; absent only if the claim is not checkable.
     pub measure: Option<Measure>,
-    /// In which studies; all of the experiment if none. It must hold in each.
+    /// The studies; all of the experiment if empty. The claim must hold in each.
     #[serde(default)]
     pub studies: Vec<String>,
-    /// Of which startups. It must hold for each.
+    /// The startups. The claim must hold for each.
     #[serde(default)]
     pub of: Vec<String>,
-    /// If given, the measure is divided by this startup's in the same run ...
+    /// If present, the measure is divided by that of this startup in the same run ...
     pub versus: Option<String>,
-    /// ... or, if this is given, by the same startup's in this study.
+    /// ... or, if this is present too, in this study.
     pub versus_study: Option<String>,
-    /// If given, this startup's value in the same run is taken off.
+    /// If present, the value of this startup in the same run is subtracted.
     pub less: Option<String>,
-    /// Of which flow of the run.
+    /// Index of the flow in the run.
     #[serde(default)]
     pub flow: usize,
-    /// What of the runs.
+    /// The statistic over the runs.
     #[serde(default)]
-    pub take: Take,
-    /// The bound of [`Take::Within`].
+    pub take: Statistic,
+    /// The bound of [`Statistic::Within`].
     pub within: Option<f64>,
-    /// It holds if it is this at least ...
+    /// Lower end of the bound.
     pub at_least: Option<f64>,
-    /// ... and this at most.
+    /// Upper end of the bound.
     pub at_most: Option<f64>,
-    /// What we found.
+    /// The recorded verdict.
     pub verdict: Verdict,
-    /// Why; what would have to be assumed for it to hold, where that is known.
+    /// The reason for the verdict and, where it is known, the assumption under which the claim would hold.
     pub why: String,
-    /// The claim is ours, not the paper's: what the paper leaves to future work, or assumed.
+    /// True if the claim is ours: the paper leaves it to future work, or assumes it.
     #[serde(default)]
     pub ours: bool,
 }
 
-/// What is drawn of each study.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Draw {
-    /// Bytes in flight.
-    Inflight,
-    /// Bytes delivered.
-    Delivered,
-    /// The round-trip time.
-    Rtt,
-    /// The window.
-    Window,
-    /// The slow-start threshold, once it has been set.
-    Threshold,
-    /// How long HyStart's train of ACKs is.
-    Train,
-    /// What waits at the bottleneck.
-    Queue,
-    /// Packets that the sender's interface refused and that it took for congestion, summed up.
-    Stalls,
-}
-
-/// A column of a table: what it is called, and what stands in it.
+/// A column of a table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// What it is called.
+    /// Heading.
     pub name: String,
-    /// What is looked at.
+    /// The measure of each run.
     pub measure: Measure,
-    /// What of the runs.
+    /// The statistic over the runs.
     #[serde(default)]
-    pub take: Take,
+    pub take: Statistic,
 }
 
-/// What somebody else measured of the same, to stand beside ours.
+/// Values measured by another simulator, printed beside ours.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beside {
-    /// Who, with what, and what differs.
+pub struct Comparison {
+    /// The source: which program, with which configuration, and the differences from ours.
     pub source: String,
-    /// What was looked at.
+    /// The columns.
     pub columns: Vec<Column>,
-    /// Study, startup, and a value for each column.
+    /// Study, startup, and one value for each column.
     pub rows: Vec<(String, String, Vec<f64>)>,
 }
 
-/// Runs over a path, or over one path for each entry of `over`.
+/// Runs over one path, or over one path for each entry of `over`. In a file the keys of [`StudyText`] and those below
+/// stand side by side.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "toml::Table")]
+pub struct StudyRuns {
+    /// The study itself. In its path `{key}` is replaced by the value that `over` or `draw` gives; in `against`,
+    /// `{startup}` is replaced by the startup studied.
+    pub text: StudyText,
+    /// The keys that only experiments have.
+    pub more: StudyOptions,
+}
+
+/// Keys of a study that only experiments have.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Runs {
-    /// What to call it.
+pub struct StudyOptions {
+    /// The study's name.
     pub name: String,
-    /// The path; `{key}` stands for what `over` or `draw` gives.
-    pub path: String,
-    /// One study for each, with these values for keys of the path; `name` is its name.
+    /// One study for each entry, with these values for the keys of the path; `name` is its name.
     #[serde(default)]
     pub over: Vec<BTreeMap<String, String>>,
-    /// Drawn for each run, uniform between whole numbers: an ensemble of paths.
+    /// Values drawn for each run, uniform over the whole numbers of a range: an ensemble of paths.
     #[serde(default)]
     pub draw: BTreeMap<String, [u64; 2]>,
-    /// Startups.
-    pub startups: Vec<String>,
-    /// Startups that look on: over the runs of the first startup, as the thesis computed SEARCH over logs.
+    /// Startups that are evaluated offline, over the ACKs of the first startup's runs.
     #[serde(default)]
     pub offline: Vec<String>,
-    /// See [`StudyText`].
-    pub avoidance: Option<String>,
-    /// See [`StudyText`].
-    pub size: Option<String>,
-    /// See [`StudyText`].
-    pub duration: Option<String>,
-    /// See [`StudyText`].
-    pub profile: Option<String>,
-    /// See [`StudyText`].
-    #[serde(default)]
-    pub set: BTreeMap<String, String>,
-    /// See [`StudyText`].
-    pub app: Option<String>,
-    /// See [`StudyText`]; `{startup}` stands for the startup studied.
-    #[serde(default)]
-    pub against: Vec<String>,
-    /// Flows that come and go behind these.
+    /// Background flows.
     pub background: Option<Background>,
-    /// How many runs.
-    #[serde(default = "one")]
-    pub runs: u32,
-    /// How many with `--full`.
+    /// Number of runs with `--full`.
     pub full: Option<u32>,
-    /// What is drawn, a chart each.
+    /// Charts to draw.
     #[serde(default)]
-    pub charts: Vec<Draw>,
-    /// Sampled with each ACK, for what is faster than the common interval shows.
+    pub charts: Vec<ChartKind>,
+    /// True if a sample is taken at each ACK instead of at the common interval.
     #[serde(default)]
     pub each_ack: bool,
-    /// Each ACK is kept, for measures over bins; then no startup looks on.
+    /// True if the ACKs are kept, for measures over bins. Such a study has no offline startups.
     #[serde(default)]
     pub acks: bool,
 }
 
-/// Runs of web clients, who share a bottleneck.
+impl TryFrom<toml::Table> for StudyRuns {
+    type Error = toml::de::Error;
+    fn try_from(all: toml::Table) -> Result<Self, Self::Error> {
+        const OPTIONS: [&str; 9] =
+            ["name", "over", "draw", "offline", "background", "full", "charts", "each_ack", "acks"];
+        let (more, text): (toml::Table, toml::Table) =
+            all.into_iter().partition(|(key, _)| OPTIONS.contains(&key.as_str()));
+        Ok(Self { text: text.try_into()?, more: more.try_into()? })
+    }
+}
+
+/// Runs of web clients that share a bottleneck.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cloud {
-    /// What to call it.
+    /// The study's name.
     pub name: String,
-    /// Startups, one at a time.
+    /// The startups, each in runs of its own.
     pub startups: Vec<String>,
-    /// Both ends' stack.
+    /// The stack of both ends.
     pub profile: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// What is run.
+    /// The clients and the bottleneck.
     pub web: Web,
 }
 
-/// What a startup that looks on is called.
+/// The label of a startup that is evaluated offline.
 pub fn offline_label(startup: &str) -> String {
     format!("offline {startup}")
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// An experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// `paper/name`, or the file's name without its end.
+    /// `paper/name`, or the file's name without its extension.
     #[serde(skip)]
     pub id: String,
-    /// Where it was read from.
+    /// The file that it was read from.
     #[serde(skip)]
     pub file: String,
-    /// What it is.
+    /// Title of its page.
     pub title: String,
-    /// Where it stands in the paper.
+    /// Figure, table or section of the paper.
     pub figure: String,
     /// Rows of the catalogue that it covers.
     pub covers: Vec<String>,
-    /// What is done, in a paragraph.
+    /// Description, one paragraph.
     pub about: String,
-    /// What the paper leaves open, and what we take.
+    /// Values that the paper does not give, and those that we chose.
     #[serde(default)]
     pub ours: Vec<String>,
-    /// Short enough for every test.
+    /// True if it is short enough to run in every test.
     #[serde(default)]
     pub quick: bool,
-    /// What the table of runs shows beyond what it always does.
+    /// Additional columns of the table of runs.
     #[serde(default)]
     pub columns: Vec<Column>,
-    /// What others measured of it.
-    pub beside: Option<Beside>,
-    /// What is run.
+    /// Values measured by another simulator.
+    pub beside: Option<Comparison>,
+    /// Studies.
     #[serde(default)]
-    pub study: Vec<Runs>,
-    /// What is run of web clients.
+    pub study: Vec<StudyRuns>,
+    /// Studies of web clients.
     #[serde(default)]
     pub cloud: Vec<Cloud>,
-    /// What is claimed.
+    /// Claims.
     pub claim: Vec<Claim>,
 }
 
@@ -285,19 +260,19 @@ pub struct Experiment {
 pub struct Cell {
     /// The study's name.
     pub study: String,
-    /// The startup as written.
+    /// The startup as the file writes it.
     pub label: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// Startups that look on.
+    /// Startups that are evaluated offline.
     pub offline: Vec<String>,
-    /// What is drawn.
-    pub charts: Vec<Draw>,
-    /// Sampled with each ACK.
+    /// Charts to draw.
+    pub charts: Vec<ChartKind>,
+    /// True if a sample is taken at each ACK.
     pub each_ack: bool,
-    /// Each ACK is kept.
+    /// True if the ACKs are kept.
     pub acks: bool,
-    /// Flows that come and go.
+    /// Background flows.
     pub background: Option<Background>,
     text: StudyText,
     draw: BTreeMap<String, [u64; 2]>,
@@ -305,14 +280,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A run of web clients, if that is what it is.
-    pub fn cloud(&self, run: u32) -> Option<Result<web::Seen, StudyError>> {
+    /// The result of a run of web clients; `None` if the cell is an ordinary study.
+    pub fn cloud(&self, run: u32) -> Option<Result<web::WebResult, StudyError>> {
         let (web, profile, full) = self.cloud.as_ref()?;
         let mut seeds = Stream::named(self.text.seed.unwrap_or(1), &format!("{}.cloud.{run}", self.study));
         Some(web::run(web, &self.label, profile, seeds.any(), *full))
     }
 
-    /// The study of one run, with what is drawn for it: the same for every startup.
+    /// The study of one run, with the values drawn for it, which are the same for every startup.
     pub fn study(&self, run: u32) -> Result<Study, StudyError> {
         let mut text = self.text.clone();
         let seed = text.seed.unwrap_or(1);
@@ -326,26 +301,30 @@ impl Cell {
 }
 
 impl Experiment {
-    /// Reads one that comes with the program. The id is `paper/name`.
-    pub fn read(id: &str, text: &str) -> Result<Self, Bad> {
+    /// Reads a built-in experiment. The id is `paper/name`.
+    pub fn read(id: &str, text: &str) -> Result<Self, ExperimentError> {
         Self::parse(&format!("scenarios/papers/{id}.toml"), id, text)
     }
 
-    /// Reads one from a file of somebody's own.
-    pub fn load(file: &str) -> Result<Self, Bad> {
-        let text = std::fs::read_to_string(file).map_err(|e| Bad::Text(file.to_string(), e.to_string()))?;
+    /// Reads an experiment from a file.
+    pub fn load(file: &str) -> Result<Self, ExperimentError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| ExperimentError::Text(file.to_string(), e.to_string()))?;
         let name = Path::new(file).file_stem().map_or("".into(), |n| n.to_string_lossy());
         Self::parse(file, &name, &text)
     }
 
-    fn parse(file: &str, id: &str, text: &str) -> Result<Self, Bad> {
-        let bad = |why: String| Bad::Text(file.to_string(), why);
+    fn parse(file: &str, id: &str, text: &str) -> Result<Self, ExperimentError> {
+        let bad = |why: String| ExperimentError::Text(file.to_string(), why);
         let mut e: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
         (e.id, e.file) = (id.to_string(), file.to_string());
         let cells = e.cells(1, false)?;
         for c in &e.claim {
             if c.measure.is_none() != (c.verdict == Verdict::NotCheckable) {
-                return Err(bad(format!("claim {:?}: expected a measure, or that nothing can be", c.says)));
+                return Err(bad(format!(
+                    "claim {:?}: expected a measure, or the verdict not-checkable",
+                    c.says
+                )));
             }
             let Some(measure) = &c.measure else { continue };
             if c.at_least.is_none() && c.at_most.is_none() {
@@ -385,7 +364,8 @@ impl Experiment {
             }
         }
         for cell in cells.iter().filter(|c| c.cloud.is_none()) {
-            cell.study(0).map_err(|why| Bad::Study(e.id.clone(), cell.study.clone(), Box::new(why)))?;
+            cell.study(0)
+                .map_err(|why| ExperimentError::Study(e.id.clone(), cell.study.clone(), Box::new(why)))?;
         }
         Ok(e)
     }
@@ -400,43 +380,38 @@ impl Experiment {
         all
     }
 
-    /// Every startup of every study, with its runs.
-    pub fn cells(&self, seed: u64, full: bool) -> Result<Vec<Cell>, Bad> {
+    /// Every startup of every study.
+    pub fn cells(&self, seed: u64, full: bool) -> Result<Vec<Cell>, ExperimentError> {
         let mut all = Vec::new();
-        for runs in &self.study {
+        for StudyRuns { text, more } in &self.study {
             let none = [BTreeMap::new()];
-            let over = if runs.over.is_empty() { &none[..] } else { &runs.over };
+            let over = if more.over.is_empty() { &none[..] } else { &more.over };
+            let runs = text.runs.unwrap_or(1);
             for values in over {
-                let mut path = runs.path.clone();
+                let mut path = text.path.clone();
                 for (key, value) in values {
                     path = path.replace(&format!("{{{key}}}"), value);
                 }
-                for startup in &runs.startups {
+                for (i, startup) in text.startups.iter().enumerate() {
                     let text = StudyText {
                         path: path.clone(),
                         startups: vec![startup.clone()],
-                        avoidance: runs.avoidance.clone(),
-                        size: runs.size.clone(),
-                        duration: runs.duration.clone(),
-                        profile: runs.profile.clone(),
-                        set: runs.set.clone(),
-                        app: runs.app.clone(),
-                        against: runs.against.iter().map(|a| a.replace("{startup}", startup)).collect(),
+                        against: text.against.iter().map(|a| a.replace("{startup}", startup)).collect(),
                         runs: None,
                         seed: Some(seed),
-                        remember: None,
+                        ..text.clone()
                     };
                     all.push(Cell {
-                        study: values.get("name").unwrap_or(&runs.name).clone(),
+                        study: values.get("name").unwrap_or(&more.name).clone(),
                         label: startup.clone(),
-                        runs: runs.full.filter(|_| full).unwrap_or(runs.runs),
-                        offline: if *startup == runs.startups[0] { runs.offline.clone() } else { Vec::new() },
-                        charts: runs.charts.clone(),
-                        each_ack: runs.each_ack,
-                        acks: runs.acks,
-                        background: runs.background.clone(),
+                        runs: more.full.filter(|_| full).unwrap_or(runs),
+                        offline: if i == 0 { more.offline.clone() } else { Vec::new() },
+                        charts: more.charts.clone(),
+                        each_ack: more.each_ack,
+                        acks: more.acks,
+                        background: more.background.clone(),
                         text,
-                        draw: runs.draw.clone(),
+                        draw: more.draw.clone(),
                         cloud: None,
                     });
                 }
@@ -448,7 +423,7 @@ impl Experiment {
                     "cloud {}: profile: found {:?}, expected one of `list profiles`",
                     cloud.name, cloud.profile
                 );
-                Bad::Text(self.file.clone(), why)
+                ExperimentError::Text(self.file.clone(), why)
             })?;
             for startup in &cloud.startups {
                 all.push(Cell {
@@ -473,15 +448,16 @@ impl Experiment {
     pub fn all() -> &'static [Self] {
         static LIST: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
             let read = |(id, text): &(&str, &str)| {
-                Experiment::read(id, text).unwrap_or_else(|e| panic!("a test reads every one: {e}"))
+                Experiment::read(id, text).unwrap_or_else(|e| panic!("built-in experiment: {e}"))
             };
             ALL.iter().map(read).collect()
         });
         &LIST
     }
 
-    /// Those of these names; a paper's name is all of its experiments, and what ends in `.toml` a file.
-    pub fn named(ids: &[String]) -> Result<Vec<Cow<'static, Self>>, Bad> {
+    /// The experiments of these names. A paper's name stands for all of its experiments; a name that ends in `.toml` is
+    /// a file.
+    pub fn named(ids: &[String]) -> Result<Vec<Cow<'static, Self>>, ExperimentError> {
         let mut found = Vec::new();
         for id in ids {
             if Path::new(id).extension().is_some_and(|e| e == "toml") {
@@ -494,7 +470,7 @@ impl Experiment {
             found.extend(these.map(Cow::Borrowed));
             if found.len() == before {
                 let names: Vec<&str> = Self::all().iter().map(|e| e.id.as_str()).collect();
-                return Err(Bad::Unknown(id.clone(), names.join(", ")));
+                return Err(ExperimentError::Unknown(id.clone(), names.join(", ")));
             }
         }
         Ok(found)
@@ -507,7 +483,7 @@ macro_rules! texts {
     };
 }
 
-/// The experiments that come with the program, and their files.
+/// The built-in experiments: id and text of the file.
 pub const ALL: &[(&str, &str)] = texts!(
     "ess/fig2",
     "ess/table1",

@@ -1,46 +1,45 @@
 //! What is drawn of a study's runs: the first run of each startup.
 
-use crate::experiment::Draw;
-use crate::run::Seen;
+use crate::result::{ChartKind, RunResult};
 use maud::{Markup, html};
 use slowstart_lab::record::Sample;
 use slowstart_lab::report::chart::{Axis, Chart, Key, Point};
 
-fn value(draw: Draw, s: &Sample) -> Option<f64> {
+fn value(draw: ChartKind, s: &Sample) -> Option<f64> {
     match draw {
-        Draw::Inflight => Some(s.inflight_bytes as f64 / 1000.0),
-        Draw::Delivered => Some(s.delivered_bytes as f64 / 1e6),
-        Draw::Rtt => s.rtt_s.map(|r| r * 1000.0),
-        Draw::Window => Some(s.cwnd_bytes as f64 / 1000.0),
-        Draw::Threshold => s.ssthresh_bytes.map(|b| b as f64 / 1000.0),
-        Draw::Train => s.gauges.get("train_s").map(|t| t * 1000.0),
-        Draw::Queue => Some(s.queue_bytes as f64 / 1000.0),
-        Draw::Stalls => None,
+        ChartKind::Inflight => Some(s.inflight_bytes as f64 / 1000.0),
+        ChartKind::Delivered => Some(s.delivered_bytes as f64 / 1e6),
+        ChartKind::Rtt => s.rtt_s.map(|r| r * 1000.0),
+        ChartKind::Window => Some(s.cwnd_bytes as f64 / 1000.0),
+        ChartKind::Threshold => s.ssthresh_bytes.map(|b| b as f64 / 1000.0),
+        ChartKind::Train => s.gauges.get("train_s").map(|t| t * 1000.0),
+        ChartKind::Queue => Some(s.queue_bytes as f64 / 1000.0),
+        ChartKind::Stalls => None,
     }
 }
 
-const fn axis(draw: Draw) -> &'static str {
+const fn axis(draw: ChartKind) -> &'static str {
     match draw {
-        Draw::Inflight => "in flight (kB)",
-        Draw::Delivered => "delivered (MB)",
-        Draw::Rtt => "round-trip time (ms)",
-        Draw::Window => "window (kB)",
-        Draw::Threshold => "slow-start threshold (kB)",
-        Draw::Train => "train of ACKs (ms)",
-        Draw::Queue => "waiting (kB)",
-        Draw::Stalls => "stalls taken for congestion",
+        ChartKind::Inflight => "in flight (kB)",
+        ChartKind::Delivered => "delivered (MB)",
+        ChartKind::Rtt => "round-trip time (ms)",
+        ChartKind::Window => "window (kB)",
+        ChartKind::Threshold => "slow-start threshold (kB)",
+        ChartKind::Train => "train of ACKs (ms)",
+        ChartKind::Queue => "waiting (kB)",
+        ChartKind::Stalls => "stalls taken for congestion",
     }
 }
 
 /// Stalls up to each sample.
-fn stalls(s: &Seen) -> Vec<Point> {
+fn stalls(s: &RunResult) -> Vec<Point> {
     let at: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
     let upto = |t: f64| at.partition_point(|x| *x <= t) as f64;
     s.samples.iter().map(|x| (x.time_s - s.start_s, upto(x.time_s))).collect()
 }
 
-fn points(draw: Draw, s: &Seen) -> Vec<Point> {
-    if draw == Draw::Stalls {
+fn points(draw: ChartKind, s: &RunResult) -> Vec<Point> {
+    if draw == ChartKind::Stalls {
         return stalls(s);
     }
     // A third of the samples is enough for a figure of this width.
@@ -49,16 +48,23 @@ fn points(draw: Draw, s: &Seen) -> Vec<Point> {
 }
 
 /// A chart of a study.
-fn chart(id: usize, study: &str, draw: Draw, runs: &[&Seen]) -> Markup {
+fn chart(id: usize, study: &str, draw: ChartKind, runs: &[&RunResult]) -> Markup {
     let lines: Vec<(&str, Vec<Point>)> = runs.iter().map(|s| (s.label.as_str(), points(draw, s))).collect();
     let all = || lines.iter().flat_map(|(_, p)| p);
     let x = Axis::cut("time (s)", all().map(|p| p.0).fold(0.0, f64::max));
     let y = Axis::round(axis(draw), all().map(|p| p.1).filter(|y| y.is_finite()).fold(0.0, f64::max));
-    drawn(id, study, axis(draw), &x, &y, &lines)
+    line_chart(id, study, axis(draw), &x, &y, &lines)
 }
 
 /// A figure of named lines.
-pub fn drawn(id: usize, title: &str, what: &str, x: &Axis, y: &Axis, lines: &[(&str, Vec<Point>)]) -> Markup {
+pub fn line_chart(
+    id: usize,
+    title: &str,
+    what: &str,
+    x: &Axis,
+    y: &Axis,
+    lines: &[(&str, Vec<Point>)],
+) -> Markup {
     let keys: Vec<Key> = lines.iter().enumerate().map(|(at, (label, _))| Key { at, label }).collect();
     let c = Chart { id, name: format!("{what}: {title}"), x, y, legend: &keys };
     let inside = html! {
@@ -68,11 +74,11 @@ pub fn drawn(id: usize, title: &str, what: &str, x: &Axis, y: &Axis, lines: &[(&
 }
 
 /// Every chart of every study.
-pub fn all(studies: &[&str], seen: &[Seen]) -> Markup {
+pub fn charts(studies: &[&str], results: &[RunResult]) -> Markup {
     let mut charts = Vec::new();
     for study in studies {
-        let first = |s: &&Seen| s.study == *study && s.run == 0 && !s.charts.is_empty();
-        let runs: Vec<&Seen> = seen.iter().filter(first).collect();
+        let first = |s: &&RunResult| s.study == *study && s.run == 0 && !s.charts.is_empty();
+        let runs: Vec<&RunResult> = results.iter().filter(first).collect();
         for draw in runs.first().map_or(&[][..], |s| &s.charts) {
             charts.push(chart(charts.len(), study, *draw, &runs));
         }

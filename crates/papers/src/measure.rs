@@ -2,7 +2,7 @@
 
 use crate::bins;
 use crate::formula;
-use crate::run::Seen;
+use crate::result::RunResult;
 use crate::spectrum;
 use crate::web;
 use serde::Deserialize;
@@ -105,7 +105,7 @@ pub enum Measure {
     ExtraAgree(usize, usize),
     /// How far its difference lies from the sums of each ACK, on average before a loss is known.
     BinsError(usize),
-    /// What is seen of web clients.
+    /// What is result of web clients.
     Web(web::Measure),
     /// Rounds of limited slow start to a window, with a limit.
     LimitedRounds(f64, f64),
@@ -210,10 +210,10 @@ fn flag(yes: bool) -> f64 {
 }
 
 /// What waits at the bottleneck, in packets, sample by sample between two times of the flow.
-fn queue(seen: &Seen, from: f64, to: f64) -> Vec<f64> {
-    let within = |t: f64| (from..to).contains(&(t - seen.start_s));
-    let packets = |bytes: u64| bytes as f64 / seen.packet;
-    seen.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
+fn queue(result: &RunResult, from: f64, to: f64) -> Vec<f64> {
+    let within = |t: f64| (from..to).contains(&(t - result.start_s));
+    let packets = |bytes: u64| bytes as f64 / result.packet;
+    result.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
 }
 
 /// Bins in the thesis' window.
@@ -222,9 +222,9 @@ const TEN: usize = 10;
 const ALL: usize = usize::MAX;
 
 /// How SEARCH 2.0 would have left with so many bins in its window, and beyond.
-fn by_bins(seen: &Seen, row: &Row, bins: usize, extra: usize) -> Option<Class> {
+fn by_bins(result: &RunResult, row: &Row, bins: usize, extra: usize) -> Option<Class> {
     let full = row.capacity_time_s?;
-    Some(match bins::leaves(&seen.acks, bins, extra) {
+    Some(match bins::exit_time(&result.acks, bins, extra) {
         Some(t) if t < full => Class::Early,
         Some(_) => Class::ChokePoint,
         None => Class::Late,
@@ -255,20 +255,20 @@ impl Measure {
     }
 
     /// Its value in a run, if the run has one.
-    pub fn of(&self, seen: &Seen, flow: usize) -> Option<f64> {
-        if let Some(web) = &seen.web {
+    pub fn of(&self, result: &RunResult, flow: usize) -> Option<f64> {
+        if let Some(web) = &result.web {
             let Self::Web(measure) = self else { return None };
             return measure.of(web);
         }
-        let (row, delivered) = (seen.rows.get(flow)?, seen.bins.get(flow)?);
+        let (row, delivered) = (result.rows.get(flow)?, result.bins.get(flow)?);
         let exit = row.exit.as_ref();
         let bdp = row.bdp_bytes as f64;
-        let samples = || seen.samples.iter();
-        let start = seen.start_s;
+        let samples = || result.samples.iter();
+        let start = result.start_s;
         match *self {
             Self::ExitS => exit.map(|e| e.time_s),
             Self::ExitBdp => exit.map(|e| e.detected_cwnd_bytes as f64 / bdp),
-            Self::ExitPackets => exit.map(|e| e.detected_cwnd_bytes as f64 / seen.mss),
+            Self::ExitPackets => exit.map(|e| e.detected_cwnd_bytes as f64 / result.mss),
             Self::CapacityS => row.capacity_time_s,
             Self::HeuristicCapacityS => row.capacity_time_by_heuristic_s,
             Self::FirstLossS => row.first_loss_time_s,
@@ -279,7 +279,7 @@ impl Measure {
             Self::HeuristicErrorS => Some(row.capacity_time_by_heuristic_s? - row.capacity_time_s?),
             Self::HeuristicAgrees => row.class_by_heuristic.map(|c| flag(c == row.class)),
             Self::PeakInflightBdp => Some(row.peak_inflight_bytes as f64 / bdp),
-            Self::PeakInflightPackets => Some(row.peak_inflight_bytes as f64 / seen.mss),
+            Self::PeakInflightPackets => Some(row.peak_inflight_bytes as f64 / result.mss),
             Self::WindowKept(s) => {
                 let (left, mut most, mut least) = (start + exit?.time_s, 0_u64, 1.0_f64);
                 for x in samples().filter(|x| x.time_s <= left + s) {
@@ -290,7 +290,7 @@ impl Measure {
                 }
                 Some(least)
             }
-            Self::PeakWindowPackets => samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / seen.mss),
+            Self::PeakWindowPackets => samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / result.mss),
             Self::StartupLostPackets => Some(row.startup_lost_packets as f64),
             Self::LostPackets => Some(row.lost_packets as f64),
             Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
@@ -316,7 +316,7 @@ impl Measure {
             }
             Self::TimeToBdpRtts => {
                 let first = samples().find(|s| s.inflight_bytes > 0)?.time_s - start;
-                Some((Self::TimeToBdpS.of(seen, flow)? - first) / row.base_rtt_s)
+                Some((Self::TimeToBdpS.of(result, flow)? - first) / row.base_rtt_s)
             }
             Self::MaxRttRatio => {
                 let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
@@ -332,7 +332,7 @@ impl Measure {
                 let late: Vec<f64> = samples().filter(|s| s.time_s >= from).filter_map(|s| s.rtt_s).collect();
                 (!late.is_empty()).then(|| late.iter().sum::<f64>() / late.len() as f64 / row.base_rtt_s)
             }
-            Self::Utilisation(from, to) => Some(seen.utilisation(from, to)),
+            Self::Utilisation(from, to) => Some(result.utilisation(from, to)),
             Self::BlackoutS => {
                 let full: Vec<usize> =
                     delivered.iter().enumerate().filter(|(_, b)| **b > 0).map(|(i, _)| i).collect();
@@ -344,21 +344,21 @@ impl Measure {
                     .max_by(f64::total_cmp)
             }
             Self::RecoveryS => {
-                let from = seen.events.iter().find(|e| e.what == "loss")?.time_s;
+                let from = result.events.iter().find(|e| e.what == "loss")?.time_s;
                 let over = |e: &&slowstart_lab::record::EventRow| e.what == "recovered" && e.time_s > from;
                 let end = start + row.duration_s;
-                Some(seen.events.iter().find(over).map_or(end, |e| e.time_s) - from)
+                Some(result.events.iter().find(over).map_or(end, |e| e.time_s) - from)
             }
-            Self::Stalls => Some(seen.stalls as f64),
-            Self::StallSignals => Some(seen.events.iter().filter(|e| e.what == "stall").count() as f64),
+            Self::Stalls => Some(result.stalls as f64),
+            Self::StallSignals => Some(result.events.iter().filter(|e| e.what == "stall").count() as f64),
             Self::QueueSwingPackets(from, to) => {
-                let queue = queue(seen, from, to);
+                let queue = queue(result, from, to);
                 let most = queue.iter().copied().max_by(f64::total_cmp)?;
                 Some(most - queue.iter().copied().min_by(f64::total_cmp)?)
             }
-            Self::QueueMeanPackets(from, to) => mean(&queue(seen, from, to)),
+            Self::QueueMeanPackets(from, to) => mean(&queue(result, from, to)),
             Self::QueuePeriodS(from, to) => {
-                let queue = queue(seen, from, to);
+                let queue = queue(result, from, to);
                 let middle = mean(&queue)?;
                 let crossings = queue.windows(2).filter(|w| (w[0] < middle) != (w[1] < middle)).count();
                 (crossings > 0).then(|| 2.0 * (to - from) / crossings as f64)
@@ -371,13 +371,17 @@ impl Measure {
                     .collect();
                 spectrum::peak(&points).map(|p| p.hz)
             }
-            Self::BinsEarly(n) => Some(flag(by_bins(seen, row, n, ALL)? == Class::Early)),
-            Self::BinsChokePoint(n) => Some(flag(by_bins(seen, row, n, ALL)? == Class::ChokePoint)),
-            Self::BinsAgree(a, b) => Some(flag(by_bins(seen, row, a, ALL)? == by_bins(seen, row, b, ALL)?)),
-            Self::ExtraBins => bins::extra(&seen.acks, TEN),
-            Self::ExtraChokePoint(n) => Some(flag(by_bins(seen, row, TEN, n)? == Class::ChokePoint)),
-            Self::ExtraAgree(a, b) => Some(flag(by_bins(seen, row, TEN, a)? == by_bins(seen, row, TEN, b)?)),
-            Self::BinsError(n) => bins::error(&seen.acks, n),
+            Self::BinsEarly(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::Early)),
+            Self::BinsChokePoint(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::ChokePoint)),
+            Self::BinsAgree(a, b) => {
+                Some(flag(by_bins(result, row, a, ALL)? == by_bins(result, row, b, ALL)?))
+            }
+            Self::ExtraBins => bins::extra_bins_needed(&result.acks, TEN),
+            Self::ExtraChokePoint(n) => Some(flag(by_bins(result, row, TEN, n)? == Class::ChokePoint)),
+            Self::ExtraAgree(a, b) => {
+                Some(flag(by_bins(result, row, TEN, a)? == by_bins(result, row, TEN, b)?))
+            }
+            Self::BinsError(n) => bins::mean_error(&result.acks, n),
             Self::LimitedRounds(..)
             | Self::BestWindow(..)
             | Self::DoublingRounds(..)

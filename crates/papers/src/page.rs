@@ -1,20 +1,20 @@
 //! A page an experiment: the paper's figure as we measure it, and its claims beside that.
 
 use crate::claim::{self, Judged, Measured};
-use crate::experiment::{Beside, Column, Experiment};
+use crate::experiment::{Column, Comparison, Experiment};
 use crate::figure;
 use crate::measure::Measure;
-use crate::run::Seen;
-use crate::web;
+use crate::result::RunResult;
+use crate::web_figures;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use slowstart_lab::record::Class;
 use slowstart_lab::report::{STYLE, words};
 use slowstart_lab::stats;
 
-/// Runs of each startup in each study, in the order of the runs.
-fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
-    let mut groups: Vec<Vec<&Seen>> = Vec::new();
-    for s in seen {
+/// StudyRuns of each startup in each study, in the order of the runs.
+fn groups(results: &[RunResult]) -> Vec<Vec<&RunResult>> {
+    let mut groups: Vec<Vec<&RunResult>> = Vec::new();
+    for s in results {
         match groups.iter_mut().find(|g| g[0].study == s.study && g[0].label == s.label) {
             Some(g) => g.push(s),
             None => groups.push(vec![s]),
@@ -23,19 +23,19 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
     groups
 }
 
-fn median(g: &[&Seen], f: impl Fn(&Seen) -> Option<f64>) -> String {
+fn median(g: &[&RunResult], f: impl Fn(&RunResult) -> Option<f64>) -> String {
     let values: Vec<f64> = g.iter().filter_map(|s| f(s)).collect();
     stats::median(&values).map_or("-".into(), |m| words::number(m.mid))
 }
 
 /// What stands in a column.
-fn column(g: &[&Seen], c: &Column) -> String {
+fn column(g: &[&RunResult], c: &Column) -> String {
     let values: Vec<f64> = g.iter().filter_map(|s| c.measure.of(s, 0)).collect();
-    claim::take(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
+    claim::statistic(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
 }
 
 /// In how many of a hundred runs the startup was left early, at a choke point, late; the others did not leave.
-fn classes(g: &[&Seen]) -> String {
+fn classes(g: &[&RunResult]) -> String {
     let share = |class: Class| {
         let n = g.iter().filter(|s| s.rows[0].class == class).count();
         words::number((100.0 * n as f64 / g.len() as f64).round())
@@ -43,7 +43,7 @@ fn classes(g: &[&Seen]) -> String {
     [Class::Early, Class::ChokePoint, Class::Late].map(share).join(" / ")
 }
 
-fn medians(seen: &[Seen], more: &[Column]) -> Markup {
+fn medians(results: &[RunResult], more: &[Column]) -> Markup {
     html! {
         div class="scroll" tabindex="0" {
             table {
@@ -55,7 +55,7 @@ fn medians(seen: &[Seen], more: &[Column]) -> Markup {
                     @for c in more { th scope="col" { (c.name) } }
                 } }
                 tbody {
-                    @for g in &groups(seen) {
+                    @for g in &groups(results) {
                         tr {
                             th scope="row" { (g[0].study) }
                             td { (g[0].label) }
@@ -82,10 +82,10 @@ fn medians(seen: &[Seen], more: &[Column]) -> Markup {
 }
 
 /// Somebody else's figures, each above ours.
-fn beside(b: &Beside, seen: &[Seen]) -> Markup {
-    let groups = groups(seen);
+fn beside(b: &Comparison, results: &[RunResult]) -> Markup {
+    let groups = groups(results);
     html! {
-        h2 { "Beside it" }
+        h2 { "Comparison it" }
         p { (b.source) }
         div class="scroll" tabindex="0" {
             table {
@@ -146,8 +146,8 @@ fn judged(j: &Judged) -> Markup {
         p class="note" {
             @if !j.claim.claimed.is_empty() { "Claimed: " (j.claim.claimed) ". " }
             @if j.claim.measure.is_some() {
-                "Counts as holding: " (j.bound()) ". "
-                @if !many { "Measured: " (j.in_words()) ". " }
+                "Counts as holding: " (j.bound_text()) ". "
+                @if !many { "Measured: " (j.measured_text()) ". " }
             }
             (j.claim.why)
         }
@@ -156,8 +156,8 @@ fn judged(j: &Judged) -> Markup {
 }
 
 /// The page. The same input gives the same bytes.
-pub fn html(e: &Experiment, claims: &[Judged], seen: &[Seen]) -> String {
-    let mut studies: Vec<&str> = seen.iter().map(|s| s.study.as_str()).collect();
+pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String {
+    let mut studies: Vec<&str> = results.iter().map(|s| s.study.as_str()).collect();
     studies.dedup();
     let command = format!("slowstart reproduce {}", e.id);
     let markup = html! {
@@ -180,13 +180,13 @@ pub fn html(e: &Experiment, claims: &[Judged], seen: &[Seen]) -> String {
                         h2 { "What the paper leaves open, and what we take" }
                         ul { @for o in &e.ours { li { (o) } } }
                     }
-                    @if seen.first().is_some_and(|s| s.web.is_some()) {
-                        (web::figures::all(&studies, seen))
-                    } @else if !seen.is_empty() {
-                        (figure::all(&studies, seen))
-                        h2 { "Runs" }
-                        (medians(seen, &e.columns))
-                        @if let Some(b) = &e.beside { (beside(b, seen)) }
+                    @if results.first().is_some_and(|s| s.web.is_some()) {
+                        (web_figures::charts_and_table(&studies, results))
+                    } @else if !results.is_empty() {
+                        (figure::charts(&studies, results))
+                        h2 { "StudyRuns" }
+                        (medians(results, &e.columns))
+                        @if let Some(b) = &e.beside { (beside(b, results)) }
                     }
                     h2 { "Again" }
                     pre { code { (command) } }

@@ -23,12 +23,12 @@ fn every_file_is_an_experiment() {
 #[test]
 fn the_quick_ones_give_what_is_recorded() {
     for e in Experiment::all().iter().filter(|e| e.quick) {
-        let seen = run::all(e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
-        let judged = claim::judge(e, &seen);
+        let results = run::all(e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
+        let judged = claim::judge(e, &results);
         for j in &judged {
-            assert!(j.as_recorded(), "{}: {}: {:?}, {}", e.id, j.claim.says, j.verdict, j.in_words());
+            assert!(j.matches_record(), "{}: {}: {:?}, {}", e.id, j.claim.says, j.verdict, j.measured_text());
         }
-        assert_eq!(page::html(e, &judged, &seen), page::html(e, &judged, &seen));
+        assert_eq!(page::html(e, &judged, &results), page::html(e, &judged, &results));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a claim looks at in a run of web clients. Response times are those of connections that lost a SYN-ACK, without
 //! the timeouts of the handshake, in round trips unless it says seconds.
 
-use super::{Hit, Seen};
+use super::{RetriedConnection, WebResult};
 
 /// What is looked at.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -70,28 +70,30 @@ impl Measure {
     }
 
     /// Its value in a run, if the run has one.
-    pub fn of(&self, seen: &Seen) -> Option<f64> {
-        let studied = || seen.hits.iter().filter(|h| h.studied);
+    pub fn of(&self, result: &WebResult) -> Option<f64> {
+        let studied = || result.retried.iter().filter(|h| h.studied);
         let far = || studied().filter(|h| h.rtt_s >= 0.05).map(|h| h.response_s);
         match *self {
-            Self::Mean => mean(studied().map(Hit::rtts)),
-            Self::MeanOfStandard => mean(seen.hits.iter().filter(|h| !h.studied).map(Hit::rtts)),
-            Self::MeanOfAll => mean(seen.hits.iter().map(Hit::rtts)),
-            Self::MeanOfOthers => Some(seen.others_rtts),
-            Self::Quantile(share) => quantile(share, studied().map(Hit::rtts)),
+            Self::Mean => mean(studied().map(RetriedConnection::rtts)),
+            Self::MeanOfStandard => {
+                mean(result.retried.iter().filter(|h| !h.studied).map(RetriedConnection::rtts))
+            }
+            Self::MeanOfAll => mean(result.retried.iter().map(RetriedConnection::rtts)),
+            Self::MeanOfOthers => Some(result.others_rtts),
+            Self::Quantile(share) => quantile(share, studied().map(RetriedConnection::rtts)),
             Self::LostQuantile(share) => {
-                quantile(share, studied().filter(|h| h.waited_s > 0.0).map(Hit::rtts))
+                quantile(share, studied().filter(|h| h.waited_s > 0.0).map(RetriedConnection::rtts))
             }
             Self::FarQuantileS(share) => quantile(share, far()),
             Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
             Self::MedianOfSizes(from, to) => {
-                let within = |h: &&Hit| h.bytes as f64 > from && h.bytes as f64 <= to;
-                quantile(0.5, studied().filter(within).map(Hit::rtts))
+                let within = |h: &&RetriedConnection| h.bytes as f64 > from && h.bytes as f64 <= to;
+                quantile(0.5, studied().filter(within).map(RetriedConnection::rtts))
             }
             Self::LeastUpTo(bytes) => {
-                quantile(0.0, studied().filter(|h| h.bytes as f64 <= bytes).map(Hit::rtts))
+                quantile(0.0, studied().filter(|h| h.bytes as f64 <= bytes).map(RetriedConnection::rtts))
             }
-            Self::Correlation => correlation(&studied().map(Hit::rtts).collect::<Vec<_>>()),
+            Self::Correlation => correlation(&studied().map(RetriedConnection::rtts).collect::<Vec<_>>()),
             Self::SpuriousOverLost => {
                 let took = |spurious: bool| {
                     let of = studied().filter(move |h| h.rtt_s > 1.0 && (h.waited_s <= 0.0) == spurious);
@@ -100,14 +102,14 @@ impl Measure {
                 Some(took(true)? / took(false)?)
             }
             Self::RttBelow(seconds) => {
-                mean(seen.drawn.iter().map(|c| if f64::from(c.2) < seconds { 100.0 } else { 0.0 }))
+                mean(result.drawn.iter().map(|c| if f64::from(c.2) < seconds { 100.0 } else { 0.0 }))
             }
             Self::AnswersUpTo(bytes) => {
-                mean(seen.drawn.iter().map(|c| if f64::from(c.1) <= bytes { 100.0 } else { 0.0 }))
+                mean(result.drawn.iter().map(|c| if f64::from(c.1) <= bytes { 100.0 } else { 0.0 }))
             }
-            Self::Loss => Some(100.0 * seen.loss_rate()),
-            Self::PeakLoss => Some(100.0 * seen.peak_loss_rate()),
-            Self::Throughput => Some(100.0 * seen.throughput()),
+            Self::Loss => Some(100.0 * result.loss_rate()),
+            Self::PeakLoss => Some(100.0 * result.peak_loss_rate()),
+            Self::Throughput => Some(100.0 * result.throughput()),
         }
     }
 }

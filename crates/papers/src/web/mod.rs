@@ -1,7 +1,6 @@
 //! A cloud of web clients behind one bottleneck, as the TSL paper has it: connections that come and go, one answer each,
 //! and what becomes of those whose SYN-ACK was lost.
 
-pub mod figures;
 mod measure;
 pub mod packmime;
 
@@ -60,7 +59,7 @@ const STANDARD: &str = "tsl:iw=1,ssthresh=2";
 
 /// A connection that lost its SYN-ACK.
 #[derive(Copy, Clone, Debug)]
-pub struct Hit {
+pub struct RetriedConnection {
     /// Its answer, bytes.
     pub bytes: u64,
     /// Its round trip, seconds.
@@ -74,18 +73,18 @@ pub struct Hit {
     pub studied: bool,
 }
 
-impl Hit {
+impl RetriedConnection {
     /// The response time in round trips.
     pub fn rtts(&self) -> f64 {
         self.response_s / self.rtt_s
     }
 }
 
-/// What was seen.
+/// What was result.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct WebResult {
     /// Connections that lost a SYN-ACK, in the order in which they ended.
-    pub hits: Vec<Hit>,
+    pub retried: Vec<RetriedConnection>,
     /// Connections that came after the warm-up, and of all that came, those that found no place.
     pub connections: u64,
     /// See `connections`.
@@ -102,7 +101,7 @@ pub struct Seen {
     pub rate_bps: u64,
 }
 
-impl Seen {
+impl WebResult {
     /// Data packets dropped, of those sent.
     pub fn loss_rate(&self) -> f64 {
         let (sent, dropped) = self.seconds.iter().fold((0, 0), |a, s| (a.0 + s.0, a.1 + s.1));
@@ -135,7 +134,7 @@ struct Cloud<'a> {
     web: &'a Web,
     engine: Engine,
     open: Vec<Open>,
-    seen: Seen,
+    result: WebResult,
     /// Handshakes that ended, and those of them that lost a SYN-ACK, in each of the last ten seconds.
     handshakes: [(u64, u64); 10],
     others: u64,
@@ -145,7 +144,7 @@ impl Cloud<'_> {
     /// Takes leave of connections that are over.
     fn sweep(&mut self) {
         let engine = &mut self.engine;
-        let (seen, handshakes, others) = (&mut self.seen, &mut self.handshakes, &mut self.others);
+        let (result, handshakes, others) = (&mut self.result, &mut self.handshakes, &mut self.others);
         self.open.retain(|o| {
             if !engine.is_over(o.place) {
                 return true;
@@ -156,12 +155,12 @@ impl Cloud<'_> {
             handshakes[0].0 += 1;
             handshakes[0].1 += u64::from(losses > 0);
             let Some(done) = f.truth.completed.filter(|_| o.counts) else { return false };
-            seen.delivered += o.connection.response;
+            result.delivered += o.connection.response;
             let rtt_s = o.connection.rtt.as_secs_f64();
             let took = done.since(f.spec.start).as_secs_f64();
             if losses == 0 {
                 *others += 1;
-                seen.others_rtts += took / rtt_s;
+                result.others_rtts += took / rtt_s;
                 return false;
             }
             // A round trip beyond the timeout, with its queue, only seems to lose: the answer's first byte is there before
@@ -169,7 +168,7 @@ impl Cloud<'_> {
             let waited = TIMEOUT_S * ((1_u64 << losses) - 1) as f64;
             let first = f.truth.bins().iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
             let waited_s = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
-            seen.hits.push(Hit {
+            result.retried.push(RetriedConnection {
                 bytes: o.connection.response,
                 rtt_s,
                 response_s: took - waited_s,
@@ -188,7 +187,13 @@ impl Cloud<'_> {
 }
 
 /// One run of a startup among web clients.
-pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> Result<Seen, StudyError> {
+pub fn run(
+    web: &Web,
+    label: &str,
+    profile: &Profile,
+    seed: u64,
+    full: bool,
+) -> Result<WebResult, StudyError> {
     let (_, studied) = scenario::algorithm("web", label)?;
     let (_, standard) = scenario::algorithm("web", STANDARD)?;
     let spec = PathSpec::load(&web.path, None)?;
@@ -200,7 +205,7 @@ pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> 
         web,
         engine: Engine::open(spec.build(seed), PLACES, seed),
         open: Vec::new(),
-        seen: Seen { rate_bps, ..Seen::default() },
+        result: WebResult { rate_bps, ..WebResult::default() },
         handshakes: [(0, 0); 10],
         others: 0,
     };
@@ -217,21 +222,21 @@ pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> 
             cloud.handshakes[0] = (0, 0);
             let now = (cloud.engine.cost.packets, cloud.engine.dropped);
             if Span::secs(second) > WARM_UP {
-                cloud.seen.seconds.push((now.0 - before.0, now.1 - before.1));
+                cloud.result.seconds.push((now.0 - before.0, now.1 - before.1));
             }
             before = now;
             second += 1;
         }
         cloud.engine.run(at);
         let counts = at.since(Instant::ZERO) > WARM_UP;
-        let lost = cloud.seen.hits.len() as u64;
-        if cloud.seen.connections >= most || (!full && lost >= web.lost) {
+        let lost = cloud.result.retried.len() as u64;
+        if cloud.result.connections >= most || (!full && lost >= web.lost) {
             break;
         }
-        cloud.seen.connections += u64::from(counts);
+        cloud.result.connections += u64::from(counts);
         if counts {
             let (request, response) = (connection.request as u32, connection.response as u32);
-            cloud.seen.drawn.push((request, response, connection.rtt.as_secs_f64() as f32));
+            cloud.result.drawn.push((request, response, connection.rtt.as_secs_f64() as f32));
         }
         let uses = chance.below(100) < web.share && !cloud.is_suspended();
         let flow = FlowSpec {
@@ -248,12 +253,12 @@ pub fn run(web: &Web, label: &str, profile: &Profile, seed: u64, full: bool) -> 
         };
         match cloud.engine.enter(flow, seed) {
             Some(place) => cloud.open.push(Open { place, connection, studied: uses, counts }),
-            None => cloud.seen.refused += 1,
+            None => cloud.result.refused += 1,
         }
     }
     cloud.sweep();
-    cloud.seen.others_rtts /= cloud.others as f64;
-    Ok(cloud.seen)
+    cloud.result.others_rtts /= cloud.others as f64;
+    Ok(cloud.result)
 }
 
 #[cfg(test)]
@@ -270,10 +275,10 @@ mod tests {
         let one = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
         let two = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");
         println!(
-            "loss {:.4}, peak {:.3}, hits {}, throughput {:.3}, others {:.2}, {} s, refused {}",
+            "loss {:.4}, peak {:.3}, retried {}, throughput {:.3}, others {:.2}, {} s, refused {}",
             one.loss_rate(),
             one.peak_loss_rate(),
-            one.hits.len(),
+            one.retried.len(),
             one.throughput(),
             one.others_rtts,
             one.seconds.len(),
@@ -283,6 +288,6 @@ mod tests {
         assert!((0.5..1.0).contains(&one.throughput()), "{}", one.throughput());
         assert!(one.others_rtts > 2.0);
         assert_eq!(one.seconds, two.seconds);
-        assert_eq!(one.hits.len(), two.hits.len());
+        assert_eq!(one.retried.len(), two.retried.len());
     }
 }

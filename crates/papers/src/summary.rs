@@ -39,8 +39,8 @@ pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
                 e.id.replace('/', "-"),
                 cell(&e.covers.join(", ")),
                 cell(&j.claim.claimed),
-                j.bound(),
-                cell(&j.in_words()),
+                j.bound_text(),
+                cell(&j.measured_text()),
                 j.verdict.name(),
                 cell(&j.claim.why),
             );

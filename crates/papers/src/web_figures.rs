@@ -1,9 +1,9 @@
 //! What is drawn of web clients: distributions of what they asked for and of how long it took, each startup a line over
 //! all of its runs.
 
-use super::{Hit, Measure, Seen as Web};
-use crate::figure::drawn;
-use crate::run::Seen;
+use crate::figure::line_chart;
+use crate::result::RunResult;
+use crate::web::{Measure, RetriedConnection, WebResult};
 use maud::{Markup, html};
 use slowstart_lab::report::chart::{Axis, Point};
 use slowstart_lab::report::words;
@@ -17,7 +17,7 @@ const SEGMENT: f64 = 1460.0;
 /// Up to this many of them (50 kB, as the paper draws it).
 const SEGMENTS: usize = 34;
 
-/// The share of values above each, at as many places as can be seen, closer together towards the tail.
+/// The share of values above each, at as many places as can be results, closer together towards the tail.
 fn above(mut values: Vec<f64>) -> Vec<Point> {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -40,9 +40,9 @@ fn below(mut values: Vec<f64>) -> Vec<Point> {
 }
 
 /// The median response time of answers by their number of segments.
-fn steps(hits: &[&Hit]) -> Vec<Point> {
+fn steps(retried: &[&RetriedConnection]) -> Vec<Point> {
     let mut by_size = vec![Vec::new(); SEGMENTS];
-    for h in hits {
+    for h in retried {
         if let Some(of) = by_size.get_mut((h.bytes.saturating_sub(1) as f64 / SEGMENT) as usize) {
             of.push(h.rtts());
         }
@@ -59,18 +59,22 @@ fn steps(hits: &[&Hit]) -> Vec<Point> {
 }
 
 /// The charts of one study, with identifiers from `id` on.
-fn study(id: usize, name: &str, seen: &[Seen]) -> Vec<Markup> {
+fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
     let mut labels: Vec<&str> = Vec::new();
-    for s in seen.iter().filter(|s| s.study == name) {
+    for s in results.iter().filter(|s| s.study == name) {
         if !labels.contains(&s.label.as_str()) {
             labels.push(&s.label);
         }
     }
-    let runs = |label: &str| -> Vec<&Web> {
-        seen.iter().filter(|s| s.study == name && s.label == label).filter_map(|s| s.web.as_ref()).collect()
+    let runs = |label: &str| -> Vec<&WebResult> {
+        results
+            .iter()
+            .filter(|s| s.study == name && s.label == label)
+            .filter_map(|s| s.web.as_ref())
+            .collect()
     };
-    let hits = |label: &str| -> Vec<&Hit> {
-        runs(label).into_iter().flat_map(|w| &w.hits).filter(|h| h.studied).collect()
+    let retried = |label: &str| -> Vec<&RetriedConnection> {
+        runs(label).into_iter().flat_map(|w| &w.retried).filter(|h| h.studied).collect()
     };
     let lines = |of: &dyn Fn(&str) -> Vec<Point>| -> Vec<(&str, Vec<Point>)> {
         labels.iter().map(|l| (*l, of(l))).collect()
@@ -85,13 +89,13 @@ fn study(id: usize, name: &str, seen: &[Seen]) -> Vec<Markup> {
         above(runs(l).iter().flat_map(|w| &w.seconds).map(of).collect())
     });
     let worst = lost.iter().flat_map(|(_, p)| p).map(|p| p.0).fold(0.0, f64::max);
-    let slower = lines(&|l| above(hits(l).iter().map(|h| h.rtts()).collect()));
-    let by_size = lines(&|l| steps(&hits(l)));
+    let slower = lines(&|l| above(retried(l).iter().map(|h| h.rtts()).collect()));
+    let by_size = lines(&|l| steps(&retried(l)));
     let title = |what: &str| format!("{name}: {what}");
     vec![
-        drawn(id, &title("response times"), "distribution", &rtts, &share, &slower),
-        drawn(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
-        drawn(
+        line_chart(id, &title("response times"), "distribution", &rtts, &share, &slower),
+        line_chart(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
+        line_chart(
             id + 2,
             &title("loss of a second"),
             "distribution",
@@ -103,7 +107,7 @@ fn study(id: usize, name: &str, seen: &[Seen]) -> Vec<Markup> {
 }
 
 /// What all connections of a run asked for, and over which round trips.
-fn drawn_from(id: usize, w: &Web) -> Vec<Markup> {
+fn drawn_from(id: usize, w: &WebResult) -> Vec<Markup> {
     let of = |f: &dyn Fn(&(u32, u32, f32)) -> f64| below(w.drawn.iter().map(f).collect());
     let share = Axis::cut("share of connections (%)", 100.0);
     let bytes = Axis::decades("bytes", 10.0, 1e6);
@@ -111,13 +115,13 @@ fn drawn_from(id: usize, w: &Web) -> Vec<Markup> {
     let sizes = [("requests", of(&|c| f64::from(c.0))), ("answers", of(&|c| f64::from(c.1)))];
     let rtts = [("round trips", of(&|c| 1000.0 * f64::from(c.2)))];
     vec![
-        drawn(id, "Requests and answers", "distribution", &bytes, &share, &sizes),
-        drawn(id + 1, "Round trips", "distribution", &ms, &share, &rtts),
+        line_chart(id, "Requests and answers", "distribution", &bytes, &share, &sizes),
+        line_chart(id + 1, "Round trips", "distribution", &ms, &share, &rtts),
     ]
 }
 
 /// A table of response times, a row a run.
-fn table(seen: &[Seen]) -> Markup {
+fn table(results: &[RunResult]) -> Markup {
     const SHARES: [f64; 6] = [0.1, 0.5, 0.7, 0.9, 0.99, 0.999];
     html! {
         div class="scroll" tabindex="0" {
@@ -130,13 +134,13 @@ fn table(seen: &[Seen]) -> Markup {
                     @for s in SHARES { th scope="col" { (words::number(100.0 * s)) " % (RTTs)" } }
                 } }
                 tbody {
-                    @for (s, w) in seen.iter().filter_map(|s| s.web.as_ref().map(|w| (s, w))) {
+                    @for (s, w) in results.iter().filter_map(|s| s.web.as_ref().map(|w| (s, w))) {
                         tr {
                             th scope="row" { (s.study) }
                             td { (s.label) }
                             td { (s.run) }
                             td { (w.connections) }
-                            td { (w.hits.len()) }
+                            td { (w.retried.len()) }
                             td { (words::number(100.0 * w.loss_rate())) }
                             td { (words::number(100.0 * w.peak_loss_rate())) }
                             td { (words::number(100.0 * w.throughput())) }
@@ -157,12 +161,12 @@ fn table(seen: &[Seen]) -> Markup {
 }
 
 /// Every chart, and the table.
-pub fn all(studies: &[&str], seen: &[Seen]) -> Markup {
+pub fn charts_and_table(studies: &[&str], results: &[RunResult]) -> Markup {
     let mut charts = Vec::new();
     for name in studies {
-        charts.extend(study(charts.len(), name, seen));
+        charts.extend(study(charts.len(), name, results));
     }
-    if let Some(w) = seen.first().and_then(|s| s.web.as_ref()) {
+    if let Some(w) = results.first().and_then(|s| s.web.as_ref()) {
         charts.extend(drawn_from(charts.len(), w));
     }
     html! {
@@ -172,7 +176,7 @@ pub fn all(studies: &[&str], seen: &[Seen]) -> Markup {
             "they are."
         }
         div class="charts" { @for c in &charts { (c) } }
-        h2 { "Runs" }
-        (table(seen))
+        h2 { "StudyRuns" }
+        (table(results))
     }
 }

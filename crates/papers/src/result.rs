@@ -1,0 +1,79 @@
+//! The recorded result of one run, from which measures are computed and charts are drawn.
+
+use crate::bins::Ack;
+use crate::web::WebResult;
+use serde::Deserialize;
+use slowstart_lab::record::{EventRow, Row, Sample};
+
+/// A quantity that a page draws over time, one line for each startup.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChartKind {
+    /// Bytes in flight.
+    Inflight,
+    /// Bytes delivered.
+    Delivered,
+    /// The round-trip time.
+    Rtt,
+    /// The congestion window.
+    Window,
+    /// The slow-start threshold, once it has a value.
+    Threshold,
+    /// The length of HyStart's ACK train.
+    Train,
+    /// Bytes in the queue of the bottleneck.
+    Queue,
+    /// The number of packets that the sender's interface refused and that the sender took as a congestion signal.
+    Stalls,
+}
+
+/// The result of one run of one startup.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The study's name.
+    pub study: String,
+    /// The startup as the experiment's file writes it.
+    pub label: String,
+    /// The number of the run, from 0.
+    pub run: u32,
+    /// One row for each flow; the first is the flow studied.
+    pub rows: Vec<Row>,
+    /// Bytes that arrived in each 10 ms since the flow's start, for each flow.
+    pub bins: Vec<Vec<u32>>,
+    /// Start of each flow, in seconds since the start of the run.
+    pub starts: Vec<f64>,
+    /// Start of the flow studied, in seconds since the start of the run.
+    pub start_s: f64,
+    /// Payload of a full segment, bytes.
+    pub mss: f64,
+    /// A full segment on the wire, bytes.
+    pub packet: f64,
+    /// Number of packets of the flow studied that the sender's interface refused.
+    pub stalls: u64,
+    /// Samples of the flow studied.
+    pub samples: Vec<Sample>,
+    /// Events of the flow studied.
+    pub events: Vec<EventRow>,
+    /// ACKs of the flow studied before its first loss was detected; empty unless the study keeps them.
+    pub acks: Vec<Ack>,
+    /// Charts to draw of this run.
+    pub charts: Vec<ChartKind>,
+    /// The result of a run of web clients. If present, the fields above are empty.
+    pub web: Option<WebResult>,
+}
+
+impl RunResult {
+    /// Payload that all flows delivered between two times of the run (seconds), divided by what the link can carry.
+    pub fn utilisation(&self, from: f64, to: f64) -> f64 {
+        let mut bytes = 0.0;
+        for (bins, start) in self.bins.iter().zip(&self.starts) {
+            for (i, b) in bins.iter().enumerate() {
+                let t = start + i as f64 * 0.01;
+                if t >= from && t < to {
+                    bytes += f64::from(*b);
+                }
+            }
+        }
+        bytes * 8.0 / (self.rows[0].rate_bps as f64 * (to - from))
+    }
+}
