@@ -4,7 +4,7 @@ use crate::output::print;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use slowstart::avoidance;
-use slowstart::param::Shown;
+use slowstart::param::ParamValue;
 use slowstart::registry;
 use slowstart::startup;
 use slowstart_lab::path::PathSpec;
@@ -30,12 +30,12 @@ enum What {
     Profiles,
 }
 
-fn params(each: impl FnOnce(&mut dyn FnMut(&'static str, Shown))) -> String {
+fn params(each: impl FnOnce(&mut dyn FnMut(&'static str, ParamValue))) -> String {
     let mut all = Vec::new();
     each(&mut |k, v| {
         all.push(match v {
-            Shown::Number(n) => format!("{k}={n}"),
-            Shown::Word(w) => format!("{k}={w}"),
+            ParamValue::Number(n) => format!("{k}={n}"),
+            ParamValue::Word(w) => format!("{k}={w}"),
         });
     });
     all.join(",")
@@ -69,9 +69,9 @@ impl List {
             }
         }
         if wants(What::Startups) && self.all {
-            print("not built: a fact is missing")?;
-            let rows = Rows::of(startup::unbuilt::UNBUILT.iter().map(|u| u.name));
-            for u in startup::unbuilt::UNBUILT {
+            print("Not implemented: the specification is incomplete.")?;
+            let rows = Rows::of(startup::not_implemented::NOT_IMPLEMENTED.iter().map(|u| u.name));
+            for u in startup::not_implemented::NOT_IMPLEMENTED {
                 rows.put(u.name, &format!("{} ({})", u.about, u.source))?;
                 rows.put("", &format!("missing: {}", u.missing))?;
             }

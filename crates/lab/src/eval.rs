@@ -58,7 +58,7 @@ fn by_heuristic(f: &Flow, base_rtt: Span) -> (Option<Class>, Option<Instant>) {
     let Some((median, at)) = median_throughput(t, f.spec.start, base_rtt) else { return (None, None) };
     let judged = match (&t.exit, t.exit_rtt) {
         (Some(e), Some(rtt)) => {
-            let reached = e.detected.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
+            let reached = e.detected_cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
             Some(class(Some(e), reached.then_some(Instant::ZERO), t.first_loss))
         }
         (Some(_), None) => None,
@@ -150,8 +150,8 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
             reason: e.why.name().to_string(),
             time_s: since(e.detected_at),
             left_s: since(e.at),
-            detected_cwnd_bytes: e.detected.0,
-            cwnd_bytes: e.left_with.0,
+            detected_cwnd_bytes: e.detected_cwnd.0,
+            cwnd_bytes: e.exit_cwnd.0,
             inflight_bytes: e.inflight.0,
         }),
         class: class(t.exit.as_ref(), t.capacity, t.first_loss),
@@ -189,8 +189,8 @@ mod tests {
             why,
             at: at(s),
             detected_at: at(s),
-            detected: Bytes(1),
-            left_with: Bytes(1),
+            detected_cwnd: Bytes(1),
+            exit_cwnd: Bytes(1),
             inflight: Bytes(1),
         };
         let rule = exit(Exit::Delay, 5);

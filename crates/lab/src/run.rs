@@ -81,7 +81,7 @@ impl Study {
     /// What an earlier connection leaves, for startups that use it: the same transfer, alone, when the path had other
     /// chances.
     fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
-        if !self.remember || !flow.startup.recalls() {
+        if !self.remember || !flow.startup.uses_path_memory() {
             return None;
         }
         let before = random::at(seed, u64::MAX) >> 11;

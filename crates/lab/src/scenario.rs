@@ -10,7 +10,7 @@ use crate::record::Param;
 use crate::tcp::profile::Profile;
 use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
-use slowstart::param::{BadParam, Shown};
+use slowstart::param::{ParamError, ParamValue};
 use slowstart::registry::{self, Algorithm};
 use slowstart::startup::AnyStartup;
 use slowstart::units::{Bytes, Instant, Span};
@@ -159,13 +159,13 @@ fn split(text: &str) -> (&str, Vec<(&str, &str)>) {
     (name, params.collect())
 }
 
-fn refused(key: &str, name: &str, param: (&str, &str), why: BadParam) -> StudyError {
+fn refused(key: &str, name: &str, param: (&str, &str), why: ParamError) -> StudyError {
     match why {
-        BadParam::Unknown([]) => bad(key, param.0, format!("no parameter: {name} has none")),
-        BadParam::Unknown(known) => {
+        ParamError::Unknown([]) => bad(key, param.0, format!("no parameter: {name} has none")),
+        ParamError::Unknown(known) => {
             bad(key, param.0, format!("a parameter of {name}: one of {}", known.join(", ")))
         }
-        BadParam::Value(expected) => bad(&format!("{key}: {name}:{}", param.0), param.1, expected),
+        ParamError::Value(expected) => bad(&format!("{key}: {name}:{}", param.0), param.1, expected),
     }
 }
 
@@ -210,8 +210,8 @@ pub fn params(s: &Algorithm) -> BTreeMap<String, Param> {
     let mut all = BTreeMap::new();
     s.each_param(&mut |k, v| {
         let v = match v {
-            Shown::Number(n) => Param::Number(n),
-            Shown::Word(w) => Param::Word(w.to_string()),
+            ParamValue::Number(n) => Param::Number(n),
+            ParamValue::Word(w) => Param::Word(w.to_string()),
         };
         all.insert(k.to_string(), v);
     });
@@ -227,7 +227,7 @@ impl Contender {
             label: text.to_string(),
             startup_name,
             params: params(&s),
-            avoidance_name: (!s.is_whole()).then_some(avoidance_name),
+            avoidance_name: (!s.is_standalone()).then_some(avoidance_name),
             startup: s,
             avoidance: a,
         })

@@ -25,7 +25,7 @@ fn overshoot(path: &str, profile: Profile) -> (f64, f64) {
     let exit = truth.exit.expect("it fills the buffer within a minute");
     assert_eq!(exit.why, Exit::Loss);
     assert_eq!(truth.dropped, truth.dropped_in_startup, "nothing was sent after the loss was seen");
-    (exit.detected.0 as f64 / f64::from(profile.mss), truth.dropped as f64)
+    (exit.detected_cwnd.0 as f64 / f64::from(profile.mss), truth.dropped as f64)
 }
 
 fn within(what: &str, got: f64, want: f64, share: f64) {

@@ -41,7 +41,7 @@ impl Network {
     /// The window, with what the acknowledgement earned, in BDP, and the time since data began, in ms.
     fn found(&self, startup: &str) -> (Exit, f64, f64) {
         let e = self.exit(startup);
-        let window = (e.detected.0 as f64 / MSS as f64 + 1.0) / self.bdp();
+        let window = (e.detected_cwnd.0 as f64 / MSS as f64 + 1.0) / self.bdp();
         (e.why, window, e.at.0 as f64 / 1e6 - 1.5 * self.rtt_ms as f64)
     }
 }
@@ -107,7 +107,7 @@ fn a_paced_jump_leaves_where_a_burst_does() {
     for (mbit, rtt_ms, _) in TABLE {
         let net = Network { mbit, rtt_ms };
         let (burst, paced) = (net.exit("ess"), net.exit("ess:jump=paced"));
-        assert_eq!((burst.why, burst.detected), (paced.why, paced.detected));
+        assert_eq!((burst.why, burst.detected_cwnd), (paced.why, paced.detected_cwnd));
     }
 }
 
@@ -117,6 +117,6 @@ fn a_paced_jump_leaves_where_a_burst_does() {
 fn only_the_train_jumps() {
     for (mbit, rtt_ms, _) in TABLE {
         let e = Network { mbit, rtt_ms }.exit("ess:estimate=cycle");
-        assert_eq!((e.why, e.detected), (Exit::Estimate, Bytes(20 * MSS)));
+        assert_eq!((e.why, e.detected_cwnd), (Exit::Estimate, Bytes(20 * MSS)));
     }
 }

@@ -38,7 +38,7 @@ impl Network {
 
     /// The window in segments when the exit was decided.
     fn window(&self, startup: &str, profile: Profile) -> Option<f64> {
-        self.exit(startup, profile).map(|e| e.detected.0 as f64 / 1448.0)
+        self.exit(startup, profile).map(|e| e.detected_cwnd.0 as f64 / 1448.0)
     }
 }
 
@@ -118,10 +118,10 @@ fn the_drain_decides_at_the_same_point_and_leaves_with_the_path() {
     for net in &NETWORKS {
         let plain = net.exit("search:drain=off", Profile::IDEAL).expect("an exit");
         let drained = net.exit("search", Profile::IDEAL).expect("an exit");
-        assert_eq!((plain.detected_at, plain.detected), (drained.detected_at, drained.detected));
-        assert_eq!(plain.left_with, plain.detected);
+        assert_eq!((plain.detected_at, plain.detected_cwnd), (drained.detected_at, drained.detected_cwnd));
+        assert_eq!(plain.exit_cwnd, plain.detected_cwnd);
         assert_eq!((plain.why, drained.why), (Exit::RateFlat, Exit::RateFlat));
-        let left = drained.left_with.0 as f64 / 1448.0 / net.bdp();
+        let left = drained.exit_cwnd.0 as f64 / 1448.0 / net.bdp();
         // Bins are sized by the first sample, which includes the transmission of a packet; one ACK's worth at each edge.
         let edges = 2.0 / net.bdp();
         let first = 1.0 + 12.0 / (net.mbit * net.rtt_ms) as f64;
@@ -190,12 +190,12 @@ fn a_delayed_acknowledgement_timer_of_40_ms_moves_table_6_1b() {
             wrong.extend(compare(net, &format!("timer, {column}"), got, 1.0, cell));
         }
         let exit = net.exit("search-2.0", every_second("40ms", "ack")).expect("an exit");
-        assert!(exit.detected < slowstart::units::Bytes(81 * 1448), "{exit:?}");
+        assert!(exit.detected_cwnd < slowstart::units::Bytes(81 * 1448), "{exit:?}");
     }
     // No timer fires within a round trip of 40 ms.
     for column in COLUMNS_B {
         let [with, without] = ["40ms", "10s"].map(|d| NETWORKS[0].exit(column, every_second(d, "ack")));
-        assert_eq!(with.map(|e| e.detected), without.map(|e| e.detected), "{column}");
+        assert_eq!(with.map(|e| e.detected_cwnd), without.map(|e| e.detected_cwnd), "{column}");
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

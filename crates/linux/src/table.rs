@@ -1,7 +1,7 @@
 //! The one list of startups in the kernel: which object, under which name, with which parameters.
 
 use crate::error::KernelError;
-use slowstart::param::Shown;
+use slowstart::param::ParamValue;
 use slowstart::startup::AnyStartup;
 
 /// How a parameter of the registry is written into an object's constants.
@@ -165,10 +165,10 @@ impl Control {
         let constant = |(name, scale): &(&str, Scale)| {
             let value = all.iter().find(|(k, _)| k == name).map(|(_, v)| *v);
             Some(match (value?, scale) {
-                (Shown::Number(n), Scale::Whole) => n as u64,
-                (Shown::Number(n), Scale::Millionths) => (n * 1e6).round() as u64,
-                (Shown::Number(n), Scale::Nanoseconds) => (n * 1e9).round() as u64,
-                (Shown::Word(w), Scale::Words(words)) => words.iter().position(|x| *x == w)? as u64,
+                (ParamValue::Number(n), Scale::Whole) => n as u64,
+                (ParamValue::Number(n), Scale::Millionths) => (n * 1e6).round() as u64,
+                (ParamValue::Number(n), Scale::Nanoseconds) => (n * 1e9).round() as u64,
+                (ParamValue::Word(w), Scale::Words(words)) => words.iter().position(|x| *x == w)? as u64,
                 _ => return None,
             })
         };
@@ -191,12 +191,12 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart::startup::Entry;
+    use slowstart::startup::StartupEntry;
 
     #[test]
     fn names_are_of_the_registry_and_fit_the_kernel() {
         for c in TABLE {
-            assert!(Entry::named(c.startup).is_some(), "{}", c.startup);
+            assert!(StartupEntry::named(c.startup).is_some(), "{}", c.startup);
             assert!(c.name(true).len() <= 15, "{}", c.name(true));
             assert!(c.kernel.len() >= c.compiled.len());
         }
@@ -212,11 +212,11 @@ mod tests {
     #[test]
     fn every_parameter_of_a_startup_reaches_its_object() {
         for c in TABLE.iter().filter(|c| !["standard", "hystart"].contains(&c.startup)) {
-            let s = (Entry::named(c.startup).expect("in the registry").make)();
+            let s = (StartupEntry::named(c.startup).expect("in the registry").make)();
             let mut known = Vec::new();
             s.each_param(&mut |k, v| {
                 if SEARCH_3.contains(&k) {
-                    let off = [Shown::Word("off"), Shown::Word("exact")].contains(&v);
+                    let off = [ParamValue::Word("off"), ParamValue::Word("exact")].contains(&v);
                     assert!(off, "{}:{k} would be left out in silence", c.startup);
                 } else {
                     known.push(k);
@@ -229,17 +229,17 @@ mod tests {
 
     #[test]
     fn constants_are_in_the_units_of_the_objects() {
-        let s = (Entry::named("search-2.0").expect("in the registry").make)();
+        let s = (StartupEntry::named("search-2.0").expect("in the registry").make)();
         let c = Control::of("search-2.0").expect("in the table");
         assert_eq!(c.constants(&s, &[]).unwrap(), [350_000, 3_500_000, 0, 0, 0, 3, u64::from(u32::MAX)]);
-        let s = (Entry::named("hystart++").expect("in the registry").make)();
+        let s = (StartupEntry::named("hystart++").expect("in the registry").make)();
         let c = Control::of("hystart++").expect("in the table");
         assert_eq!(c.constants(&s, &[]).unwrap(), [4_000_000, 16_000_000, 8, 8, 4, 5, 8, 0]);
     }
 
     #[test]
     fn what_the_kernel_does_not_take_is_refused() {
-        let s = (Entry::named("hystart").expect("in the registry").make)();
+        let s = (StartupEntry::named("hystart").expect("in the registry").make)();
         let e = Control::of("hystart").unwrap().constants(&s, &["detect".to_string()]).unwrap_err();
         assert!(e.to_string().contains("hystart:detect"), "{e}");
     }

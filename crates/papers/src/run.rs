@@ -154,8 +154,8 @@ fn offline_results(
             why,
             at: start + m.at.since(Instant::ZERO),
             detected_at: start + m.at.since(Instant::ZERO),
-            detected: m.cwnd,
-            left_with: m.cwnd,
+            detected_cwnd: m.cwnd,
+            exit_cwnd: m.cwnd,
             inflight: m.cwnd,
         });
         // The startup's own rule applies unless a loss came first; then the exit is that of the run.
@@ -166,8 +166,8 @@ fn offline_results(
                 reason: e.why.name().to_string(),
                 time_s,
                 left_s: time_s,
-                detected_cwnd_bytes: e.detected.0,
-                cwnd_bytes: e.left_with.0,
+                detected_cwnd_bytes: e.detected_cwnd.0,
+                cwnd_bytes: e.exit_cwnd.0,
                 inflight_bytes: e.inflight.0,
             });
             row.class = eval::class(Some(&e), capacity, first_loss);

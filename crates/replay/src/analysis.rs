@@ -44,7 +44,7 @@ pub fn facts(mss: Bytes) -> Facts {
         unsent: None,
         host_queue: None,
         nic_rate: None,
-        paces: true,
+        supports_pacing: true,
         growth: Growth::Bytes,
         in_recovery: false,
     }

@@ -173,7 +173,8 @@ impl CapacityEstimate {
     pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
         let why = if by_loss { Exit::Loss } else { Exit::Estimate };
         let none = Bytes::ZERO;
-        let exited = Exited { why, at, detected_at: at, detected: none, left_with: none, inflight: none };
+        let exited =
+            Exited { why, at, detected_at: at, detected_cwnd: none, exit_cwnd: none, inflight: none };
         let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
         eval::class(Some(&exited), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
     }

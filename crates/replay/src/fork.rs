@@ -103,15 +103,15 @@ impl Fork<'_> {
         of: &Candidate,
         s: &SavedState,
     ) -> Composed<slowstart::startup::AnyStartup, AnyAvoidance> {
-        Composed::midway(s.startup.clone(), of.startup.clone(), self.avoidance.clone(), s.state)
+        Composed::mid_connection(s.startup.clone(), of.startup.clone(), self.avoidance.clone(), s.state)
     }
 
     /// A window that lets everything be sent that was.
     fn open(&self, of: &Candidate) -> AnyController {
         let state = Window { cwnd: OPEN, ssthresh: Some(OPEN), pace: None, wake: None };
         let (s, a) = (of.startup.clone(), self.avoidance.clone());
-        let mut open = Composed::midway(s.clone(), s, a, state);
-        open.leave(&self.facts(Instant::ZERO), slowstart::step::Exit::Ssthresh);
+        let mut open = Composed::mid_connection(s.clone(), s, a, state);
+        open.exit_startup(&self.facts(Instant::ZERO), slowstart::step::Exit::Ssthresh);
         AnyController::Composed(open)
     }
 
@@ -157,13 +157,13 @@ impl Fork<'_> {
         if !sends.is_empty() {
             let mut control = self.composed(of, s);
             if let Some((why, m)) = s.left {
-                control.leave(&self.facts(s.at), why);
+                control.exit_startup(&self.facts(s.at), why);
                 e.flows[0].truth.exit = Some(Exited {
                     why,
                     at: s.at,
                     detected_at: m.at,
-                    detected: m.cwnd,
-                    left_with: s.state.cwnd,
+                    detected_cwnd: m.cwnd,
+                    exit_cwnd: s.state.cwnd,
                     inflight: Bytes::ZERO,
                 });
             }
@@ -181,7 +181,7 @@ impl Fork<'_> {
             exit: truth.exit.map(|x| TimedEvent {
                 what: x.why.name().to_string(),
                 time_s: seconds(x.detected_at),
-                cwnd_bytes: x.detected.0,
+                cwnd_bytes: x.detected_cwnd.0,
             }),
             class: eval::class(truth.exit.as_ref(), truth.capacity, truth.first_loss),
             done_s: done(&e).then(|| seconds(e.now())),

@@ -249,11 +249,11 @@ impl Observer {
         }
         let f = self.facts(f);
         let idle = used.is_some_and(|used| self.prediction.cwnd >= used * 2);
-        let limit = if idle && ack.limit.earns() { Limit::Application } else { ack.limit };
+        let limit = if idle && ack.limit.allows_growth() { Limit::Application } else { ack.limit };
         let ack = Ack { limit, ..*ack };
         let v = View { facts: &f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
         let step = self.startup.on_ack(&v, &ack);
-        self.apply(&f, step, limit.earns() && !f.in_recovery);
+        self.apply(&f, step, limit.allows_growth() && !f.in_recovery);
     }
 
     /// The connection lost something. `now` is also when the startup's prediction ends, if it would leave.

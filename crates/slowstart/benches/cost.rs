@@ -53,7 +53,7 @@ impl Host {
                 unsent: None,
                 host_queue: None,
                 nic_rate: None,
-                paces: true,
+                supports_pacing: true,
                 growth: Growth::Bytes,
                 in_recovery: false,
             },
@@ -97,7 +97,7 @@ impl Host {
 }
 
 /// What a pass drives: a controller, or nothing, for what the driving itself costs.
-type Driven<'a> = Option<&'a registry::Entry>;
+type Driven<'a> = Option<&'a registry::AlgorithmEntry>;
 
 /// Drives the flow through a fresh controller; answers why it left, if it did.
 fn pass(driven: Driven) -> Option<&'static str> {
@@ -120,7 +120,7 @@ fn pass(driven: Driven) -> Option<&'static str> {
             if let Some(c) = &mut control {
                 exit = exit.or(c.on_ack(facts, ack).exited);
             }
-            let watches = control.as_ref().is_some_and(Controller::watches_sending);
+            let watches = control.as_ref().is_some_and(Controller::needs_on_sent);
             for _ in 0..4 {
                 host.send();
                 let (facts, sent) = (black_box(&host.facts), black_box(&host.sent));

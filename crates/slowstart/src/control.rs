@@ -12,7 +12,7 @@ use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Si
 /// to [`State::cwnd`], unless the controller [owns recovery](Controller::owns_recovery).
 pub trait Controller {
     /// The rate to ask the routers of the path for, in the handshake (RFC 4782).
-    fn request(&self) -> Option<Rate> {
+    fn requested_rate(&self) -> Option<Rate> {
         None
     }
     /// The connection is established and the application has written its first data; none of it has been sent.
@@ -20,12 +20,12 @@ pub trait Controller {
     /// A packet left.
     fn on_sent(&mut self, f: &Facts, s: &Sent);
     /// Whether [`Controller::on_sent`] does anything at present: a host may spare itself the facts otherwise.
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         true
     }
     /// Whether it reads how delivery stood when a packet left (the second half of [`Sent`]): a host may spare itself the
     /// record of that otherwise.
-    fn measures_delivery(&self) -> bool {
+    fn needs_delivery_state(&self) -> bool {
         true
     }
     /// New data was acknowledged, cumulatively or selectively.
@@ -48,7 +48,7 @@ pub trait Controller {
     /// The phase it is in, for traces.
     fn phase(&self) -> &'static str;
     /// What it thinks, for traces and tests.
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64));
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64));
 }
 
 /// What an endpoint needs to know to send.
@@ -74,9 +74,9 @@ pub struct Exited {
     /// When it saw the reason: the same, unless it drained first.
     pub detected_at: Instant,
     /// The window when it saw the reason.
-    pub detected: Bytes,
+    pub detected_cwnd: Bytes,
     /// The window it left with.
-    pub left_with: Bytes,
+    pub exit_cwnd: Bytes,
     /// Bytes in flight when it left.
     pub inflight: Bytes,
 }
@@ -142,12 +142,12 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
     }
 
     /// A controller in the midst of a connection, with its startup as it stands and as it was born.
-    pub fn midway(startup: S, fresh: S, avoidance: A, state: State) -> Self {
+    pub fn mid_connection(startup: S, fresh: S, avoidance: A, state: State) -> Self {
         Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state }
     }
 
     /// The startup is over, with the window and threshold as they stand, whatever it says itself.
-    pub fn leave(&mut self, f: &Facts, why: Exit) {
+    pub fn exit_startup(&mut self, f: &Facts, why: Exit) {
         self.enter_avoidance(f, why);
     }
 
@@ -212,8 +212,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                     why,
                     at: f.now,
                     detected_at: detected.0,
-                    detected: detected.1,
-                    left_with: self.state.cwnd,
+                    detected_cwnd: detected.1,
+                    exit_cwnd: self.state.cwnd,
                     inflight: f.inflight,
                 });
             }
@@ -267,7 +267,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         self.state.cwnd = f.mss;
         self.state.pace = None;
         self.state.wake = None;
-        let again = resume == Resume::AsBorn;
+        let again = resume == Resume::FromStart;
         if again {
             self.startup = self.fresh.clone();
         }
@@ -278,8 +278,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                 why: asked.and_then(|s| s.exit).unwrap_or(Exit::Timeout),
                 at: f.now,
                 detected_at: d.map_or(f.now, |d| d.at),
-                detected: d.map_or(detected, |d| d.cwnd),
-                left_with: f.mss,
+                detected_cwnd: d.map_or(detected, |d| d.cwnd),
+                exit_cwnd: f.mss,
                 inflight: f.inflight,
             }
         });
@@ -288,8 +288,8 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
 }
 
 impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
-    fn request(&self) -> Option<Rate> {
-        self.startup.request()
+    fn requested_rate(&self) -> Option<Rate> {
+        self.startup.requested_rate()
     }
 
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
@@ -306,26 +306,26 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         }
     }
 
-    fn watches_sending(&self) -> bool {
-        self.asks_startup() && self.startup.watches_sending()
+    fn needs_on_sent(&self) -> bool {
+        self.asks_startup() && self.startup.needs_on_sent()
     }
 
     /// No startup does: they count what arrives.
-    fn measures_delivery(&self) -> bool {
+    fn needs_delivery_state(&self) -> bool {
         false
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
         // Evidence is never withheld, growth is: when the sender did not need the window, and while the endpoint's
         // recovery bounds it.
-        let earned = (a.limit.earns() && !f.in_recovery).then_some(a);
+        let earned = (a.limit.allows_growth() && !f.in_recovery).then_some(a);
         match self.mode {
             Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true } => {
                 let step = self.startup.on_ack(&self.view(f), a);
                 self.apply(f, step, earned)
             }
             Mode::Regrow { again: false } => {
-                let step = Step::grow(self.view(f).earned(a));
+                let step = Step::grow(self.view(f).slow_start_growth(a));
                 self.apply(f, step, earned)
             }
             Mode::Avoidance => {
@@ -418,7 +418,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             self.state.ssthresh = Some(t.max(remembered));
         }
         let resume = self.startup.on_restart(&self.view(f), Restart::Idle);
-        let again = resume == Resume::AsBorn;
+        let again = resume == Resume::FromStart;
         if again {
             self.startup = self.fresh.clone();
         }
@@ -444,9 +444,9 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         if self.asks_startup() {
-            self.startup.gauges(put);
+            self.startup.internal_values(put);
         }
     }
 }

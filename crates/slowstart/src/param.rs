@@ -4,7 +4,7 @@ use crate::units::{Fixed, Span};
 
 /// A parameter's value, for results and listings.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Shown {
+pub enum ParamValue {
     /// A number; spans are in seconds.
     Number(f64),
     /// A word: `on`, `off` or a choice.
@@ -16,15 +16,15 @@ pub trait Value: Sized + Copy {
     /// Reads what a person wrote.
     fn read(text: &str) -> Option<Self>;
     /// For results and listings.
-    fn show(self) -> Shown;
+    fn show(self) -> ParamValue;
 }
 
 impl Value for Fixed {
     fn read(text: &str) -> Option<Self> {
         Self::parse(text)
     }
-    fn show(self) -> Shown {
-        Shown::Number(self.as_f64())
+    fn show(self) -> ParamValue {
+        ParamValue::Number(self.as_f64())
     }
 }
 
@@ -32,8 +32,8 @@ impl Value for u32 {
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
     }
-    fn show(self) -> Shown {
-        Shown::Number(f64::from(self))
+    fn show(self) -> ParamValue {
+        ParamValue::Number(f64::from(self))
     }
 }
 
@@ -45,8 +45,8 @@ impl Value for bool {
             _ => None,
         }
     }
-    fn show(self) -> Shown {
-        Shown::Word(if self { "on" } else { "off" })
+    fn show(self) -> ParamValue {
+        ParamValue::Word(if self { "on" } else { "off" })
     }
 }
 
@@ -58,14 +58,14 @@ impl Value for Span {
         let n = u64::try_from(Fixed::parse(number)?.0).ok()?;
         Some(Self(n.checked_mul(unit)? / Fixed::ONE as u64))
     }
-    fn show(self) -> Shown {
-        Shown::Number(self.as_secs_f64())
+    fn show(self) -> ParamValue {
+        ParamValue::Number(self.as_secs_f64())
     }
 }
 
 /// Why a parameter was refused.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum BadParam {
+pub enum ParamError {
     /// There is no such parameter; these there are.
     Unknown(&'static [&'static str]),
     /// The value does not fit; this was expected.
@@ -75,9 +75,9 @@ pub enum BadParam {
 /// A set of parameters.
 pub trait Parameters {
     /// Sets one from what a person wrote.
-    fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam>;
+    fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError>;
     /// Shows each, in order of declaration.
-    fn each(&self, put: &mut dyn FnMut(&'static str, Shown));
+    fn each(&self, put: &mut dyn FnMut(&'static str, ParamValue));
 }
 
 /// No parameters.
@@ -85,10 +85,10 @@ pub trait Parameters {
 pub struct NoParams;
 
 impl Parameters for NoParams {
-    fn set(&mut self, _: &str, _: &str) -> Result<(), BadParam> {
-        Err(BadParam::Unknown(&[]))
+    fn set(&mut self, _: &str, _: &str) -> Result<(), ParamError> {
+        Err(ParamError::Unknown(&[]))
     }
-    fn each(&self, _: &mut dyn FnMut(&'static str, Shown)) {}
+    fn each(&self, _: &mut dyn FnMut(&'static str, ParamValue)) {}
 }
 
 /// Declares a parameter struct: each field with its default, what is expected of it in words, and a check.
@@ -104,16 +104,16 @@ macro_rules! params {
         }
         impl $crate::param::Parameters for $name {
             #[allow(unused_variables, reason = "some have none")]
-            fn set(&mut self, key: &str, value: &str) -> Result<(), $crate::param::BadParam> {
+            fn set(&mut self, key: &str, value: &str) -> Result<(), $crate::param::ParamError> {
                 $(if key == stringify!($field) {
                     let read = <$ty as $crate::param::Value>::read(value).filter(|&$v| $check);
-                    self.$field = read.ok_or($crate::param::BadParam::Value($expected))?;
+                    self.$field = read.ok_or($crate::param::ParamError::Value($expected))?;
                     return Ok(());
                 })*
-                Err($crate::param::BadParam::Unknown(&[$(stringify!($field)),*]))
+                Err($crate::param::ParamError::Unknown(&[$(stringify!($field)),*]))
             }
             #[allow(unused_variables, reason = "some have none")]
-            fn each(&self, put: &mut dyn FnMut(&'static str, $crate::param::Shown)) {
+            fn each(&self, put: &mut dyn FnMut(&'static str, $crate::param::ParamValue)) {
                 $(put(stringify!($field), $crate::param::Value::show(self.$field));)*
             }
         }
@@ -130,8 +130,8 @@ macro_rules! choice {
             fn read(text: &str) -> Option<Self> {
                 match text { $($word => Some(Self::$variant),)* _ => None }
             }
-            fn show(self) -> $crate::param::Shown {
-                $crate::param::Shown::Word(match self { $(Self::$variant => $word),* })
+            fn show(self) -> $crate::param::ParamValue {
+                $crate::param::ParamValue::Word(match self { $(Self::$variant => $word),* })
             }
         }
     };
@@ -157,12 +157,12 @@ mod tests {
     fn sets_checks_and_shows() {
         let mut p = P::default();
         assert_eq!(p.set("share", "0.5"), Ok(()));
-        assert_eq!(p.set("share", "1.5"), Err(BadParam::Value("a share from 0 to 1")));
-        assert_eq!(p.set("shape", "1"), Err(BadParam::Unknown(&["share", "floor"])));
+        assert_eq!(p.set("share", "1.5"), Err(ParamError::Value("a share from 0 to 1")));
+        assert_eq!(p.set("shape", "1"), Err(ParamError::Unknown(&["share", "floor"])));
         assert_eq!(p.set("floor", "2.5ms"), Ok(()));
-        assert_eq!(p.set("floor", "2.5"), Err(BadParam::Value("a time such as 4ms")));
+        assert_eq!(p.set("floor", "2.5"), Err(ParamError::Value("a time such as 4ms")));
         let mut seen = std::vec::Vec::new();
         p.each(&mut |k, v| seen.push((k, v)));
-        assert_eq!(seen, [("share", Shown::Number(0.5)), ("floor", Shown::Number(0.0025))]);
+        assert_eq!(seen, [("share", ParamValue::Number(0.5)), ("floor", ParamValue::Number(0.0025))]);
     }
 }

@@ -5,7 +5,7 @@ use crate::avoidance::AnyAvoidance;
 use crate::bbr::v1::Bbr;
 use crate::bbr::v3::Bbr3;
 use crate::control::{Change, Composed, Controller, State};
-use crate::param::{BadParam, Shown};
+use crate::param::{ParamError, ParamValue};
 use crate::startup::{self, AnyStartup, Startup};
 use crate::units::{Bytes, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
@@ -24,7 +24,7 @@ pub enum Algorithm {
 
 /// One line of the list.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct AlgorithmEntry {
     /// Its name, wherever a person writes one.
     pub name: &'static str,
     /// The paper, RFC or draft it follows.
@@ -36,14 +36,14 @@ pub struct Entry {
 }
 
 /// The controllers of their own.
-const WHOLE: &[Entry] = &[
-    Entry {
+const STANDALONE: &[AlgorithmEntry] = &[
+    AlgorithmEntry {
         name: "bbr",
         source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
         about: "paces at the bandwidth it measures; leaves when three rounds bring no 25 % more, then drains",
         algorithm: Algorithm::Bbr,
     },
-    Entry {
+    AlgorithmEntry {
         name: "bbr3",
         source: "draft-ietf-ccwg-bbr of August 2026",
         about: "the same, and leaves when a round loses more than 2 % in six places; losses bound what it probes",
@@ -52,18 +52,18 @@ const WHOLE: &[Entry] = &[
 ];
 
 /// Every line.
-pub fn all() -> impl Iterator<Item = Entry> {
-    let startups = startup::REGISTRY.iter().map(|e| Entry {
+pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
+    let startups = startup::REGISTRY.iter().map(|e| AlgorithmEntry {
         name: e.name,
         source: e.source,
         about: e.about,
         algorithm: Algorithm::Startup((e.make)()),
     });
-    startups.chain(WHOLE.iter().cloned())
+    startups.chain(STANDALONE.iter().cloned())
 }
 
 /// The line of this name.
-pub fn named(name: &str) -> Option<Entry> {
+pub fn named(name: &str) -> Option<AlgorithmEntry> {
     all().find(|e| e.name == name)
 }
 
@@ -75,27 +75,27 @@ impl From<AnyStartup> for Algorithm {
 
 impl Algorithm {
     /// Sets one parameter from what a person wrote.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         match self {
             Self::Startup(s) => s.set(key, value),
-            Self::Bbr | Self::Bbr3 => Err(BadParam::Unknown(&[])),
+            Self::Bbr | Self::Bbr3 => Err(ParamError::Unknown(&[])),
         }
     }
 
     /// Shows each parameter.
-    pub fn each_param(&self, put: &mut dyn FnMut(&'static str, Shown)) {
+    pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         if let Self::Startup(s) = self {
             s.each_param(put);
         }
     }
 
-    /// Whether it uses what an earlier connection of the path left (see [`Startup::recalls`]).
-    pub fn recalls(&self) -> bool {
-        matches!(self, Self::Startup(s) if s.recalls())
+    /// Whether it uses what an earlier connection of the path left (see [`Startup::uses_path_memory`]).
+    pub fn uses_path_memory(&self) -> bool {
+        matches!(self, Self::Startup(s) if s.uses_path_memory())
     }
 
     /// Whether it is a controller of its own: no avoidance follows it.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_standalone(&self) -> bool {
         !matches!(self, Self::Startup(_))
     }
 
@@ -142,8 +142,8 @@ macro_rules! each {
 }
 
 impl Controller for AnyController {
-    fn request(&self) -> Option<Rate> {
-        each!(self, c => c.request())
+    fn requested_rate(&self) -> Option<Rate> {
+        each!(self, c => c.requested_rate())
     }
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
         each!(self, c => c.on_established(f, hs))
@@ -151,11 +151,11 @@ impl Controller for AnyController {
     fn on_sent(&mut self, f: &Facts, s: &Sent) {
         each!(self, c => c.on_sent(f, s));
     }
-    fn watches_sending(&self) -> bool {
-        each!(self, c => c.watches_sending())
+    fn needs_on_sent(&self) -> bool {
+        each!(self, c => c.needs_on_sent())
     }
-    fn measures_delivery(&self) -> bool {
-        each!(self, c => c.measures_delivery())
+    fn needs_delivery_state(&self) -> bool {
+        each!(self, c => c.needs_delivery_state())
     }
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
         each!(self, c => c.on_ack(f, a))
@@ -181,7 +181,7 @@ impl Controller for AnyController {
     fn phase(&self) -> &'static str {
         each!(self, c => c.phase())
     }
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        each!(self, c => c.gauges(put));
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, c => c.internal_values(put));
     }
 }

@@ -15,7 +15,7 @@ pub struct Round {
 
 impl Round {
     /// True if this ACK ended a round, and so began another.
-    pub fn ended(&mut self, upto: Mark, next: Mark) -> bool {
+    pub fn ends_round(&mut self, upto: Mark, next: Mark) -> bool {
         match self.end {
             Some(end) if upto <= end => false,
             ended => {

@@ -158,7 +158,7 @@ impl Step {
         self
     }
     /// ... for a reason seen earlier.
-    pub const fn seen(mut self, d: Detected) -> Self {
+    pub const fn detected(mut self, d: Detected) -> Self {
         self.detected = Some(d);
         self
     }
@@ -188,7 +188,7 @@ impl Step {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Resume {
     /// The algorithm from its beginning, up to the threshold the restart left.
-    AsBorn,
+    FromStart,
     /// The algorithm as it stands (after an idle period), or standard growth to the threshold (after a timeout).
     Standard,
 }

@@ -65,7 +65,7 @@ pub struct Facts {
     /// The rate of the host's interface, where it is known.
     pub nic_rate: Option<Rate>,
     /// Whether this host honours [`crate::step::Pace`] (quinn 0.11 does not).
-    pub paces: bool,
+    pub supports_pacing: bool,
     /// What an ACK earns on this host.
     pub growth: Growth,
     /// Between entry and end of a loss episode, when the endpoint's own recovery bounds what is sent.
@@ -92,14 +92,14 @@ impl Deref for View<'_> {
 
 impl View<'_> {
     /// What this ACK earns in slow start under the host's growth rule.
-    pub fn earned(&self, ack: &Ack) -> Bytes {
-        ack.earns(self.growth, self.mss)
+    pub fn slow_start_growth(&self, ack: &Ack) -> Bytes {
+        ack.slow_start_growth(self.growth, self.mss)
     }
 }
 
 /// A packet that left, and how things stood then. The endpoint keeps one for each packet in flight; what follows
 /// `retransmission` is zero where the controller does not [measure
-/// delivery](crate::control::Controller::measures_delivery).
+/// delivery](crate::control::Controller::needs_delivery_state).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// The place of its last byte in the order of sending.
@@ -144,7 +144,7 @@ pub enum Limit {
 
 impl Limit {
     /// Whether growth was earned.
-    pub const fn earns(self) -> bool {
+    pub const fn allows_growth(self) -> bool {
         matches!(self, Self::Window | Self::Pacer)
     }
 }
@@ -173,7 +173,7 @@ pub struct Ack {
 
 impl Ack {
     /// What this ACK earns under a growth rule.
-    pub fn earns(&self, rule: Growth, mss: Bytes) -> Bytes {
+    pub fn slow_start_growth(&self, rule: Growth, mss: Bytes) -> Bytes {
         match rule {
             Growth::PerAck if self.bytes.0 > 0 => mss,
             Growth::PerAck => Bytes::ZERO,
@@ -230,7 +230,7 @@ pub struct Handshake {
     pub spurious: bool,
     /// The round-trip time of the handshake, where it is unambiguous.
     pub rtt: Option<Span>,
-    /// The rate that every router of the path granted to [`crate::startup::Startup::request`].
+    /// The rate that every router of the path granted to [`crate::startup::Startup::requested_rate`].
     pub granted: Option<Rate>,
     /// What an earlier connection to this peer found. A host hands over nothing that has expired.
     pub remembered: Option<PathMemory>,

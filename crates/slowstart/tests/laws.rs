@@ -164,7 +164,7 @@ struct Run {
 impl Run {
     fn note(&mut self, ack: Option<Bytes>, before: State, change: Change) {
         let host = &self.host;
-        let earns = host.limit.earns() && !host.facts.in_recovery;
+        let earns = host.limit.allows_growth() && !host.facts.in_recovery;
         self.seen.push(Seen { change, before, state: host.state(), phase: host.control.phase(), earns, ack });
     }
 
@@ -250,7 +250,7 @@ impl Run {
 }
 
 /// Drives a startup and an avoidance over the plan.
-fn run(plan: &Plan, s: &registry::Entry, a: &avoidance::Entry, from: Origin) -> Vec<Seen> {
+fn run(plan: &Plan, s: &registry::AlgorithmEntry, a: &avoidance::AvoidanceEntry, from: Origin) -> Vec<Seen> {
     let mut f = facts(plan.mss, plan.iw);
     f.now = Instant(from.time);
     f.next = Mark(from.mark);
@@ -289,16 +289,18 @@ fn cases() -> u32 {
 }
 
 /// The startups that are run over.
-fn startups() -> impl Iterator<Item = registry::Entry> {
+fn startups() -> impl Iterator<Item = registry::AlgorithmEntry> {
     let only = std::env::var("SLOWSTART_STARTUP").ok();
     registry::all().filter(move |s| only.as_ref().is_none_or(|name| name == s.name))
 }
 
 /// Runs the law over every pair, with the same plans each time.
-fn law(check: impl Fn(&Plan, &registry::Entry, &avoidance::Entry) -> Result<(), TestCaseError>) {
+fn law(
+    check: impl Fn(&Plan, &registry::AlgorithmEntry, &avoidance::AvoidanceEntry) -> Result<(), TestCaseError>,
+) {
     for s in startups() {
         // A controller of its own is followed by none.
-        let followers = if s.algorithm.is_whole() { 1 } else { avoidance::REGISTRY.len() };
+        let followers = if s.algorithm.is_standalone() { 1 } else { avoidance::REGISTRY.len() };
         for a in &avoidance::REGISTRY[..followers] {
             let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
             let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -491,7 +493,7 @@ fn windows_have_floors_growth_is_earned_and_runs_end_once_in_every_way() {
             prop_assert!(state.ssthresh.is_none_or(|t| t.0 >= 2 * plan.mss), "{:?}", state.ssthresh);
             // A window that is a model's share, as BBR's, rises with what is measured, whatever held the sender back
             // (tcp_bbr.c, bbr_set_cwnd).
-            if ack.is_some() && !earns && !s.algorithm.is_whole() {
+            if ack.is_some() && !earns && !s.algorithm.is_standalone() {
                 prop_assert!(state.cwnd <= before.cwnd, "unearned: {before:?} to {state:?} in {phase}");
             }
             prop_assert!(!(ended && change.exited.is_some()), "a second exit: {:?}", change.exited);
@@ -535,7 +537,7 @@ fn windows_have_floors_growth_is_earned_and_runs_end_once_in_every_way() {
         assert!(ruled || of("rule") == 0.0, "{} has no rule to leave by", s.name);
         // An estimate from four ACKs comes before any loss. BBR takes neither loss nor timeout for an end.
         let first = s.name == "packet-pair";
-        if s.algorithm.is_whole() {
+        if s.algorithm.is_standalone() {
             assert!(of("loss") + of("timeout") < 1.0, "{}", s.name);
             continue;
         }

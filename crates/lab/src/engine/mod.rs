@@ -557,7 +557,7 @@ impl Engine {
         };
         let mut gauges = BTreeMap::new();
         if self.gauges {
-            tx.control().gauges(&mut |k, v| {
+            tx.control().internal_values(&mut |k, v| {
                 if v.is_finite() {
                     gauges.insert(k, v);
                 }

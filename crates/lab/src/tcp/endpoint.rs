@@ -201,7 +201,7 @@ impl<C: Controller> Endpoint<C> {
             mss: (self.profile.packet() - segment::HEADERS) as u16,
             scale: self.head.scaled.then_some(self.head.scale),
             sack_ok: self.head.sack,
-            rate_request: self.tx.control().request().map_or(0, segment::rate_code),
+            rate_request: self.tx.control().requested_rate().map_or(0, segment::rate_code),
             rate_response: self.rate_response,
             ..Segment::default()
         });

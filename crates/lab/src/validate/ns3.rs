@@ -11,7 +11,7 @@ use crate::stats::median;
 use crate::tcp::profile::Profile;
 use serde::{Deserialize, Serialize};
 use slowstart::avoidance;
-use slowstart::startup::Entry;
+use slowstart::startup::StartupEntry;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Growth;
 
@@ -162,7 +162,7 @@ impl Case {
     fn flow(&self, i: u32) -> FlowSpec {
         let avoidance = if self.congestion_control == "TcpCubic" { "cubic" } else { "reno" };
         let growth = if self.congestion_control == "TcpNewReno" { Growth::PerAck } else { Growth::Bytes };
-        let entry = Entry::named(self.startup).map(|e| (e.make)());
+        let entry = StartupEntry::named(self.startup).map(|e| (e.make)());
         let avoidance = avoidance::REGISTRY.iter().find(|e| e.name == avoidance).map(|e| (e.make)());
         let (Some(startup), Some(avoidance)) = (entry, avoidance) else { unreachable!("in the registries") };
         FlowSpec {
@@ -200,7 +200,7 @@ impl Case {
             let exit = f.truth.exit;
             SeenFlow {
                 exit_s: exit.map_or(-1.0, |e| Span(e.detected_at.0).as_secs_f64()),
-                exit_packets: exit.map_or(0.0, |e| e.detected.0 as f64 / f64::from(self.mss_bytes)),
+                exit_packets: exit.map_or(0.0, |e| e.detected_cwnd.0 as f64 / f64::from(self.mss_bytes)),
             }
         };
         Seen {

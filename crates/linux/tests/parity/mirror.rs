@@ -96,7 +96,7 @@ fn known(f: &Facts) -> Known {
         host_queue: (f.queue_limit > 0)
             .then_some(HostQueue { used: Bytes(f.queue_used), limit: Bytes(f.queue_limit) }),
         nic_rate: None,
-        paces: false,
+        supports_pacing: false,
         growth: Growth::Bytes,
         in_recovery: false,
     }
@@ -341,7 +341,7 @@ impl Mirror {
     fn again(&mut self, f: &Facts, restart: Restart) {
         use slowstart::step::Resume;
         let k = known(f);
-        if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::AsBorn {
+        if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::FromStart {
             self.startup = self.fresh.clone();
             // The kernel's own goes on by itself; the object around it asks nobody.
             self.asked |= !self.kernels;

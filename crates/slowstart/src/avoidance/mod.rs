@@ -3,7 +3,7 @@
 pub mod cubic;
 pub mod reno;
 
-use crate::param::{BadParam, Parameters, Shown};
+use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Span};
 use crate::view::{Ack, Congestion, View};
@@ -21,7 +21,7 @@ pub trait Avoidance {
 }
 
 /// One line of the list of avoidances.
-pub struct Entry {
+pub struct AvoidanceEntry {
     /// Its name.
     pub name: &'static str,
     /// Where it is specified.
@@ -42,14 +42,14 @@ pub enum AnyAvoidance {
 }
 
 /// The list of avoidances.
-pub const REGISTRY: &[Entry] = &[
-    Entry {
+pub const REGISTRY: &[AvoidanceEntry] = &[
+    AvoidanceEntry {
         name: "cubic",
         source: "RFC 9438; Linux 6.18 tcp_cubic.c",
         about: "a cubic function of the time since the last cut",
         make: || AnyAvoidance::Cubic(cubic::Cubic::new(cubic::Params::default())),
     },
-    Entry {
+    AvoidanceEntry {
         name: "reno",
         source: "RFC 5681",
         about: "one segment a round trip",
@@ -67,12 +67,12 @@ impl AnyAvoidance {
     }
 
     /// Sets one parameter from what a person wrote.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         self.params().set(key, value)
     }
 
     /// Shows each parameter.
-    pub fn each_param(&self, put: &mut dyn FnMut(&'static str, Shown)) {
+    pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         match self {
             Self::Reno(a) => a.params.each(put),
             Self::Cubic(a) => a.params.each(put),

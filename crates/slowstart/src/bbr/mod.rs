@@ -50,8 +50,8 @@ fn exited(f: &Facts, why: Exit, seen: Detected, window: Bytes) -> Exited {
         why,
         at: f.now,
         detected_at: seen.at,
-        detected: seen.cwnd,
-        left_with: window,
+        detected_cwnd: seen.cwnd,
+        exit_cwnd: window,
         inflight: f.inflight,
     }
 }

@@ -403,7 +403,7 @@ impl Controller for Bbr {
 
     fn on_sent(&mut self, _: &Facts, _: &Sent) {}
 
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         false
     }
 
@@ -486,7 +486,7 @@ impl Controller for Bbr {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("bandwidth_bps", self.bandwidth().0 as f64);
         put("min_rtt_s", self.min_rtt.map_or(f64::NAN, Span::as_secs_f64));
         put("pacing_gain", f64::from(self.pacing_gain.0) / 1024.0);

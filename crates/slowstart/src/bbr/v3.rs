@@ -399,7 +399,7 @@ impl Controller for Bbr3 {
 
     fn on_sent(&mut self, _: &Facts, _: &Sent) {}
 
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         false
     }
 
@@ -507,7 +507,7 @@ impl Controller for Bbr3 {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         let bytes = |b: Option<Bytes>| b.map_or(f64::NAN, |b| b.0 as f64);
         put("bandwidth_bps", self.bandwidth.0 as f64);
         put("max_bandwidth_bps", self.max_bandwidth().0 as f64);

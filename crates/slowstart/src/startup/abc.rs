@@ -33,10 +33,10 @@ impl Startup for Abc {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         // §2.3: L is one in the slow start that follows a timeout. What stands below a threshold has lost something.
         let limit = if v.ssthresh.is_some() { 1 } else { self.params.limit as u8 };
-        Step::grow(ack.earns(Growth::Abc { limit }, v.mss))
+        Step::grow(ack.slow_start_growth(Growth::Abc { limit }, v.mss))
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        Resume::AsBorn
+        Resume::FromStart
     }
 }

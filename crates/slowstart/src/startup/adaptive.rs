@@ -87,10 +87,10 @@ impl Startup for Adaptive {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let grow = Step::grow(v.earned(ack));
+        let grow = Step::grow(v.slow_start_growth(ack));
         self.bytes += ack.delivered;
         self.round_bytes += ack.delivered;
-        if self.round.ended(ack.upto, v.next) {
+        if self.round.ends_round(ack.upto, v.next) {
             self.rate = Rate::new(self.round_bytes, v.now.since(self.round_since));
             (self.round_since, self.round_bytes) = (v.now, Bytes::ZERO);
         } else if self.since.is_none() {
@@ -122,7 +122,7 @@ impl Startup for Adaptive {
         "adaptive"
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("eligible_bps", self.eligible.map_or(f64::NAN, |r| r.0 as f64));
     }
 }

@@ -48,14 +48,14 @@ impl Startup for CapStart {
         let nic = v.nic_rate.unwrap_or(Rate(u64::from(p.nic) * 1_000_000));
         self.inside = self.pairs.pairs >= p.pairs && self.pairs.rate.is_some_and(|r| r < nic);
         let max = v.mss * u64::from(p.max_ssthresh);
-        Step::grow(if self.inside { limited::growth(v, ack, max) } else { v.earned(ack) })
+        Step::grow(if self.inside { limited::growth(v, ack, max) } else { v.slow_start_growth(ack) })
     }
 
     fn phase(&self) -> &'static str {
         if self.inside { "limited" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("capacity_bps", self.pairs.rate.map_or(f64::NAN, |r| r.0 as f64));
     }
 }

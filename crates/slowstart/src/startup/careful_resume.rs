@@ -72,7 +72,7 @@ impl CarefulResume {
 
     /// The initial window has arrived, if this ACK says so: jump, or let it be.
     fn confirm(&mut self, v: &View, ack: &Ack, memory: PathMemory, end: Mark) -> Step {
-        let ordinary = Step::grow(v.earned(ack));
+        let ordinary = Step::grow(v.slow_start_growth(ack));
         if let Some(rtt) = ack.rtt
             && (rtt <= memory.rtt / 2 || rtt > memory.rtt * LONGER)
         {
@@ -80,7 +80,7 @@ impl CarefulResume {
             self.phase = Phase::Normal;
             return ordinary;
         }
-        if ack.upto < end || !ack.limit.earns() || v.in_recovery {
+        if ack.upto < end || !ack.limit.allows_growth() || v.in_recovery {
             return ordinary;
         }
         self.phase = Phase::Normal;
@@ -111,12 +111,12 @@ impl CarefulResume {
 }
 
 impl Startup for CarefulResume {
-    fn recalls(&self) -> bool {
+    fn uses_path_memory(&self) -> bool {
         true
     }
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        if let Some(memory) = hs.remembered.filter(|m| m.cwnd >= v.iw * WORTH && v.paces) {
+        if let Some(memory) = hs.remembered.filter(|m| m.cwnd >= v.iw * WORTH && v.supports_pacing) {
             self.phase = Phase::Reconnaissance(memory, Mark(v.next.0.saturating_add(v.iw.0)));
         }
         Step::HOLD
@@ -138,7 +138,7 @@ impl Startup for CarefulResume {
                 if ack.upto >= end {
                     self.phase = Phase::Normal;
                 }
-                Step::grow(v.earned(ack))
+                Step::grow(v.slow_start_growth(ack))
             }
             Phase::Retreat(end, why, seen) => {
                 self.pipe += ack.delivered;
@@ -149,10 +149,10 @@ impl Startup for CarefulResume {
                 Step::HOLD.ssthresh(Self::share(self.pipe, self.params.beta))
             }
             Phase::Regrow(why, seen) => match v.ssthresh {
-                Some(t) if v.cwnd < t => Step::grow(v.earned(ack)),
-                _ => Step::exit(why).seen(seen),
+                Some(t) if v.cwnd < t => Step::grow(v.slow_start_growth(ack)),
+                _ => Step::exit(why).detected(seen),
             },
-            Phase::Normal => Step::grow(v.earned(ack)),
+            Phase::Normal => Step::grow(v.slow_start_growth(ack)),
         }
     }
 
@@ -171,7 +171,7 @@ impl Startup for CarefulResume {
             }
             // Further losses of what is being retreated from.
             Phase::Retreat(..) if c.signal == Signal::Loss && !c.first => Step::HOLD,
-            Phase::Retreat(_, _, seen) | Phase::Regrow(_, seen) => Step::exit(c.signal.into()).seen(seen),
+            Phase::Retreat(_, _, seen) | Phase::Regrow(_, seen) => Step::exit(c.signal.into()).detected(seen),
             _ => Step::exit(c.signal.into()),
         }
     }
@@ -194,7 +194,7 @@ impl Startup for CarefulResume {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("pipe_bytes", self.pipe.0 as f64);
     }
 }

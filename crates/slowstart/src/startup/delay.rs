@@ -41,18 +41,18 @@ impl Startup for Delay {
         {
             self.max = Some(v.cwnd);
         }
-        Step::grow(self.max.map_or_else(|| v.earned(ack), |max| limited::growth(v, ack, max)))
+        Step::grow(self.max.map_or_else(|| v.slow_start_growth(ack), |max| limited::growth(v, ack, max)))
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        Resume::AsBorn
+        Resume::FromStart
     }
 
     fn phase(&self) -> &'static str {
         if self.max.is_some() { "limited" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("max_ssthresh_bytes", self.max.map_or(f64::NAN, |m| m.0 as f64));
     }
 }

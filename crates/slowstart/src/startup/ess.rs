@@ -129,10 +129,10 @@ impl Ess {
 impl Startup for Ess {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         self.acked += ack.delivered;
-        let grown = v.earned(ack);
+        let grown = v.slow_start_growth(ack);
         // A rate of its own holds the sender back as the window does, if there is something to send.
         let paced = self.paced && v.unsent.is_some_and(|u| u > Bytes::ZERO);
-        let full = (ack.limit.earns() || paced) && !v.in_recovery;
+        let full = (ack.limit.allows_growth() || paced) && !v.in_recovery;
         match &mut self.cycle {
             Some(c) if ack.upto <= c.selected => {
                 (c.last, c.acked) = (v.now, self.acked);
@@ -157,7 +157,7 @@ impl Startup for Ess {
         told.and_then(|(c, rtt)| self.judge(v, &c, rtt, grown)).unwrap_or(Step::grow(grown))
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("target_bytes", self.target.map_or(f64::NAN, |t| t.0 as f64));
     }
 }

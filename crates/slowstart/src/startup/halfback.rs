@@ -51,7 +51,7 @@ impl Halfback {
     fn reverse(&mut self, v: &View, ack: &Ack, at: Mark) -> Step {
         if ack.upto >= at {
             self.phase = Phase::Ordinary;
-            return Step::grow(v.earned(ack));
+            return Step::grow(v.slow_start_growth(ack));
         }
         // Only the last packet of the flow may be short.
         let len = if at == self.last.0 { self.last.1 } else { v.mss };
@@ -62,7 +62,7 @@ impl Halfback {
 
 impl Startup for Halfback {
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.paces) else { return Step::HOLD };
+        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else { return Step::HOLD };
         let most = Bytes(u64::from(self.params.limit));
         let size = queued.min(v.rwnd).min(most.max(v.iw));
         let Some(rate) = Rate::new(size, rtt).filter(|_| size.0 > 0) else { return Step::HOLD };
@@ -71,7 +71,7 @@ impl Startup for Halfback {
         Step::set(v.mss * size.0.div_ceil(v.mss.0.max(1))).pace(Pace::Rate(rate))
     }
 
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         true
     }
 
@@ -87,7 +87,7 @@ impl Startup for Halfback {
             Phase::Paced(end) if v.next < end && v.unsent.is_some_and(|u| u.0 > 0) => Step::HOLD,
             Phase::Paced(_) => self.reverse(v, ack, self.last.0).pace(Pace::Host),
             Phase::Reverse(at) => self.reverse(v, ack, at),
-            Phase::Ordinary => Step::grow(v.earned(ack)),
+            Phase::Ordinary => Step::grow(v.slow_start_growth(ack)),
         }
     }
 

@@ -60,14 +60,14 @@ impl Startup for Hybla {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         self.measure(v.min_rtt);
         let room: Bytes = v.mss * CLAMP - v.cwnd;
-        Step::grow(v.earned(ack).scale(self.gain(), 128).min(room))
+        Step::grow(v.slow_start_growth(ack).scale(self.gain(), 128).min(room))
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        Resume::AsBorn
+        Resume::FromStart
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("rho", self.rho as f64 / 8.0);
     }
 }

@@ -191,7 +191,7 @@ impl HyStart {
 
 impl Startup for HyStart {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let grow = Step::grow(v.earned(ack));
+        let grow = Step::grow(v.slow_start_growth(ack));
         let Some(rtt) = ack.rtt else { return grow };
         let rtt = rtt.max(Span::micros(1));
         let delay_min = self.delay_min.map_or(rtt, |d| d.min(rtt));
@@ -219,7 +219,7 @@ impl Startup for HyStart {
             return Step::exit(why);
         }
         // `bictcp_cong_avoid` returns at once where the window is not needed.
-        if p.rules == Rules::Ns3 || (p.rules == Rules::V510 && ack.limit.earns()) {
+        if p.rules == Rules::Ns3 || (p.rules == Rules::V510 && ack.limit.allows_growth()) {
             self.mark(v, ack);
         }
         grow
@@ -228,12 +228,12 @@ impl Startup for HyStart {
     fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
         // CA_Loss resets it; the restart of an idle window does not.
         match why {
-            Restart::Timeout => Resume::AsBorn,
+            Restart::Timeout => Resume::FromStart,
             Restart::Idle => Resume::Standard,
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         let span = |s: Option<Span>| s.map_or(f64::NAN, Span::as_secs_f64);
         put("delay_min_s", span(self.delay_min));
         put("round_least_s", span(self.round.as_ref().and_then(|r| r.least)));

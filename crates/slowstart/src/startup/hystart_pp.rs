@@ -88,7 +88,7 @@ impl HyStartPp {
 impl Startup for HyStartPp {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         let p = self.params;
-        if self.round.ended(ack.upto, v.next) {
+        if self.round.ends_round(ack.upto, v.next) {
             self.last = self.current.restart();
             if let Some(css) = &mut self.css {
                 css.rounds += 1;
@@ -98,7 +98,7 @@ impl Startup for HyStartPp {
             }
         }
         // §4.2: cwnd += min(N, L * SMSS), and a quarter of it in CSS; L is infinite for a paced sender.
-        let earned = v.earned(ack);
+        let earned = v.slow_start_growth(ack);
         let n = if v.pacing_on { earned } else { earned.min(v.mss * u64::from(p.limit)) };
         if let Some(rtt) = ack.rtt {
             self.current.add(rtt);
@@ -116,7 +116,7 @@ impl Startup for HyStartPp {
         if self.css.is_some() { "css" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         let span = |s: Option<Span>| s.map_or(f64::NAN, Span::as_secs_f64);
         put("last_round_least_s", span(self.last));
         put("round_least_s", span(self.current.least));

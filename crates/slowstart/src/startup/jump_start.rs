@@ -55,7 +55,7 @@ impl JumpStart {
 
 impl Startup for JumpStart {
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.paces) else { return Step::HOLD };
+        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else { return Step::HOLD };
         let size = queued.min(v.rwnd);
         let Some(rate) = Rate::new(size, rtt).filter(|_| size > v.iw) else { return Step::HOLD };
         self.flight = Some(Flight { size, from: v.next, paced: true, lost: None });
@@ -70,7 +70,7 @@ impl Startup for JumpStart {
                 Step::set(v.cwnd.min(ack.prior_inflight.max(v.iw))).pace(Pace::Host)
             }
             Some(f) if f.lost.is_some() => Step::HOLD,
-            _ => Step::grow(v.earned(ack)),
+            _ => Step::grow(v.slow_start_growth(ack)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Startup for JumpStart {
             return Step::HOLD;
         }
         let window = ((f.size - r.retransmitted) / 2).max(v.mss * 2);
-        Step::set(window).ssthresh(window).and_exit(Exit::Loss).seen(seen)
+        Step::set(window).ssthresh(window).and_exit(Exit::Loss).detected(seen)
     }
 
     fn phase(&self) -> &'static str {

@@ -32,7 +32,7 @@ impl Limited {
 
 /// §2: up to `max` all that is earned; above, K = int(cwnd / (0.5 `max_ssthresh`)); cwnd += int(MSS / K).
 pub(super) fn growth(v: &View, ack: &Ack, max: Bytes) -> Bytes {
-    let earned = v.earned(ack);
+    let earned = v.slow_start_growth(ack);
     if v.cwnd <= max { earned } else { earned / (v.cwnd * 2).units(max) }
 }
 

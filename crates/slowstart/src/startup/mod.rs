@@ -1,11 +1,11 @@
 //! Startups: one algorithm a file, the one list of them in the project, and a list of those that cannot be built.
 
-use crate::param::{BadParam, Parameters, Shown};
+use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::{Resume, Step};
 use crate::units::Rate;
 use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
 
-pub mod unbuilt;
+pub mod not_implemented;
 
 /// A way of finding the capacity of a path that is not yet known.
 ///
@@ -13,11 +13,11 @@ pub mod unbuilt;
 /// itself. It is plain data: a clone is a second opinion, a fresh clone is a restart.
 pub trait Startup {
     /// The rate to ask the routers of the path for, in the handshake.
-    fn request(&self) -> Option<Rate> {
+    fn requested_rate(&self) -> Option<Rate> {
         None
     }
     /// Whether it uses what an earlier connection found: a host may spare itself the search otherwise.
-    fn recalls(&self) -> bool {
+    fn uses_path_memory(&self) -> bool {
         false
     }
     /// The connection is established and the application has written its first data; none of it has been sent.
@@ -25,7 +25,7 @@ pub trait Startup {
         Step::HOLD
     }
     /// Whether it wants to see each packet leave: a host need not tell it otherwise.
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         false
     }
     /// A packet left.
@@ -59,11 +59,11 @@ pub trait Startup {
         "slow-start"
     }
     /// What it thinks, for traces and tests.
-    fn gauges(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
+    fn internal_values(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// One line of the registry: an algorithm with the parameters of one source.
-pub struct Entry {
+pub struct StartupEntry {
     /// Its name, wherever a person writes one.
     pub name: &'static str,
     /// The paper, RFC or draft it follows.
@@ -74,7 +74,7 @@ pub struct Entry {
     pub make: fn() -> AnyStartup,
 }
 
-impl Entry {
+impl StartupEntry {
     /// The line of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         REGISTRY.iter().find(|e| e.name == name)
@@ -97,7 +97,7 @@ macro_rules! registry {
         ),* }
 
         /// Every startup there is. The command line, the documentation, the laws and the kernel's table iterate over it.
-        pub const REGISTRY: &[Entry] = &[$(Entry {
+        pub const REGISTRY: &[StartupEntry] = &[$(StartupEntry {
             name: $name,
             source: $source,
             about: $about,
@@ -112,20 +112,20 @@ macro_rules! registry {
             pub fn state_bytes(&self) -> usize { size_of_val(self.see()) }
 
             /// Sets one parameter from what a person wrote.
-            pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadParam> {
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
                 match self { $(Self::$ty(s) => s.params.set(key, value)),* }
             }
             /// Shows each parameter.
-            pub fn each_param(&self, put: &mut dyn FnMut(&'static str, Shown)) {
+            pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
                 match self { $(Self::$ty(s) => s.params.each(put)),* }
             }
         }
 
         impl Startup for AnyStartup {
-            fn request(&self) -> Option<Rate> { self.see().request() }
-            fn recalls(&self) -> bool { self.see().recalls() }
+            fn requested_rate(&self) -> Option<Rate> { self.see().requested_rate() }
+            fn uses_path_memory(&self) -> bool { self.see().uses_path_memory() }
             fn on_established(&mut self, v: &View, hs: &Handshake) -> Step { self.get().on_established(v, hs) }
-            fn watches_sending(&self) -> bool { self.see().watches_sending() }
+            fn needs_on_sent(&self) -> bool { self.see().needs_on_sent() }
             fn on_sent(&mut self, v: &View, s: &Sent) { self.get().on_sent(v, s) }
             fn on_ack(&mut self, v: &View, a: &Ack) -> Step { match self { $(Self::$ty(s) => s.on_ack(v, a)),* } }
             fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step { self.get().on_congestion(v, c) }
@@ -134,7 +134,7 @@ macro_rules! registry {
             fn owns_recovery(&self) -> bool { self.see().owns_recovery() }
             fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.get().on_restart(v, why) }
             fn phase(&self) -> &'static str { self.see().phase() }
-            fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) { self.see().gauges(put) }
+            fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) { self.see().internal_values(put) }
         }
     };
     (@type Standard) => { standard::Standard };

@@ -38,7 +38,7 @@ impl PacketPair {
 
 impl Startup for PacketPair {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let grow = Step::grow(v.earned(ack));
+        let grow = Step::grow(v.slow_start_growth(ack));
         if self.rate.is_some() {
             // The threshold is the estimate: nothing else sets one before an exit.
             return if v.ssthresh.is_some_and(|t| v.cwnd >= t) { Step::exit(Exit::Estimate) } else { grow };
@@ -57,7 +57,7 @@ impl Startup for PacketPair {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("capacity_bps", self.pairs.rate.map_or(f64::NAN, |r| r.0 as f64));
     }
 }

@@ -54,12 +54,12 @@ impl QuickStart {
 }
 
 impl Startup for QuickStart {
-    fn request(&self) -> Option<Rate> {
+    fn requested_rate(&self) -> Option<Rate> {
         Some(Rate(40_000 << self.params.request))
     }
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rate), Some(rtt), true) = (hs.granted, hs.rtt, v.paces) else { return Step::HOLD };
+        let (Some(rate), Some(rtt), true) = (hs.granted, hs.rtt, v.supports_pacing) else { return Step::HOLD };
         let window = v.mss * rate.over(rtt).units(v.mss + HEADER);
         if window <= v.cwnd {
             return Step::HOLD;
@@ -79,12 +79,12 @@ impl Startup for QuickStart {
                 if ack.upto >= to {
                     self.phase = Phase::Ordinary;
                 }
-                Step::grow(v.earned(ack))
+                Step::grow(v.slow_start_growth(ack))
             }
-            Phase::Ordinary => Step::grow(v.earned(ack)),
+            Phase::Ordinary => Step::grow(v.slow_start_growth(ack)),
             Phase::Regrow(why, seen) => match v.ssthresh {
-                Some(t) if v.cwnd < t => Step::grow(v.earned(ack)),
-                _ => Step::exit(why).seen(seen),
+                Some(t) if v.cwnd < t => Step::grow(v.slow_start_growth(ack)),
+                _ => Step::exit(why).detected(seen),
             },
         }
     }
@@ -95,7 +95,7 @@ impl Startup for QuickStart {
             // A hole is where not everything has arrived; a mark is on what has.
             Phase::Validating(from, to) if c.signal != Signal::Ecn || c.newest.mark <= to => from,
             Phase::Regrow(..) if c.signal == Signal::Loss && !c.first => return Step::HOLD,
-            Phase::Regrow(_, seen) => return Step::exit(c.signal.into()).seen(seen),
+            Phase::Regrow(_, seen) => return Step::exit(c.signal.into()).detected(seen),
             Phase::Ordinary | Phase::Validating(..) => return Step::exit(c.signal.into()),
         };
         // §4.6: as if nothing had been granted, by slow start from the default initial window; the threshold at most

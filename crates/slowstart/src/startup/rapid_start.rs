@@ -123,7 +123,7 @@ impl Startup for RapidStart {
         if let (Some(rtt), Some(min)) = (ack.rtt, v.min_rtt) {
             self.observe(v, rtt, min);
         }
-        Step::grow(v.earned(ack) * if self.queue { 1 } else { 2 })
+        Step::grow(v.slow_start_growth(ack) * if self.queue { 1 } else { 2 })
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
@@ -158,7 +158,7 @@ impl Startup for RapidStart {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         let floor = self.floors.into_iter().min().filter(|f| *f < Span::MAX);
         put("rtt_floor_s", floor.map_or(f64::NAN, Span::as_secs_f64));
     }

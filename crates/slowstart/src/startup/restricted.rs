@@ -94,7 +94,7 @@ impl Restricted {
 
 impl Startup for Restricted {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let earned = v.earned(ack);
+        let earned = v.slow_start_growth(ack);
         let Some(queue) = v.host_queue else { return Step::grow(earned) };
         self.sample(v, queue);
         let part = earned.scale(self.output.unsigned_abs().min(Fixed::ONE.unsigned_abs()), Fixed::ONE.unsigned_abs());
@@ -105,7 +105,7 @@ impl Startup for Restricted {
         }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("error_bytes", self.last.map_or(f64::NAN, |(_, e)| e as f64));
         put("output", Fixed(self.output).as_f64());
     }

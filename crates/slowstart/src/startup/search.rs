@@ -266,7 +266,7 @@ impl Search {
         d.credit -= each * add;
         let cwnd = (v.inflight + v.mss * add).max(d.target).min(v.cwnd);
         let step = Step::set(cwnd);
-        Some(if cwnd > d.target { step } else { step.and_exit(Exit::RateFlat).seen(d.seen) })
+        Some(if cwnd > d.target { step } else { step.and_exit(Exit::RateFlat).detected(d.seen) })
     }
 
     /// The shortfall, at the end of a bin.
@@ -293,7 +293,7 @@ impl Search {
 }
 
 impl Startup for Search {
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         true
     }
 
@@ -306,7 +306,7 @@ impl Startup for Search {
         if let Some(step) = self.drain(v, ack) {
             return step;
         }
-        let grow = Step::grow(v.earned(ack));
+        let grow = Step::grow(v.slow_start_growth(ack));
         let Some(shortfall) = ack.rtt.and_then(|rtt| self.shortfall(v.now, rtt, ack.limit)) else { return grow };
         self.shortfall = Some(shortfall);
         if shortfall < self.params.threshold {
@@ -330,21 +330,21 @@ impl Startup for Search {
     fn on_congestion(&mut self, _: &View, c: &Congestion) -> Step {
         match &self.drain {
             // It had already decided; the loss is of what it sent before that.
-            Some(d) => Step::exit(Exit::RateFlat).seen(d.seen),
+            Some(d) => Step::exit(Exit::RateFlat).detected(d.seen),
             None => Step::exit(c.signal.into()),
         }
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
         // Bins that span a silence say nothing of the path.
-        Resume::AsBorn
+        Resume::FromStart
     }
 
     fn phase(&self) -> &'static str {
         if self.drain.is_some() { "drain" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("shortfall", self.shortfall.map_or(f64::NAN, Fixed::as_f64));
         put("bin", self.bins.as_ref().map_or(f64::NAN, |b| b.at as f64));
     }

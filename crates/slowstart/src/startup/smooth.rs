@@ -43,27 +43,27 @@ impl Startup for Smooth {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let Some(threshold) = v.ssthresh else { return Step::grow(v.earned(ack)) };
+        let Some(threshold) = v.ssthresh else { return Step::grow(v.slow_start_growth(ack)) };
         if v.cwnd >= threshold {
             return Step::exit(Exit::Ssthresh);
         }
         let left = threshold - v.cwnd;
         self.step = (1..=self.params.steps).take_while(|n| left <= threshold / (1 << n)).count() as u32;
         // A byte at least, or the threshold is never reached with segments of a few bytes.
-        let earned = v.earned(ack);
+        let earned = v.slow_start_growth(ack);
         Step::grow((earned / (1 << self.step)).max(earned.min(Bytes(1))))
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
         // Every slow start is smooth, the one after a timeout too.
-        Resume::AsBorn
+        Resume::FromStart
     }
 
     fn phase(&self) -> &'static str {
         if self.step > 0 { "smooth" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("step", f64::from(self.step));
     }
 }

@@ -51,6 +51,6 @@ impl Startup for Standard {
             Rule::Abc => Growth::Abc { limit: 2 },
             Rule::Bytes => Growth::Bytes,
         };
-        Step::grow(ack.earns(rule, v.mss))
+        Step::grow(ack.slow_start_growth(rule, v.mss))
     }
 }

@@ -31,12 +31,12 @@ impl Stateful {
 }
 
 impl Startup for Stateful {
-    fn recalls(&self) -> bool {
+    fn uses_path_memory(&self) -> bool {
         true
     }
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(memory), Some(rtt), true) = (hs.remembered, hs.rtt, v.paces) else { return Step::HOLD };
+        let (Some(memory), Some(rtt), true) = (hs.remembered, hs.rtt, v.supports_pacing) else { return Step::HOLD };
         self.paced = true;
         Step::set(memory.rate.over(rtt).max(v.mss * 2)).pace(Pace::Rate(memory.rate))
     }
@@ -45,7 +45,7 @@ impl Startup for Stateful {
         if self.paced {
             return Step::exit(Exit::Estimate);
         }
-        Step::grow(v.earned(ack))
+        Step::grow(v.slow_start_growth(ack))
     }
 
     fn phase(&self) -> &'static str {

@@ -110,7 +110,7 @@ impl StopEg {
 }
 
 impl Startup for StopEg {
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         true
     }
 
@@ -121,7 +121,7 @@ impl Startup for StopEg {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let grow = Step::grow(v.earned(ack));
+        let grow = Step::grow(v.slow_start_growth(ack));
         let Some(rtt) = v.min_rtt else { return grow };
         let Some(bins) = self.bins.as_mut() else {
             self.bins.get_or_insert_with(|| Bins::new(v, rtt));
@@ -138,7 +138,7 @@ impl Startup for StopEg {
                 return Step::exit(Exit::Estimate);
             }
         }
-        if self.round.ended(ack.upto, v.next) {
+        if self.round.ends_round(ack.upto, v.next) {
             bins.judge = Some(bins.at + HALF);
         }
         grow
@@ -146,10 +146,10 @@ impl Startup for StopEg {
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
         // Bins that span a silence say nothing of the path.
-        Resume::AsBorn
+        Resume::FromStart
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("forward_share", self.share.map_or(f64::NAN, Fixed::as_f64));
     }
 }

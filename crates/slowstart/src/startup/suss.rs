@@ -120,7 +120,7 @@ impl Suss {
         let r = self.round;
         let size = self.blue_size(v);
         let train = v.now.since(self.began).scale((size / 2).0, self.blue.0);
-        self.fast &= v.paces && r < 31 && self.safe(train, min, found);
+        self.fast &= v.supports_pacing && r < 31 && self.safe(train, min, found);
         if !self.fast {
             return None;
         }
@@ -163,7 +163,7 @@ impl Startup for Suss {
         Step::HOLD.pace(Pace::Off)
     }
 
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         true
     }
 
@@ -175,7 +175,7 @@ impl Startup for Suss {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        let mut step = Step::grow(v.earned(ack));
+        let mut step = Step::grow(v.slow_start_growth(ack));
         if let Some(rtt) = ack.rtt
             && self.min.is_none_or(|(min, _)| rtt < min)
         {
@@ -227,7 +227,7 @@ impl Startup for Suss {
         if self.plan.is_some() { "red" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("jumps", f64::from(self.jumps));
         put("round", f64::from(self.round));
         put("train_s", self.last_train.as_secs_f64());

@@ -65,7 +65,7 @@ impl Startup for Tsl {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         match v.ssthresh {
             Some(t) if v.cwnd >= t => Step::exit(Exit::Ssthresh).ssthresh(t),
-            _ => Step::grow(v.earned(ack)),
+            _ => Step::grow(v.slow_start_growth(ack)),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Vegas {
 }
 
 impl Startup for Vegas {
-    fn watches_sending(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         true
     }
 
@@ -123,21 +123,21 @@ impl Startup for Vegas {
             self.least = self.least.min(rtt);
             self.base = self.base.min(rtt);
         }
-        if self.round.ended(ack.upto, v.next) {
+        if self.round.ends_round(ack.upto, v.next) {
             let judged = self.judge(v);
             (self.sent, self.samples, self.sum, self.least) = (Bytes::ZERO, 0, Span::ZERO, Span::MAX);
             if let Some(step) = judged {
                 return step;
             }
         }
-        if self.hold { Step::HOLD } else { Step::grow(v.earned(ack)) }
+        if self.hold { Step::HOLD } else { Step::grow(v.slow_start_growth(ack)) }
     }
 
     fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
         match why {
             // Linux: Reno while recovering. After an idle spell both begin to measure anew.
             Restart::Timeout => Resume::Standard,
-            Restart::Idle => Resume::AsBorn,
+            Restart::Idle => Resume::FromStart,
         }
     }
 
@@ -145,7 +145,7 @@ impl Startup for Vegas {
         if self.hold { "hold" } else { "slow-start" }
     }
 
-    fn gauges(&self, put: &mut dyn FnMut(&'static str, f64)) {
+    fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("queued_bytes", self.queued.map_or(f64::NAN, |q| q.0 as f64));
     }
 }

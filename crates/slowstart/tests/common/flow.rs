@@ -88,7 +88,7 @@ impl Flow {
 
     pub(crate) fn gauge(&self, name: &str) -> f64 {
         let mut found = None;
-        self.startup.gauges(&mut |key, value| {
+        self.startup.internal_values(&mut |key, value| {
             if key == name {
                 found = Some(value);
             }

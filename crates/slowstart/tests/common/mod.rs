@@ -29,7 +29,7 @@ pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
         unsent: None,
         host_queue: None,
         nic_rate: None,
-        paces: true,
+        supports_pacing: true,
         growth: Growth::Bytes,
         in_recovery: false,
     }
@@ -38,7 +38,7 @@ pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
 /// `name:key=value,key=value`, as a person writes it.
 pub(crate) fn startup(text: &str) -> AnyStartup {
     let (name, params) = text.split_once(':').unwrap_or((text, ""));
-    let mut made = (startup::Entry::named(name).unwrap_or_else(|| panic!("no startup {name}")).make)();
+    let mut made = (startup::StartupEntry::named(name).unwrap_or_else(|| panic!("no startup {name}")).make)();
     for (key, value) in pairs(params) {
         made.set(key, value).unwrap_or_else(|e| panic!("{text}: {e:?}"));
     }
@@ -130,7 +130,7 @@ impl Host {
 
     pub(crate) fn gauge(&self, name: &str) -> Option<f64> {
         let mut found = None;
-        self.control.gauges(&mut |key, value| {
+        self.control.internal_values(&mut |key, value| {
             if key == name {
                 found = Some(value);
             }

@@ -81,7 +81,7 @@ fn drain_ends_when_what_is_in_flight_fits() {
     assert_eq!(s.c.phase(), "probe-bw");
     let exit = s.exits[0];
     assert_eq!((exit.why, exit.detected_at, exit.at), (Exit::RateFlat, seen, s.f.now));
-    assert!(exit.detected <= window && exit.inflight == Bytes(104 * MSS));
+    assert!(exit.detected_cwnd <= window && exit.inflight == Bytes(104 * MSS));
     s.rounds(100, mbit(8), 100);
     assert_eq!(s.exits.len(), 1);
 }

@@ -93,7 +93,7 @@ fn a_timeout_begins_again_below_the_threshold() {
     }
 }
 
-/// How: by the host's rule (Standard), or by the algorithm from its beginning (`AsBorn`), which may leave before the
+/// How: by the host's rule (Standard), or by the algorithm from its beginning (`FromStart`), which may leave before the
 /// threshold: `hystart` does, and no second exit is recorded; `hystart++` (RFC 9406 §4.2: only the initial slow start)
 /// does not.
 #[test]

@@ -154,7 +154,7 @@ impl<C: Controller> Feed<C> {
 
     pub(crate) fn gauge(&self, name: &str) -> f64 {
         let mut found = None;
-        self.c.gauges(&mut |key, value| {
+        self.c.internal_values(&mut |key, value| {
             if key == name {
                 found = Some(value);
             }

@@ -166,8 +166,8 @@ impl Player {
                     exit = Some(want);
                     seen.exited.map_or("no exit", |e| e.why.name()).into()
                 }
-                "detected" => seen.exited.map_or("no exit".into(), |e| segments(e.detected)),
-                "left" => seen.exited.map_or("no exit".into(), |e| segments(e.left_with)),
+                "detected" => seen.exited.map_or("no exit".into(), |e| segments(e.detected_cwnd)),
+                "left" => seen.exited.map_or("no exit".into(), |e| segments(e.exit_cwnd)),
                 "out" => host.out().to_string(),
                 "resend" => seen.resend.map_or("-".into(), |m| (m as f64 / mss).to_string()),
                 "pace" => match host.state().pace {

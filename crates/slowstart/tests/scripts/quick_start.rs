@@ -93,7 +93,7 @@ fn a_spurious_loss_gives_the_grant_back() {
 /// §3.1, §4.1: the option has four bits: 40 kbit/s * 2^N.
 #[test]
 fn it_asks_in_the_options_steps() {
-    assert_eq!(startup("quick-start").request(), Some(Rate(1_310_720_000)));
-    assert_eq!(startup("quick-start:request=1").request(), Some(Rate(80_000)));
-    assert_eq!(startup("standard").request(), None);
+    assert_eq!(startup("quick-start").requested_rate(), Some(Rate(1_310_720_000)));
+    assert_eq!(startup("quick-start:request=1").requested_rate(), Some(Rate(80_000)));
+    assert_eq!(startup("standard").requested_rate(), None);
 }

@@ -156,9 +156,9 @@ fn it_drains_before_it_leaves() {
     assert!((104.0..=106.0).contains(&host.cwnd()), "{}", host.cwnd());
     assert_eq!(host.ssthresh(), Some(host.cwnd()));
     assert_eq!(exited.why, Exit::RateFlat);
-    assert_eq!((exited.detected_at, exited.detected.0), (seen_at, (seen * 1000.0) as u64));
+    assert_eq!((exited.detected_at, exited.detected_cwnd.0), (seen_at, (seen * 1000.0) as u64));
     assert!(exited.at > seen_at);
-    assert_eq!(exited.left_with.0 as f64, host.cwnd() * 1000.0);
+    assert_eq!(exited.exit_cwnd.0 as f64, host.cwnd() * 1000.0);
     assert_eq!(host.control.phase(), "avoidance");
 }
 
@@ -173,7 +173,7 @@ fn a_loss_while_draining_keeps_the_reason() {
     }
     let before = host.cwnd();
     let exited = host.lose(1).exited.expect("it leaves");
-    assert_eq!((exited.why, exited.detected_at, exited.detected), (Exit::RateFlat, seen_at, seen));
+    assert_eq!((exited.why, exited.detected_at, exited.detected_cwnd), (Exit::RateFlat, seen_at, seen));
     assert!(exited.at > seen_at);
     assert_eq!(host.cwnd(), (before * 0.7).floor());
     // And so does a timeout.
@@ -295,17 +295,17 @@ fn a_roll_back_takes_off_what_was_delivered_in_two_round_trips() {
         }
     };
     let plain = leave("search-3.0", 10);
-    assert_eq!(plain.detected, plain.left_with);
+    assert_eq!(plain.detected_cwnd, plain.exit_cwnd);
     for name in ["search-3.0:rollback=on", "search-3.1:rollback=on", "search-2.0:rollback=on"] {
         let e = leave(name, 10);
         assert_eq!(e.why, Exit::RateFlat);
         assert_eq!((e.detected_at, e.at), (e.at, e.at));
-        let off = (e.detected.0 - e.left_with.0) / 1000;
+        let off = (e.detected_cwnd.0 - e.exit_cwnd.0) / 1000;
         // Scaled totals are right to 2^4 bytes here; the ends of bins lie within an ACK.
-        assert!((174..=176).contains(&off), "{name}: {off} of {:?}", e.detected);
+        assert!((174..=176).contains(&off), "{name}: {off} of {:?}", e.detected_cwnd);
     }
     // Where every second ACK earns nothing, 20 bins of 10 ms find the window at 350 of 250 segments, less 200.
     let e = leave("search-2.0:rollback=on,window=1,look_back=initial", 250);
-    assert!(e.detected.0 < 450_000, "{e:?}");
-    assert_eq!(e.left_with.0, 250_000);
+    assert!(e.detected_cwnd.0 < 450_000, "{e:?}");
+    assert_eq!(e.exit_cwnd.0, 250_000);
 }

@@ -235,7 +235,7 @@ impl<C: Controller> Sender<C> {
             iw: control.state().cwnd,
             state: *control.state(),
             cwnd: control.state().cwnd.units(Bytes(u64::from(profile.mss))),
-            board: Scoreboard::new(1, profile.mss, control.measures_delivery()),
+            board: Scoreboard::new(1, profile.mss, control.needs_delivery_state()),
             control,
             rack: Rack::default(),
             rtt: Rtt::new(profile.rto_rule, profile.rto_min),
@@ -376,7 +376,7 @@ impl<C: Controller> Sender<C> {
             unsent: Some(Bytes(self.end - self.next.min(self.end))),
             host_queue: self.interface.map(|i| i.queue),
             nic_rate: self.interface.map(|i| i.rate),
-            paces: true,
+            supports_pacing: true,
             growth: self.profile.growth,
             in_recovery: self.phase == Phase::Recovery,
         }
@@ -441,7 +441,7 @@ impl<C: Controller> Sender<C> {
             self.iw = Bytes(self.iw.units(self.segment()) * u64::from(mss));
             self.profile.mss = mss;
             self.cwnd = self.state.cwnd.units(self.segment());
-            self.board = Scoreboard::new(1, mss, self.control.measures_delivery());
+            self.board = Scoreboard::new(1, mss, self.control.needs_delivery_state());
             self.pacer = Pacer::new(&self.profile);
         }
     }

@@ -60,7 +60,7 @@ impl<C: Controller> Sender<C> {
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
         out(Chunk { start: self.next, len, fin: false, again: false, times: 1 });
         self.next += u64::from(len);
-        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         self.left(facts.as_mut(), n);
         self.set(Timer::Retransmit, now + self.rtt.rto());
     }

@@ -232,7 +232,7 @@ impl<C: Controller> Sender<C> {
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
         let all = u64::from(burst) * u64::from(self.profile.mss);
         let room = self.window_end.saturating_sub(self.next);
-        if all <= room.min(self.end.saturating_sub(self.next)) && !self.control.watches_sending() {
+        if all <= room.min(self.end.saturating_sub(self.next)) && !self.control.needs_on_sent() {
             self.send_train(now, burst, out);
             return all;
         }
@@ -245,7 +245,7 @@ impl<C: Controller> Sender<C> {
         let mss = u64::from(self.profile.mss);
         let cwnd = self.state.cwnd;
         // Built once a burst, and only for those who look.
-        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         let mut sent = 0;
         for _ in 0..burst {
             let left = self.end - self.next.min(self.end);
@@ -332,7 +332,7 @@ impl<C: Controller> Sender<C> {
             u.open = Some(u.open.unwrap_or(0) + 1);
             u.retransmitted += Bytes(u64::from(len));
         }
-        let mut facts = self.control.watches_sending().then(|| self.facts(now));
+        let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         self.left(facts.as_mut(), n);
         u64::from(len)
     }

@@ -25,7 +25,7 @@ pub fn windows(now_ns: u64, mss: u64, rtt_ns: u64) -> u64 {
         unsent: None,
         host_queue: None,
         nic_rate: None,
-        paces: false,
+        supports_pacing: false,
         growth: Growth::Bytes,
         in_recovery: false,
     };

@@ -2,7 +2,7 @@
 //! be to measure our guess under somebody's name.
 
 /// A startup that is named in the literature and is not in the registry.
-pub struct Unbuilt {
+pub struct NotImplemented {
     /// Its name.
     pub name: &'static str,
     /// The paper.
@@ -14,33 +14,33 @@ pub struct Unbuilt {
 }
 
 /// All of them.
-pub const UNBUILT: &[Unbuilt] = &[
-    Unbuilt {
+pub const NOT_IMPLEMENTED: &[NotImplemented] = &[
+    NotImplemented {
         name: "afstart",
         source: "Zhang, Ansari, Wu & Yu, ICC 2012",
         about: "sets the threshold from available bandwidth, measured with spaced trains during slow start",
         missing: "how it spaces the trains and narrows its range: it builds on ImTCP's inline measurement, whose \
                   search-range and sub-interval rules it does not restate",
     },
-    Unbuilt {
+    NotImplemented {
         name: "tcp-wise",
         source: "Nie et al., IPCCC 2017",
         about: "learns an initial window for each group of clients from the past",
         missing: "how clients are grouped and how the window is searched for; and a server's history to learn from",
     },
-    Unbuilt {
+    NotImplemented {
         name: "best",
         source: "Ataei Kachooei, NetDev 2022",
         about: "leaves at a bandwidth estimated from packet pairs",
         missing: "every constant: how many pairs, how their estimates are filtered, and the threshold to leave at",
     },
-    Unbuilt {
+    NotImplemented {
         name: "fbe",
         source: "Li et al. 2023",
         about: "estimates bandwidth from ACK intervals on 5G and Wi-Fi 6",
         missing: "how intervals become an estimate where ACKs come aggregated, and what ends slow start",
     },
-    Unbuilt {
+    NotImplemented {
         name: "neural",
         source: "Lübben 2022",
         about: "a network forecasts the rate and slow start leaves for it",
