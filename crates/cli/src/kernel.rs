@@ -4,7 +4,9 @@ use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
-use slowstart_linux::{Check, Running, Spec, list, load, load_pinned, select, shed, unload, unselect};
+use slowstart_linux::{
+    Check, Running, Spec, drop_privileges, list, load, load_pinned, select, unload, unselect,
+};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,14 +137,14 @@ impl Load {
         let held = load(&spec)?;
         print(&format!("{}: loaded until this ends (Ctrl-C)", held.name))?;
         let was = if self.default { Some(make_default(&held.name)?) } else { None };
-        shed(self.default)?;
+        drop_privileges(self.default)?;
         wait()?;
         if let Some(was) = was {
             fs::write(DEFAULT, &was).context(DEFAULT)?;
             eprintln!("slowstart: the default is {was} again");
         }
         if let Some(c) = held.counts() {
-            print(&format!("{}: {} connections, {} still open", held.name, c.begun, c.open))?;
+            print(&format!("{}: {} connections, {} still open", held.name, c.started, c.open))?;
         }
         Ok(())
     }
@@ -158,7 +160,7 @@ fn line(r: &Running) -> String {
         let exits: Vec<String> =
             c.exits.iter().filter(|(_, n)| *n > 0).map(|(w, n)| format!("{} {n}", w.name())).collect();
         let exits = if exits.is_empty() { String::new() } else { format!("; exits: {}", exits.join(", ")) };
-        format!("  {} open of {}{exits}", c.open, c.begun)
+        format!("  {} open of {}{exits}", c.open, c.started)
     });
     format!("{:<16}{:<12}{by}{counts}", r.name, r.startup.unwrap_or("-"))
 }
@@ -180,7 +182,7 @@ impl Kernel {
                 let selection = select(cgroup, control, *pin)?;
                 print(&format!("{}: each new connection uses {}", cgroup.display(), selection.control))?;
                 if !pin {
-                    shed(false)?;
+                    drop_privileges(false)?;
                     wait()?;
                 }
             }
@@ -189,9 +191,9 @@ impl Kernel {
             Command::Check => {
                 let check = Check::new();
                 for f in &check.findings {
-                    print(&format!("{:<5}{:<22}{}", if f.there { "yes" } else { "no" }, f.what, f.words))?;
+                    print(&format!("{:<5}{:<22}{}", if f.present { "yes" } else { "no" }, f.what, f.detail))?;
                 }
-                if !check.loads {
+                if !check.can_load {
                     bail!("startups cannot be loaded here");
                 }
             }

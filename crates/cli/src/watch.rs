@@ -8,7 +8,9 @@ use ratatui::layout::Constraint;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Row, Table};
 use slowstart::units::Span;
-use slowstart_linux::{Facts, Flow, RecordKind, Watch as Kernel, Why, shed, watch_exits};
+use slowstart_linux::{
+    ExitReason, Facts, Flow, RecordKind, Watch as Kernel, drop_privileges, watch_controls,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -45,7 +47,7 @@ const BOUNDS: [u32; 8] = [10, 30, 100, 300, 1000, 3000, 10_000, 30_000];
 struct State {
     flows: BTreeMap<u64, Flow>,
     /// What objects of ours said themselves.
-    whys: BTreeMap<u64, Why>,
+    whys: BTreeMap<u64, ExitReason>,
     /// Connections of which they tell.
     ours: BTreeSet<u64>,
     /// Ends by control and reason: how many, and their windows.
@@ -54,11 +56,11 @@ struct State {
     closed: u64,
 }
 
-fn reason(f: &Flow, whys: &BTreeMap<u64, Why>) -> &'static str {
+fn reason(f: &Flow, whys: &BTreeMap<u64, ExitReason>) -> &'static str {
     match (f.why, whys.get(&f.sk)) {
-        (Some(Why::No), _) => "-",
+        (Some(ExitReason::None), _) => "-",
         (None, _) => "before",
-        (Some(Why::Ssthresh), Some(w)) => w.name(),
+        (Some(ExitReason::Ssthresh), Some(w)) => w.name(),
         (Some(w), _) => w.name(),
     }
 }
@@ -68,7 +70,7 @@ pub(crate) fn phase(f: &Flow) -> &'static str {
         2 => "reducing",
         3 => "recovery",
         4 => "timeout",
-        _ if f.cwnd < f.ssthresh && f.why == Some(Why::No) => "startup",
+        _ if f.cwnd < f.ssthresh && f.why == Some(ExitReason::None) => "startup",
         _ if f.cwnd < f.ssthresh => "slow start",
         _ => "avoidance",
     }
@@ -206,9 +208,9 @@ impl Watch {
             state.take(f);
         })?;
         // Objects of ours say why themselves; they are asked first.
-        let ours = watch_exits(self.acks, |control: &str, f: Facts| {
+        let ours = watch_controls(self.acks, |control: &str, f: Facts| {
             let state = &mut *state.borrow_mut();
-            if f.why != Why::No {
+            if f.why != ExitReason::None {
                 state.whys.insert(f.sk, f.why);
             }
             if self.json {
@@ -216,7 +218,7 @@ impl Watch {
                 lines.borrow_mut().push(told(control, &f));
             }
         })?;
-        shed(false)?;
+        drop_privileges(false)?;
         let mut terminal = live.then(ratatui::init);
         let mut done = Ok(());
         while done.is_ok() && !super::kernel::caught() && until.is_none_or(|u| super::kernel::now() < u) {
@@ -264,7 +266,7 @@ mod tests {
             sent_bytes: 5,
             pacing_rate: 6,
             kind,
-            why: Some(Why::Ssthresh),
+            why: Some(ExitReason::Ssthresh),
             cwnd,
             ssthresh: cwnd,
             inflight: 1,
@@ -287,7 +289,7 @@ mod tests {
     #[test]
     fn ends_are_counted_by_reason_and_window() {
         let mut s = State::default();
-        s.whys.insert(1, Why::RateFlat);
+        s.whys.insert(1, ExitReason::RateFlat);
         s.take(flow(RecordKind::Exit, 250));
         s.take(flow(RecordKind::Closed, 250));
         let text = s.metrics();

@@ -138,7 +138,7 @@ pub(crate) fn shown(f: &Flow, why: &str, begins: bool) -> String {
         srtt_us: f.srtt_us,
         min_rtt_us: f.min_rtt_us,
         retransmitted: f.retransmitted,
-        asked: exits || f.why == Some(slowstart_linux::Why::No),
+        asked: exits || f.why == Some(slowstart_linux::ExitReason::None),
         why: if exits { why } else { "none" },
         ack: None,
         seen: Some(Seen {
@@ -153,14 +153,14 @@ pub(crate) fn shown(f: &Flow, why: &str, begins: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_linux::{Kind, Why};
+    use slowstart_linux::{ExitReason, Kind};
     use slowstart_replay::events::replay;
     use slowstart_replay::observer::Candidate;
 
     const PEER: &str = "2001:db8::7";
 
     /// An event of a connection that doubles its window each 50 ms and leaves at 160 segments.
-    fn event(kind: Kind, ms: u64, acked: u32, cwnd: u32, why: Why) -> Facts {
+    fn event(kind: Kind, ms: u64, acked: u32, cwnd: u32, why: ExitReason) -> Facts {
         let acked_bytes = u64::from(acked) * 1000;
         Facts {
             sk: 0xffff_8881_0203_0400,
@@ -190,8 +190,8 @@ mod tests {
             paced: false,
             asked: true,
             limited: true,
-            fresh: false,
-            doubted: false,
+            no_data_sent: false,
+            undo_marker: false,
             cut: false,
             why,
             set: 0,
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_replay_reads() {
-        let mut events = vec![event(Kind::Begin, 0, 0, 10, Why::No)];
+        let mut events = vec![event(Kind::Begin, 0, 0, 10, ExitReason::None)];
         for n in 0..=4_u32 {
-            let why = if n == 4 { Why::RateFlat } else { Why::No };
+            let why = if n == 4 { ExitReason::RateFlat } else { ExitReason::None };
             events.push(event(Kind::Ack, u64::from(n + 1) * 50, 10 * ((2 << n) - 1), 10 << n, why));
         }
-        events.push(event(Kind::End, 300, 630, 160, Why::No));
+        events.push(event(Kind::End, 300, 630, 160, ExitReason::None));
         let text: Vec<String> = events.iter().map(|f| told("ss_search", f)).collect();
         assert!(
             text[0].starts_with("{\"sk\":\"ffff888102030400\",\"now_ns\":7000000000,\"kind\":\"begin\",")
@@ -240,7 +240,7 @@ mod tests {
             kind,
             why: Some(why),
             cwnd,
-            ssthresh: if why == Why::No { INFINITE } else { cwnd },
+            ssthresh: if why == ExitReason::None { INFINITE } else { cwnd },
             inflight: 5,
             mss: 1000,
             srtt_us: 50_000,
@@ -248,20 +248,20 @@ mod tests {
             retransmitted: 3,
             state: 0,
             timeouts: 0,
-            exit_cwnd: if why == Why::No { 0 } else { 90 },
-            exit_ns: if why == Why::No { 0 } else { 1_200_000_000 },
+            exit_cwnd: if why == ExitReason::None { 0 } else { 90 },
+            exit_ns: if why == ExitReason::None { 0 } else { 1_200_000_000 },
             begun_ns: 1_000_000_000,
             sport: 443,
             dport: 5000,
             peer: PEER.parse().expect("an address"),
             control: "cubic".to_string(),
         };
-        let first = flow(RecordKind::Sample, 0, Why::No, 10);
+        let first = flow(RecordKind::Sample, 0, ExitReason::None, 10);
         let text = [
             shown(&first, "none", true),
             shown(&first, "-", false),
-            shown(&flow(RecordKind::Exit, 200, Why::Loss, 63), "loss", false),
-            shown(&flow(RecordKind::Closed, 900, Why::Loss, 80), "loss", false),
+            shown(&flow(RecordKind::Exit, 200, ExitReason::Loss, 63), "loss", false),
+            shown(&flow(RecordKind::Closed, 900, ExitReason::Loss, 80), "loss", false),
         ];
         let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
         assert_eq!(rows.len(), 1);

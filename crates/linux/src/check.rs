@@ -13,9 +13,9 @@ pub struct Finding {
     /// What.
     pub what: &'static str,
     /// Whether it is there.
-    pub there: bool,
+    pub present: bool,
     /// What was found, or what is lost without it.
-    pub words: String,
+    pub detail: String,
 }
 
 /// What was found of this kernel.
@@ -26,7 +26,7 @@ pub struct Check {
     /// Everything looked at, in words.
     pub findings: Vec<Finding>,
     /// The loader can load.
-    pub loads: bool,
+    pub can_load: bool,
     /// Links: a control can be pinned and swapped (6.4).
     pub links: bool,
     /// A filesystem for pins is mounted.
@@ -63,30 +63,30 @@ impl Check {
         let bpffs = is_bpffs();
         let recent = version(&release).is_some_and(|v| v >= (6, 1));
         let mut findings = Vec::new();
-        let mut find = |what, there: bool, yes: String, no: &str| {
-            findings.push(Finding { what, there, words: if there { yes } else { no.to_string() } });
-            there
+        let mut find = |what, present: bool, yes: String, no: &str| {
+            findings.push(Finding { what, present, detail: if present { yes } else { no.to_string() } });
+            present
         };
-        let mut loads = find(
+        let mut can_load = find(
             "kernel",
             recent,
             release.clone(),
             "older than 6.1: its congestion controls cannot call CUBIC",
         );
-        loads &= find(
+        can_load &= find(
             "BTF",
             btf.is_some(),
             "/sys/kernel/btf/vmlinux".into(),
             "absent: the kernel was built without CONFIG_DEBUG_INFO_BTF",
         );
-        loads &= find(
+        can_load &= find(
             "CUBIC to build on",
             function("cubictcp_cong_avoid"),
             "cubictcp_* can be called".into(),
             "not built in: tcp_cubic must be part of the kernel (CONFIG_TCP_CONG_CUBIC=y)",
         );
         for (name, cap) in CAPABILITIES {
-            loads &= find(
+            can_load &= find(
                 name,
                 held.intersects(cap | CapabilitySet::SYS_ADMIN),
                 "held".into(),
@@ -111,20 +111,20 @@ impl Check {
             cgroup2().unwrap_or_default(),
             "not mounted, so no service can be selected: mount -t cgroup2 none /sys/fs/cgroup",
         );
-        Self { release, findings, loads, links, bpffs, tx_start }
+        Self { release, findings, can_load, links, bpffs, tx_start }
     }
 
     /// An error that names what is missing for loading.
     pub(crate) fn must_load(&self, what: &str) -> Result<(), KernelError> {
-        if self.loads {
+        if self.can_load {
             return Ok(());
         }
         let missing: Vec<String> = self
             .findings
             .iter()
             .take(3 + CAPABILITIES.len())
-            .filter(|f| !f.there)
-            .map(|f| format!("{} {}", f.what, f.words))
+            .filter(|f| !f.present)
+            .map(|f| format!("{} {}", f.what, f.detail))
             .collect();
         Err(KernelError::refused(what, missing.join("; ")))
     }

@@ -38,9 +38,9 @@ impl Kind {
 
 /// Why a startup was left.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum ExitReason {
     /// It was not.
-    No,
+    None,
     /// The window reached a threshold that somebody else set: the kernel's `HyStart`, for instance.
     Ssthresh,
     /// Packets were lost.
@@ -59,10 +59,10 @@ pub enum Why {
     Estimate,
 }
 
-impl Why {
+impl ExitReason {
     /// All, in the order of `facts.h`.
     pub const ALL: [Self; 9] = [
-        Self::No,
+        Self::None,
         Self::Ssthresh,
         Self::Loss,
         Self::Timeout,
@@ -76,7 +76,7 @@ impl Why {
     /// The stable name in results, as `slowstart::step::Exit` has them.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::No => "none",
+            Self::None => "none",
             Self::Ssthresh => "ssthresh",
             Self::Loss => "loss",
             Self::Timeout => "timeout",
@@ -170,13 +170,13 @@ pub struct Facts {
     /// The window held the sender back: growth is earned.
     pub limited: bool,
     /// No data has been sent.
-    pub fresh: bool,
+    pub no_data_sent: bool,
     /// What was sent again may have been lost: nothing has proved it spurious.
-    pub doubted: bool,
+    pub undo_marker: bool,
     /// The window was cut with this event.
     pub cut: bool,
     /// It left, for this reason.
-    pub why: Why,
+    pub why: ExitReason,
     /// The window it asked for, in segments; 0: it left it alone.
     pub set: u32,
     /// The threshold it asked for, in segments; 0: it left it alone.
@@ -221,10 +221,10 @@ impl Facts {
             paced: n.u32()? != 0,
             asked: n.u32()? != 0,
             limited: n.u32()? != 0,
-            fresh: n.u32()? != 0,
-            doubted: n.u32()? != 0,
+            no_data_sent: n.u32()? != 0,
+            undo_marker: n.u32()? != 0,
             cut: n.u32()? != 0,
-            why: *Why::ALL.get(n.u32()? as usize)?,
+            why: *ExitReason::ALL.get(n.u32()? as usize)?,
             set: n.u32()?,
             threshold: n.u32()?,
             cwnd_after: n.u32()?,
@@ -240,27 +240,27 @@ pub struct Counts {
     /// Connections now under this control.
     pub open: u64,
     /// Connections ever.
-    pub begun: u64,
+    pub started: u64,
     /// Events for which the ring had no room.
-    pub missed: u64,
+    pub dropped_events: u64,
     /// Connections for which there was no memory: they run the avoidance alone.
-    pub bare: u64,
-    /// Ends of startups by reason; connections that closed in startup stand under [`Why::No`].
-    pub exits: Vec<(Why, u64)>,
+    pub without_storage: u64,
+    /// Ends of startups by reason; connections that closed in startup stand under [`ExitReason::None`].
+    pub exits: Vec<(ExitReason, u64)>,
 }
 
 impl Counts {
     /// From what the object counted; how many are open it leaves to the kernel.
     pub(crate) fn read(value: &[u8], open: u64) -> Option<Self> {
         let n = &mut Numbers(value);
-        let (begun, missed, bare) = (n.u64()?, n.u64()?, n.u64()?);
-        let exits = Why::ALL.iter().map(|w| Some((*w, n.u64()?))).collect::<Option<_>>()?;
+        let (started, dropped_events, without_storage) = (n.u64()?, n.u64()?, n.u64()?);
+        let exits = ExitReason::ALL.iter().map(|w| Some((*w, n.u64()?))).collect::<Option<_>>()?;
         // One loaded by another version of this program may count something else.
-        n.0.is_empty().then_some(Self { open, begun, missed, bare, exits })
+        n.0.is_empty().then_some(Self { open, started, dropped_events, without_storage, exits })
     }
 
     /// How many left for this reason.
-    pub fn exits(&self, why: Why) -> u64 {
+    pub fn exits(&self, why: ExitReason) -> u64 {
         self.exits.iter().find(|(w, _)| *w == why).map_or(0, |(_, n)| *n)
     }
 }
@@ -290,8 +290,8 @@ mod tests {
         assert_eq!((f.sk, f.pacing_rate, f.kind, f.mss, f.gso_max), (1, 6, Kind::Ack, 101, 112));
         assert_eq!(f.peer, IpAddr::from([192, 0, 2, 7]));
         assert_eq!((f.sport, f.dport, f.paced, f.asked), (443, 5000, true, false));
-        assert_eq!((f.limited, f.fresh, f.doubted, f.cut), (true, false, false, true));
-        assert_eq!((f.why, f.set, f.threshold, f.earned), (Why::RateFlat, 9, 8, 77));
+        assert_eq!((f.limited, f.no_data_sent, f.undo_marker, f.cut), (true, false, false, true));
+        assert_eq!((f.why, f.set, f.threshold, f.earned), (ExitReason::RateFlat, 9, 8, 77));
         assert_eq!((f.cwnd_after, f.ssthresh_after), (11, 12));
         assert_eq!(Facts::read(&bytes[..bytes.len() - 1]), None);
     }

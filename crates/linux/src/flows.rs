@@ -3,7 +3,7 @@
 use crate::bpf_log::keep_log;
 use crate::check::Check;
 use crate::error::KernelError;
-use crate::facts::{Numbers, Why};
+use crate::facts::{ExitReason, Numbers};
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
 use slowstart::units::Span;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,8 +38,8 @@ pub struct Flow {
     pub pacing_rate: u64,
     /// What this record is about.
     pub kind: RecordKind,
-    /// Why its startup ended: [`Why::No`] if it has not; `None` if that was before the watch began.
-    pub why: Option<Why>,
+    /// Why its startup ended: [`ExitReason::None`] if it has not; `None` if that was before the watch began.
+    pub why: Option<ExitReason>,
     /// The window, in segments.
     pub cwnd: u32,
     /// The threshold, in segments; above 2^31 - 2 it is arbitrarily high.
@@ -80,7 +80,7 @@ impl Flow {
         let (sk, now_ns, acked_bytes, next, sent_bytes, pacing_rate) =
             (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
         let kind = *[RecordKind::Closed, RecordKind::Sample, RecordKind::Exit].get(n.u32()? as usize)?;
-        let why = Why::ALL.get(n.u32()? as usize).copied();
+        let why = ExitReason::ALL.get(n.u32()? as usize).copied();
         let (cwnd, ssthresh, inflight, mss) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
         let (srtt_us, min_rtt_us, retransmitted, state) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
         let (timeouts, exit_cwnd, exit_ns, begun_ns) = (n.u32()?, n.u32()?, n.u64()?, n.u64()?);

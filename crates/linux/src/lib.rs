@@ -13,18 +13,20 @@ mod facts;
 mod flows;
 mod load;
 mod open;
+mod privileges;
 mod select;
-mod shed;
 mod study;
 mod table;
 
 pub use check::{Check, Finding};
 pub use error::KernelError;
-pub use facts::{Counts, Facts, Kind, Why};
+pub use facts::{Counts, ExitReason, Facts, Kind};
 pub use flows::{Flow, RecordKind, Watch};
-pub use load::{Exits, Held, Running, Spec, list, load, load_as, load_pinned, unload, watch_exits};
+pub use load::{
+    ControlEvents, Held, Running, Spec, list, load, load_as, load_pinned, unload, watch_controls,
+};
+pub use privileges::drop_privileges;
 pub use select::{Selection, select, unselect};
-pub use shed::shed;
 pub use study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
 /// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.
 pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");

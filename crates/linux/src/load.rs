@@ -385,19 +385,19 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
 }
 
 /// Hears what the controls that are loaded tell of their connections; told of nothing more when it goes.
-pub struct Exits<'a> {
+pub struct ControlEvents<'a> {
     watching: Vec<MapHandle>,
     level: u64,
     ring: Option<RingBuffer<'a>>,
 }
 
-impl std::fmt::Debug for Exits<'_> {
+impl std::fmt::Debug for ControlEvents<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Exits").field("controls", &self.watching.len()).finish_non_exhaustive()
+        f.debug_struct("ControlEvents").field("controls", &self.watching.len()).finish_non_exhaustive()
     }
 }
 
-impl Exits<'_> {
+impl ControlEvents<'_> {
     /// Hands over what has been told. An object tells nothing more to one who has not asked for a few seconds.
     pub fn poll(&self) -> Result<(), KernelError> {
         for map in &self.watching {
@@ -407,7 +407,7 @@ impl Exits<'_> {
     }
 }
 
-impl Drop for Exits<'_> {
+impl Drop for ControlEvents<'_> {
     fn drop(&mut self) {
         for map in &self.watching {
             let _ = listen(map, 0, 0);
@@ -417,7 +417,10 @@ impl Drop for Exits<'_> {
 
 /// Asks every control of ours that is loaded now, whoever loaded it, to tell of its connections' beginnings, losses and
 /// ends, or of each ACK too; `each` is told the control's name with them.
-pub fn watch_exits<'a>(acks: bool, each: impl FnMut(&str, Facts) + 'a) -> Result<Exits<'a>, KernelError> {
+pub fn watch_controls<'a>(
+    acks: bool,
+    each: impl FnMut(&str, Facts) + 'a,
+) -> Result<ControlEvents<'a>, KernelError> {
     let what = "watch controls";
     let names: Vec<String> = available()?.into_iter().filter(|n| n.starts_with("ss_")).collect();
     let maps = registered();
@@ -446,7 +449,7 @@ pub fn watch_exits<'a>(acks: bool, each: impl FnMut(&str, Facts) + 'a) -> Result
         .map_err(KernelError::bpf(what))?;
     }
     let ring = if watching.is_empty() { None } else { Some(ring.build().map_err(KernelError::bpf(what))?) };
-    let exits = Exits { watching, level: if acks { 2 } else { 1 }, ring };
+    let exits = ControlEvents { watching, level: if acks { 2 } else { 1 }, ring };
     exits.poll()?;
     Ok(exits)
 }

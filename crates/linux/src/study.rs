@@ -6,7 +6,7 @@
 use crate::clock::clock;
 use crate::emulate::{Emulation, Report, SERVER};
 use crate::error::KernelError;
-use crate::facts::{Facts, Kind, Why};
+use crate::facts::{ExitReason, Facts, Kind};
 use crate::flows::{Flow, Watch};
 use crate::load::{Held, Spec, load_as};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
@@ -203,11 +203,11 @@ fn exit(seen: &Seen) -> Option<ExitRow> {
             inflight_bytes: u64::from(f.inflight) * u64::from(f.mss),
         });
     }
-    let left = seen.facts.iter().rposition(|f| f.why != Why::No)?;
+    let left = seen.facts.iter().rposition(|f| f.why != ExitReason::None)?;
     let f = &seen.facts[left];
     // A drain begins with an ACK that earns nothing; what sets windows after it drains, and a loss may end it.
     let mut at = left;
-    while f.why == Why::RateFlat
+    while f.why == ExitReason::RateFlat
         && at > 0
         && (seen.facts[at].set > 0 || seen.facts[at].kind != Kind::Ack)
         && seen.facts[at - 1].kind == Kind::Ack
@@ -349,7 +349,7 @@ fn outcome(
         delivered_bytes: f.acked_bytes,
         queue_bytes: 0,
         pacing_bps: Some(f.pacing_rate.saturating_mul(8)),
-        phase: if f.why == Some(Why::No) { "slow-start" } else { "avoidance" },
+        phase: if f.why == Some(ExitReason::None) { "slow-start" } else { "avoidance" },
         gauges: BTreeMap::new(),
     });
     let trace = Trace { samples: samples.collect(), ..Trace::default() };

@@ -7,7 +7,8 @@ use common::{Net, transfer, transfer_to, with_control};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use slowstart::units::Span;
 use slowstart_linux::{
-    Check, Kind, Spec, TABLE, Watch, Why, list, load, load_pinned, select, shed, unload, unselect,
+    Check, ExitReason, Kind, Spec, TABLE, Watch, drop_privileges, list, load, load_pinned, select, unload,
+    unselect,
 };
 use std::cell::RefCell;
 use std::fs;
@@ -22,8 +23,8 @@ static ONE: Mutex<()> = Mutex::new(());
 /// The lock, if this machine can run the test at all.
 fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
     let check = Check::new();
-    if !check.loads {
-        let no: Vec<&str> = check.findings.iter().filter(|f| !f.there).map(|f| f.what).collect();
+    if !check.can_load {
+        let no: Vec<&str> = check.findings.iter().filter(|f| !f.present).map(|f| f.what).collect();
         println!("skipped: kernel test {test} (needs {})", no.join(", "));
         return None;
     }
@@ -54,7 +55,12 @@ fn every_startup_loads_carries_a_transfer_and_leaves_nothing() {
             assert_eq!(used, held.name, "the connection used it");
             let counts = held.counts().expect("counts");
             // Both ends of a connection may use it, but only the sender asked for it here.
-            assert_eq!((counts.begun, counts.bare, counts.missed), (1, 0, 0), "{}", held.name);
+            assert_eq!(
+                (counts.started, counts.without_storage, counts.dropped_events),
+                (1, 0, 0),
+                "{}",
+                held.name
+            );
             assert_eq!(
                 common::settles(|| held.counts().unwrap().open, 0),
                 0,
@@ -108,7 +114,7 @@ fn parameters_reach_the_object() {
     with_control(&net, &held.name, 1_000_000);
     ring.consume().expect("readable");
     let all = seen.borrow();
-    let acks: Vec<_> = all.iter().filter(|f| f.kind == Kind::Ack && f.why == Why::No).collect();
+    let acks: Vec<_> = all.iter().filter(|f| f.kind == Kind::Ack && f.why == ExitReason::None).collect();
     assert!(!acks.is_empty());
     for f in acks {
         let full = u64::from(f.acked) * u64::from(f.mss);
@@ -139,7 +145,7 @@ fn a_holder_needs_no_privileges_any_more() {
         let held = load(&spec("search")).expect("loads");
         let watch = Watch::start(0, Span::ZERO).expect("watches");
         let mut pair = transfer(&net, Some(&held.name));
-        shed(false).expect("anybody may");
+        drop_privileges(false).expect("anybody may");
         let status = fs::read_to_string("/proc/thread-self/status").expect("readable");
         let zero = |field| status.lines().any(|l| l == format!("{field}:\t0000000000000000"));
         assert!(["CapInh", "CapPrm", "CapEff"].into_iter().all(zero), "{status}");
@@ -197,12 +203,12 @@ fn pinned_it_outlives_its_loader_and_is_replaced_under_a_connection() {
     assert!(replaced);
     pair.send(1_000_000);
     assert_eq!(
-        list().unwrap()[0].counts.as_ref().unwrap().begun,
+        list().unwrap()[0].counts.as_ref().unwrap().started,
         0,
         "the old connection counts where it began"
     );
     assert_eq!(with_control(&net, &name, 100_000), name);
-    assert_eq!(list().unwrap()[0].counts.as_ref().unwrap().begun, 1, "a new one takes the new");
+    assert_eq!(list().unwrap()[0].counts.as_ref().unwrap().started, 1, "a new one takes the new");
 
     assert_eq!(unload("search").expect("removes"), "ss_search");
     assert_eq!(names(), Vec::<String>::new());
@@ -240,7 +246,7 @@ fn a_cgroup_is_given_a_startup_and_gets_its_own_back() {
         unselect(&cgroup.0).expect("takes back");
         assert_eq!(cgroup.run_inside(&net), "reno");
     }
-    assert!(held.counts().unwrap().begun >= 1);
+    assert!(held.counts().unwrap().started >= 1);
 }
 
 #[test]
@@ -255,7 +261,7 @@ fn a_thousand_connections_leave_nothing() {
         assert_eq!(common::settles(|| held.counts().unwrap().open, 0), 0);
     }
     let counts = held.counts().unwrap();
-    assert_eq!((counts.begun, counts.bare), (1000, 0));
+    assert_eq!((counts.started, counts.without_storage), (1000, 0));
 }
 
 /// A thousand connections at a time under each object, opened and closed for a minute.
@@ -282,18 +288,18 @@ fn a_thousand_at_a_time_leave_nothing() {
                 0,
                 "{}: of {} begun\n{}",
                 held.name,
-                held.counts().unwrap().begun,
+                held.counts().unwrap().started,
                 net.sockets()
             );
         }
         let (counts, name) = (held.counts().unwrap(), held.name.clone());
-        assert_eq!((counts.bare, counts.missed, counts.open), (0, 0, 0));
+        assert_eq!((counts.without_storage, counts.dropped_events, counts.open), (0, 0, 0));
         // Each has an end, and there its reason; for which the kernel does not always ask (docs/kernel.md).
-        let untold = counts.begun - counts.exits.iter().map(|(_, n)| n).sum::<u64>();
+        let untold = counts.started - counts.exits.iter().map(|(_, n)| n).sum::<u64>();
         // A connection that is not let go of would hold the control, and so its maps.
         drop(held);
         assert_eq!(common::settles(storages, before), before, "{name}");
-        println!("{name}: {} connections, none left, {untold} ends not told", counts.begun);
+        println!("{name}: {} connections, none left, {untold} ends not told", counts.started);
     }
 }
 

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 use slowstart::startup::AnyStartup;
 use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{Emulation, SERVER};
-use slowstart_linux::{Check, Facts, Held, Kind, Spec, Why, load_as};
+use slowstart_linux::{Check, ExitReason, Facts, Held, Kind, Spec, load_as};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ use std::time::Duration;
 static ONE: Mutex<()> = Mutex::new(());
 
 fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let able = Check::new().loads && Path::new("/dev/net/tun").exists();
+    let able = Check::new().can_load && Path::new("/dev/net/tun").exists();
     if !able {
         println!("skipped: kernel test {test} (needs root, BPF and /dev/net/tun)");
     }
@@ -291,10 +291,10 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
     read();
     for l in &all {
         let counts = l.held.counts().expect("counts");
-        assert_eq!((counts.missed, counts.bare, counts.open), (0, 0, 0), "{}", l.name);
+        assert_eq!((counts.dropped_events, counts.without_storage, counts.open), (0, 0, 0), "{}", l.name);
         // What the object counted is what was told. (`hystart` counts as a threshold what the Rust model names.)
         if l.name != "hystart" {
-            for (why, n) in counts.exits.iter().filter(|(w, _)| *w != Why::No) {
+            for (why, n) in counts.exits.iter().filter(|(w, _)| *w != ExitReason::None) {
                 let told = tally.borrow().exits.get(&(l.name.clone(), why.name())).copied().unwrap_or(0);
                 assert!(told >= *n, "{}: {} {n} counted, {told} told", l.name, why.name());
             }

@@ -10,7 +10,7 @@ const APART: [(&str, f64); 3] =
 
 #[test]
 fn cells_of_the_kernel_are_near_those_of_the_simulator() {
-    if !Check::new().loads {
+    if !Check::new().can_load {
         println!("skipped: kernel test of cells (see slowstart kernel check)");
         return;
     }

@@ -7,7 +7,7 @@ use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{
     Ack, Congestion, Facts as Known, Growth, Handshake, HostQueue, Limit, Restart, Sent, Signal, View,
 };
-use slowstart_linux::{Facts, Kind, Why};
+use slowstart_linux::{ExitReason, Facts, Kind};
 use std::collections::BTreeMap;
 
 /// What was compared.
@@ -102,16 +102,16 @@ fn known(f: &Facts) -> Known {
     }
 }
 
-fn why(e: Exit) -> Why {
+fn why(e: Exit) -> ExitReason {
     match e {
-        Exit::Ssthresh | Exit::AckTrain => Why::Ssthresh,
-        Exit::Loss => Why::Loss,
-        Exit::Ecn | Exit::LocalStall => Why::Cwr,
-        Exit::Timeout => Why::Timeout,
-        Exit::Delay => Why::Delay,
-        Exit::CssRounds => Why::CssRounds,
-        Exit::RateFlat => Why::RateFlat,
-        Exit::Estimate => Why::Estimate,
+        Exit::Ssthresh | Exit::AckTrain => ExitReason::Ssthresh,
+        Exit::Loss => ExitReason::Loss,
+        Exit::Ecn | Exit::LocalStall => ExitReason::Cwr,
+        Exit::Timeout => ExitReason::Timeout,
+        Exit::Delay => ExitReason::Delay,
+        Exit::CssRounds => ExitReason::CssRounds,
+        Exit::RateFlat => ExitReason::RateFlat,
+        Exit::Estimate => ExitReason::Estimate,
     }
 }
 
@@ -164,8 +164,8 @@ impl Mirror {
     }
 
     /// The startup is left; the reason is compared if it is an exit, and counted.
-    fn leave(&mut self, f: &Facts, t: &mut Tally, reason: Why) {
-        let expected = if self.first { reason } else { Why::No };
+    fn leave(&mut self, f: &Facts, t: &mut Tally, reason: ExitReason) {
+        let expected = if self.first { reason } else { ExitReason::None };
         if f.why != expected {
             t.differ(&self.name, "reason", expected.name(), f);
         }
@@ -181,9 +181,14 @@ impl Mirror {
         self.first = self.asked;
         self.given = f.ssthresh;
         let k = known(f);
-        let lost = if f.fresh { f.retransmitted.min(255) as u8 } else { 0 };
-        let hs =
-            Handshake { syn_losses: lost, spurious: !f.doubted, rtt: None, granted: None, remembered: None };
+        let lost = if f.no_data_sent { f.retransmitted.min(255) as u8 } else { 0 };
+        let hs = Handshake {
+            syn_losses: lost,
+            spurious: !f.undo_marker,
+            rtt: None,
+            granted: None,
+            remembered: None,
+        };
         let step = self.startup.on_established(&Self::view(f, &k), &hs);
         let set = match step.window {
             Window::Set(b) => (b.0 / k.mss.0).max(1) as u32,
@@ -250,7 +255,7 @@ impl Mirror {
             return;
         }
         if f.cwnd >= f.ssthresh {
-            self.leave(f, t, Why::Ssthresh);
+            self.leave(f, t, ExitReason::Ssthresh);
             return;
         }
         let step = self.answer(f);
@@ -282,7 +287,7 @@ impl Mirror {
         }
         match step.exit {
             Some(e) => self.leave(f, t, why(e)),
-            None if f.why != Why::No => t.differ(&self.name, "reason", "none", f),
+            None if f.why != ExitReason::None => t.differ(&self.name, "reason", "none", f),
             None => {}
         }
     }
@@ -291,7 +296,7 @@ impl Mirror {
     fn held_against_the_kernels(&mut self, f: &Facts, t: &mut Tally) {
         let left = f.cwnd >= f.ssthresh;
         if left && f.ssthresh == self.given {
-            self.leave(f, t, Why::Ssthresh);
+            self.leave(f, t, ExitReason::Ssthresh);
             return;
         }
         let exit = self.answer(f).exit;
@@ -308,7 +313,7 @@ impl Mirror {
     fn congestion(&mut self, f: &Facts, t: &mut Tally) {
         let signal = match (f.kind, f.why) {
             (Kind::Timeout, _) => Signal::Timeout,
-            (_, Why::Cwr) => Signal::Ecn,
+            (_, ExitReason::Cwr) => Signal::Ecn,
             _ => Signal::Loss,
         };
         *(if f.kind == Kind::Timeout { &mut t.timeouts } else { &mut t.recoveries }) += 1;
@@ -329,7 +334,7 @@ impl Mirror {
                 Some(e) => self.leave(f, t, why(e)),
                 None => t.differ(&self.name, "congestion", "no exit", f),
             }
-        } else if f.why != Why::No {
+        } else if f.why != ExitReason::None {
             t.differ(&self.name, "reason", "none: it had left", f);
         }
         if f.kind == Kind::Timeout {
