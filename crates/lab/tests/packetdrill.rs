@@ -86,3 +86,34 @@ fn each_new_check_can_fail() {
         assert!(run::run(&script, true, None).is_err(), "{name}: {wrong}");
     }
 }
+
+/// The time of a parse grows with the length of a script, not with its square.
+#[test]
+fn a_long_script_takes_time_in_proportion() {
+    let took = |statements: usize| {
+        let text = "+0 < . 1:1(0) ack 1 win 100\n".repeat(statements);
+        let begin = std::time::Instant::now();
+        assert_eq!(parse::script(&text).expect("a script").events.len(), statements);
+        begin.elapsed()
+    };
+    took(1000);
+    let (short, long) = (took(10_000), took(160_000));
+    // Sixteen times the work; a walk from the beginning for each line number takes 256 times as long.
+    assert!(long < 80 * short, "{long:?} and {short:?}");
+}
+
+#[test]
+fn a_descriptor_is_an_int() {
+    for fd in [i64::MAX, i64::from(i32::MAX) + 1] {
+        let text = format!(
+            "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = {fd}\n+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 4"
+        );
+        let fault =
+            run::run(&parse::script(&text).expect("a script"), true, None).expect_err("no such descriptor");
+        assert_eq!(fault.line, 1);
+        assert!(fault.what.contains(&fd.to_string()), "{fault}");
+    }
+    let text =
+        "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 2147483647\n+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 4";
+    assert_eq!(run::run(&parse::script(text).expect("a script"), true, None), Ok(()));
+}

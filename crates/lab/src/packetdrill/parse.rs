@@ -4,6 +4,9 @@ use super::Fault;
 use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
 use slowstart::units::Span;
 
+/// The longest time that an event may give: a day, so that a script's retransmissions stay bounded.
+const LONGEST: Span = Span::secs(86_400);
+
 /// When an event is due.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct When {
@@ -77,15 +80,21 @@ pub struct Script {
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    /// Offsets of the line ends, so that a line number costs a binary search and not a walk from the beginning.
+    line_ends: Vec<usize>,
 }
 
 impl<'a> Cursor<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, at: 0, line_ends: text.match_indices('\n').map(|(at, _)| at).collect() }
+    }
+
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     fn line(&self) -> usize {
-        1 + self.text[..self.at].matches('\n').count()
+        1 + self.line_ends.partition_point(|end| *end < self.at)
     }
 
     fn fault(&self, what: impl Into<String>) -> Fault {
@@ -152,9 +161,12 @@ impl<'a> Cursor<'a> {
             .and_then(|s| s.checked_mul(1_000_000_000))
             .zip(nanos.get(..9).and_then(|n| n.parse::<u64>().ok()))
             .map(|(s, n)| Span(s.saturating_add(n)))
-            .filter(|t| t.0 < 1 << 60)
+            .filter(|t| *t <= LONGEST)
             .ok_or_else(|| {
-                self.fault(format!("expected a time in seconds, found `{}`", first_word(self.rest())))
+                self.fault(format!(
+                    "expected a time in seconds of at most a day, found `{}`",
+                    first_word(self.rest())
+                ))
             })
     }
 
@@ -237,7 +249,7 @@ fn first_word(text: &str) -> &str {
 /// # Errors
 /// At the first thing that is not packetdrill, with its line.
 pub fn script(text: &str) -> Result<Script, Fault> {
-    let mut c = Cursor { text, at: 0 };
+    let mut c = Cursor::new(text);
     let mut s = Script::default();
     loop {
         c.skip();

@@ -7,13 +7,15 @@ use super::parse::{Event, Packet, Script, What, When};
 use super::socket::Sockets;
 use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SYN, Segment};
 use slowstart::units::{Instant, Span};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 /// When a script begins: not at zero, so that timestamps are not.
 const BEGIN: Instant = Instant(1_000_000_000);
 /// How far from its time an event may be, unless something else is said (packetdrill's own).
 const TOLERANCE: Span = Span::micros(4000);
+/// The largest file descriptor: a C `int`.
+const LARGEST_FD: i64 = i32::MAX as i64;
 /// How long is waited for a packet that may leave at any time.
 const PATIENCE: Span = Span::secs(60);
 
@@ -38,8 +40,10 @@ struct Run {
     ranges: bool,
     seen: VecDeque<(Instant, Segment)>,
     pending: Option<Pending>,
-    /// Timestamps as the script has them, and as they are.
-    stamps: Vec<(u32, u32)>,
+    /// The first timestamp that was sent: its value in the script and its actual value.
+    first_stamp: Option<(u32, u32)>,
+    /// The last actual timestamp sent for each value in the script.
+    stamps: BTreeMap<u32, u32>,
     /// What one more in a script's timestamp stands for, if they are to be compared.
     tick: Option<Span>,
 }
@@ -58,7 +62,8 @@ pub fn run(script: &Script, ranges: bool, tolerance: Option<Span>) -> Result<(),
         ranges,
         seen: VecDeque::new(),
         pending: None,
-        stamps: Vec::new(),
+        first_stamp: None,
+        stamps: BTreeMap::new(),
         tick: script.tick,
     };
     let mut rest = script.events.as_slice();
@@ -95,7 +100,7 @@ impl Run {
             What::Call { name, args, result } => {
                 // A thread makes one call at a time.
                 self.settle()?;
-                if let ("socket" | "accept", Ok(fd @ 3..)) = (name.as_str(), result.parse()) {
+                if let ("socket" | "accept", Ok(fd @ 3..=LARGEST_FD)) = (name.as_str(), result.parse()) {
                     self.sockets.number(fd);
                 }
                 let mut out = Vec::new();
@@ -144,9 +149,8 @@ impl Run {
 
     /// The timestamp that the endpoint sent where the script says this.
     fn live(&self, script: u32) -> u32 {
-        let exact = self.stamps.iter().rev().find(|s| s.0 == script);
-        let near = exact.or(self.stamps.first()).map_or(0, |s| s.1.wrapping_sub(s.0));
-        script.wrapping_add(near)
+        let near = self.first_stamp.map_or(0, |s| s.1.wrapping_sub(s.0));
+        self.stamps.get(&script).copied().unwrap_or(script.wrapping_add(near))
     }
 
     fn collect(&mut self, out: Vec<Segment>) {
@@ -243,7 +247,8 @@ impl Run {
             self.base = latest;
             want.len += s.len;
             want.flags |= s.flags;
-            text = format!("{text}, {}", p.text);
+            text.push_str(", ");
+            text.push_str(&p.text);
             taken += 1;
         }
         let mut got: Option<(Instant, Segment)> = None;
@@ -279,8 +284,9 @@ impl Run {
         }
         self.now = self.now.max(at);
         if let (Some(t), Some(l)) = (p.segment.timestamp, s.timestamp) {
-            self.stamps.push((t.0, l.0));
-            if let (Some(tick), Some(first)) = (self.tick, self.stamps.first()) {
+            self.stamps.insert(t.0, l.0);
+            let first = *self.first_stamp.get_or_insert((t.0, l.0));
+            if let Some(tick) = self.tick {
                 let due = tick * u64::from(t.0.wrapping_sub(first.0));
                 let seen = Span::millis(u64::from(l.0.wrapping_sub(first.1)));
                 if due.0.abs_diff(seen.0) > self.tolerance.0 {

@@ -7,6 +7,7 @@ use crate::tcp::sender::{Interface, Phase};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::{HostQueue, Limit};
+use std::collections::BTreeSet;
 
 use super::expr::Names;
 use super::host::Host;
@@ -25,7 +26,7 @@ pub struct Sockets {
     fd: Option<i64>,
     next_fd: i64,
     /// Descriptors that do not block.
-    nonblocking: Vec<i64>,
+    nonblocking: BTreeSet<i64>,
     lowat: Option<u64>,
     buffer: Queue,
     /// Written so far by a call that blocks.
@@ -53,7 +54,7 @@ impl Sockets {
             listener: None,
             fd: None,
             next_fd: 3,
-            nonblocking: Vec::new(),
+            nonblocking: BTreeSet::new(),
             lowat: None,
             buffer: host.buffer(),
             written: 0,
@@ -252,9 +253,9 @@ impl Sockets {
                 return match arg(1) {
                     "F_GETFL" => Ok(Some(Ok(if blocks { 2 } else { 0x802 }))),
                     "F_SETFL" => {
-                        self.nonblocking.retain(|&n| n != fd);
+                        self.nonblocking.remove(&fd);
                         if arg(2).contains("O_NONBLOCK") {
-                            self.nonblocking.push(fd);
+                            self.nonblocking.insert(fd);
                         }
                         Ok(ok)
                     }
