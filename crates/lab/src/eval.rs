@@ -12,17 +12,34 @@ use std::collections::BTreeMap;
 /// (5.2.1). It used the delay on LEO at 30 ms, and the median on `WiFi`; the border is ours.
 const LOW_RTT: Span = Span::millis(25);
 
-/// How an exit is judged, given when the path was full and when a loss was first known.
+/// When a startup saw its reason to end, on any clock, and whether that reason was congestion.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Ended<T> {
+    /// The time.
+    pub at: T,
+    /// True for a loss, a mark, a timeout or a stall of the host's own queue; false for a rule of the startup.
+    pub by_congestion: bool,
+}
+
+impl From<&Exited> for Ended<Instant> {
+    fn from(e: &Exited) -> Self {
+        Self { at: e.detected_at, by_congestion: e.why.by_congestion() }
+    }
+}
+
+/// Classifies the end of a startup, given when the path was first full and when the sender first knew of a loss.
 ///
-/// - *early*: before capacity, by whatever reason
-/// - *choke point*: by the startup's own rule, after capacity and before a loss was known
-/// - *late*: by loss, or after one
+/// - *early*: before capacity, for any reason
+/// - *choke point*: by a rule of the startup, at or after capacity and before a loss was known
+/// - *late*: by congestion, or once a loss was known
 /// - *none*: it did not end
-pub fn class(exit: Option<&Exited>, capacity: Option<Instant>, first_loss: Option<Instant>) -> Class {
+///
+/// All times are on one clock: the simulator passes [`Instant`]s, other users seconds.
+pub fn class<T: PartialOrd>(exit: Option<Ended<T>>, capacity: Option<T>, first_loss: Option<T>) -> Class {
     let Some(exit) = exit else { return Class::None };
-    if capacity.is_none_or(|c| exit.detected_at < c) {
+    if capacity.is_none_or(|c| exit.at < c) {
         Class::Early
-    } else if exit.why.by_congestion() || first_loss.is_some_and(|l| exit.detected_at >= l) {
+    } else if exit.by_congestion || first_loss.is_some_and(|l| exit.at >= l) {
         Class::Late
     } else {
         Class::ChokePoint
@@ -53,13 +70,13 @@ fn by_heuristic(f: &Flow, base_rtt: Span) -> (Option<Class>, Option<Instant>) {
     if base_rtt >= LOW_RTT {
         let capacity = t.capacity_by_delay;
         // Where the delay never showed a full path, this heuristic has no answer.
-        return (capacity.map(|_| class(t.exit.as_ref(), capacity, t.first_loss)), capacity);
+        return (capacity.map(|_| class(t.exit.as_ref().map(Ended::from), capacity, t.first_loss)), capacity);
     }
     let Some((median, at)) = median_throughput(t, f.spec.start, base_rtt) else { return (None, None) };
     let judged = match (&t.exit, t.exit_rtt) {
         (Some(e), Some(rtt)) => {
             let reached = e.detected_cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
-            Some(class(Some(e), reached.then_some(Instant::ZERO), t.first_loss))
+            Some(class(Some(e.into()), reached.then_some(Instant::ZERO), t.first_loss))
         }
         (Some(_), None) => None,
         (None, _) => Some(Class::None),
@@ -146,6 +163,7 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
         base_rtt_s: base_rtt.as_secs_f64(),
         bdp_bytes: facts.rate.over(base_rtt).scale(u64::from(p.mss), u64::from(p.packet())).0,
         buffer_bytes: facts.buffer.map(|b| b.0),
+        drawn: engine.path().drawn.clone(),
         exit: t.exit.map(|e| ExitRow {
             reason: e.why.name().to_string(),
             time_s: since(e.detected_at),
@@ -154,7 +172,7 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
             cwnd_bytes: e.exit_cwnd.0,
             inflight_bytes: e.inflight.0,
         }),
-        class: class(t.exit.as_ref(), t.capacity, t.first_loss),
+        class: class(t.exit.as_ref().map(Ended::from), t.capacity, t.first_loss),
         class_by_heuristic,
         capacity_time_s: t.capacity.map(since),
         capacity_time_by_heuristic_s: capacity_by_heuristic.map(since),
@@ -195,13 +213,17 @@ mod tests {
         };
         let rule = exit(Exit::Delay, 5);
         let loss = exit(Exit::Loss, 5);
-        assert_eq!(class(None, None, None), Class::None);
-        assert_eq!(class(Some(&rule), None, None), Class::Early);
-        assert_eq!(class(Some(&rule), Some(at(6)), None), Class::Early);
-        assert_eq!(class(Some(&loss), Some(at(6)), Some(at(5))), Class::Early);
-        assert_eq!(class(Some(&rule), Some(at(4)), None), Class::ChokePoint);
-        assert_eq!(class(Some(&rule), Some(at(4)), Some(at(6))), Class::ChokePoint);
-        assert_eq!(class(Some(&rule), Some(at(4)), Some(at(5))), Class::Late);
-        assert_eq!(class(Some(&loss), Some(at(4)), Some(at(5))), Class::Late);
+        assert_eq!(class::<Instant>(None, None, None), Class::None);
+        assert_eq!(class(Some(Ended::from(&rule)), None, None), Class::Early);
+        assert_eq!(class(Some(Ended::from(&rule)), Some(at(6)), None), Class::Early);
+        assert_eq!(class(Some(Ended::from(&loss)), Some(at(6)), Some(at(5))), Class::Early);
+        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), None), Class::ChokePoint);
+        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), Some(at(6))), Class::ChokePoint);
+        assert_eq!(class(Some(Ended::from(&rule)), Some(at(4)), Some(at(5))), Class::Late);
+        assert_eq!(class(Some(Ended::from(&loss)), Some(at(4)), Some(at(5))), Class::Late);
+        // Any clock will do, and a class does not depend on it.
+        let left = |at, by_congestion| Some(Ended { at, by_congestion });
+        assert_eq!(class(left(5.0, false), Some(4.0), Some(6.0)), Class::ChokePoint);
+        assert_eq!(class(left(5.0, true), Some(4.0), None), Class::Late);
     }
 }

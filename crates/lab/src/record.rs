@@ -122,6 +122,10 @@ pub struct Row {
     pub bdp_bytes: u64,
     /// Bytes its queue holds, on the wire; null if it is infinite.
     pub buffer_bytes: Option<u64>,
+    /// Values that this run drew for its path, each by its key and unit: `rate_bps`, `rtt_s`, `queue_bytes`; absent for a
+    /// fixed path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drawn: BTreeMap<String, f64>,
     /// The end of the startup.
     pub exit: Option<ExitRow>,
     /// How that is judged by the simulator's own knowledge.

@@ -86,7 +86,9 @@ impl Study {
         }
         let before = random::at(seed, u64::MAX) >> 11;
         let alone = vec![FlowSpec { start: Instant::ZERO, recorded: false, ..flow.clone() }];
-        let mut engine = Engine::new(self.path.build(before), alone, before, Sampling::Off, false);
+        // The same path, if it is drawn: only what varies on it is drawn afresh.
+        let path = self.path.draw(seed).build(before);
+        let mut engine = Engine::new(path, alone, before, Sampling::Off, false);
         engine.complete(Instant::ZERO + self.duration);
         let flow = &engine.flows[0];
         let tx = &flow.ends[flow.sender()].tx;

@@ -143,8 +143,12 @@ const LEAST_SIZE: u64 = 10_000_000;
 const DEFAULT_DURATION: Span = Span::secs(30);
 /// A transfer is given this many times what the path would need for it, and a minute.
 const PATIENCE: u64 = 10;
+/// No flow is observed longer than this, whatever its size and rate, so that every run ends.
+const LONGEST_DURATION: Span = Span::secs(86_400);
 /// Runs by default.
 const DEFAULT_RUNS: u32 = 10;
+/// Runs by default over an ensemble: of ten, no split of the drawn values tells more than chance does.
+const DEFAULT_RUNS_OF_ENSEMBLE: u32 = 30;
 /// The stream of the video application.
 const VIDEO_BPS: u64 = 5_000_000;
 
@@ -245,7 +249,7 @@ pub fn bytes(key: &str, text: &str) -> Result<u64, StudyError> {
 /// A time such as `30s` or `250ms`, above zero.
 pub fn time(key: &str, text: &str) -> Result<Span, StudyError> {
     quantity::some_span(text)
-        .filter(|t| *t <= Span::secs(86_400))
+        .filter(|t| *t <= LONGEST_DURATION)
         .ok_or_else(|| bad(key, text, "a time such as 30s or 250ms, up to a day"))
 }
 
@@ -335,7 +339,9 @@ impl Study {
         };
         let duration = match (duration, size) {
             (Some(d), _) => d,
-            (None, Some(bytes)) => facts.rate.time_for(Bytes(bytes)) * PATIENCE + Span::secs(60),
+            (None, Some(bytes)) => {
+                (path.least_rate().time_for(Bytes(bytes)) * PATIENCE + Span::secs(60)).min(LONGEST_DURATION)
+            }
             (None, None) => DEFAULT_DURATION,
         };
         let against = text.against.iter().map(|a| competing_flow(a)).collect::<Result<Vec<_>, _>>()?;
@@ -350,7 +356,8 @@ impl Study {
                 ));
             }
         }
-        let runs = text.runs.unwrap_or(DEFAULT_RUNS);
+        let default_runs = if path.is_ensemble() { DEFAULT_RUNS_OF_ENSEMBLE } else { DEFAULT_RUNS };
+        let runs = text.runs.unwrap_or(default_runs);
         if runs == 0 || runs > 1_000_000 {
             return Err(bad("runs", &runs.to_string(), "a number of runs from 1 to 1000000"));
         }

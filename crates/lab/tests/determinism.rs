@@ -213,3 +213,27 @@ fn neither_another_flow_nor_another_jitter_changes_what_a_flow_draws() {
         assert_eq!(got[..n], alone[..n], "{path}");
     }
 }
+
+/// A run ends at its duration at the latest, and a duration is a day at most.
+#[test]
+fn no_study_runs_without_an_end() {
+    for (path, size) in [
+        ("rate=1kbit rtt=40ms", "1GiB"),
+        ("rate=1kbit rtt=900000s", "10MB"),
+        ("schedule=0s:0bit,80000s:2kbit rtt=40ms", "10MB"),
+        ("rate=100000Gbit rtt=1ns", "1GiB"),
+    ] {
+        let text = StudyText { path: path.into(), size: Some(size.into()), ..StudyText::default() };
+        let study = Study::check(&text, None).unwrap_or_else(|e| panic!("{path}: {e}"));
+        assert!(study.duration <= Span::secs(86_400), "{path}: {:?}", study.duration);
+    }
+    let text = StudyText {
+        path: "rate=1kbit rtt=1000s".into(),
+        startups: vec!["standard".into()],
+        size: Some("1GiB".into()),
+        ..StudyText::default()
+    };
+    let study = Study::check(&text, None).expect("a study");
+    let row = study.run(study.jobs()[0], Sampling::Off, false).row;
+    assert!(row.completion_s.is_none() && row.duration_s <= 86_400.0, "{}", row.duration_s);
+}

@@ -73,6 +73,11 @@ impl ExitReason {
         Self::Estimate,
     ];
 
+    /// True for an end by congestion, as against one by a rule of the startup.
+    pub const fn by_congestion(self) -> bool {
+        matches!(self, Self::Loss | Self::Timeout | Self::Cwr)
+    }
+
     /// The stable name in results, as `slowstart::step::Exit` has them.
     pub const fn name(self) -> &'static str {
         match self {

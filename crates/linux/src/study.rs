@@ -12,8 +12,9 @@ use crate::load::{Held, Spec, load_as};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::engine::MILESTONES;
+use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::path::Kind as PacketKind;
-use slowstart_lab::record::{Class, Cost, ExitRow, Param, Row, SCHEMA, Sample, Trace};
+use slowstart_lab::record::{Cost, ExitRow, Param, Row, SCHEMA, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{self, Study};
 use std::cell::RefCell;
@@ -189,19 +190,20 @@ fn transfer(e: &Emulation, c: &LoadedControl, study: &Study) -> Result<Seen, Ker
 }
 
 /// How the startup of this run ended. An object of ours says so itself; of others, what the kernel shows is read.
-fn exit(seen: &Seen) -> Option<ExitRow> {
+fn exit(seen: &Seen) -> Option<(ExitReason, ExitRow)> {
     let since = |ns: u64| Instant(ns).since(seen.began).as_secs_f64();
     if seen.facts.is_empty() {
         let f = seen.flows.iter().rev().find(|f| f.exit_ns > 0)?;
         let (cwnd, at) = (u64::from(f.exit_cwnd) * u64::from(f.mss), since(f.exit_ns));
-        return Some(ExitRow {
+        let row = ExitRow {
             reason: f.why?.name().to_string(),
             time_s: at,
             left_s: at,
             detected_cwnd_bytes: cwnd,
             cwnd_bytes: cwnd,
             inflight_bytes: u64::from(f.inflight) * u64::from(f.mss),
-        });
+        };
+        return Some((f.why?, row));
     }
     let left = seen.facts.iter().rposition(|f| f.why != ExitReason::None)?;
     let f = &seen.facts[left];
@@ -217,14 +219,15 @@ fn exit(seen: &Seen) -> Option<ExitRow> {
     }
     let detected = &seen.facts[at];
     let bytes = |n: u32| u64::from(n) * u64::from(f.mss);
-    Some(ExitRow {
+    let row = ExitRow {
         reason: f.why.name().to_string(),
         time_s: since(detected.now_ns),
         left_s: since(f.now_ns),
         detected_cwnd_bytes: bytes(detected.cwnd),
         cwnd_bytes: bytes(f.cwnd_after),
         inflight_bytes: bytes(f.inflight),
-    })
+    };
+    Some((f.why, row))
 }
 
 /// Runs one job and keeps its samples.
@@ -249,13 +252,14 @@ fn outcome(
     report: &Report,
     mut caveats: Vec<String>,
 ) -> Outcome {
-    let facts = study.path.facts();
+    let path = study.path.build(seed);
+    let facts = path.facts;
     let since = |at: Instant| at.since(seen.began).as_secs_f64();
     let on_path = |at: Instant| (report.start + Span(at.0)).since(seen.began).as_secs_f64();
     let packet = |f: &Flow| u64::from(f.mss) + 52;
     let exit = exit(seen);
     // What is in flight first fills the path, as the laboratory judges it.
-    let link = study.path.build(seed).forward;
+    let link = path.forward;
     let fills = |f: &&Flow| {
         let at = Instant(Instant(f.now_ns).since(report.start).0);
         let holds = if facts.variable {
@@ -270,18 +274,13 @@ fn outcome(
         seen.flows.iter().find(|f| f.state >= 3 || f.retransmitted > 0).map(|f| since(Instant(f.now_ns)));
     let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
     let dropped = || data().filter(|f| f.outcome.is_err());
-    let left = exit.as_ref().map_or(f64::INFINITY, |x| x.time_s);
-    let class = match &exit {
-        None => Class::None,
-        Some(x) if capacity.is_none_or(|c| x.time_s < c) => Class::Early,
-        Some(x)
-            if ["loss", "timeout", "cwr"].contains(&&*x.reason)
-                || first_loss.is_some_and(|l| x.time_s >= l) =>
-        {
-            Class::Late
-        }
-        Some(_) => Class::ChokePoint,
-    };
+    let left = exit.as_ref().map_or(f64::INFINITY, |(_, x)| x.time_s);
+    let class = eval::class(
+        exit.as_ref().map(|(why, x)| Ended { at: x.time_s, by_congestion: why.by_congestion() }),
+        capacity,
+        first_loss,
+    );
+    let exit = exit.map(|(_, row)| row);
     let took = |f: &crate::emulate::PacketRecord| f.outcome.ok().map(|due| due.since(f.at));
     let least = data().filter_map(took).min().unwrap_or(Span::ZERO);
     let most = data().filter_map(took).max().unwrap_or(Span::ZERO);
@@ -318,6 +317,7 @@ fn outcome(
         base_rtt_s: facts.base_rtt.as_secs_f64(),
         bdp_bytes: facts.rate.over(facts.base_rtt).scale(mss, mss + 52).0,
         buffer_bytes: facts.buffer.map(|b| b.0),
+        drawn: path.drawn,
         exit,
         class,
         class_by_heuristic: None,

@@ -6,6 +6,7 @@ use crate::result::RunResult;
 use crate::spectrum;
 use crate::web;
 use serde::Deserialize;
+use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{Class, Row};
 use std::str::FromStr;
 
@@ -224,11 +225,12 @@ const ALL: usize = usize::MAX;
 /// How SEARCH 2.0 would have left with so many bins in its window, and beyond.
 fn by_bins(result: &RunResult, row: &Row, bins: usize, extra: usize) -> Option<Class> {
     let full = row.capacity_time_s?;
-    Some(match bins::exit_time(&result.acks, bins, extra) {
-        Some(t) if t < full => Class::Early,
-        Some(_) => Class::ChokePoint,
-        None => Class::Late,
-    })
+    // Only ACKs before the first known loss are kept: without an exit among them, a loss ended slow start.
+    let ended = match bins::exit_time(&result.acks, bins, extra) {
+        Some(at) => Ended { at, by_congestion: false },
+        None => Ended { at: f64::INFINITY, by_congestion: true },
+    };
+    Some(eval::class(Some(ended), Some(full), None))
 }
 
 fn mean(values: &[f64]) -> Option<f64> {

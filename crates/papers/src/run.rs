@@ -9,7 +9,7 @@ use crate::result::{ChartKind, RunResult};
 use rayon::prelude::*;
 use slowstart::units::Instant;
 use slowstart_lab::engine::{Engine, Sampling};
-use slowstart_lab::eval;
+use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{ExitRow, Row};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario;
@@ -170,10 +170,11 @@ fn offline_results(
                 cwnd_bytes: e.exit_cwnd.0,
                 inflight_bytes: e.inflight.0,
             });
-            row.class = eval::class(Some(&e), capacity, first_loss);
+            row.class = eval::class(Some(Ended::from(&e)), capacity, first_loss);
             let by_heuristic =
                 row.capacity_time_by_heuristic_s.map(|c| start + slowstart::units::Span((c * 1e9) as u64));
-            row.class_by_heuristic = by_heuristic.map(|c| eval::class(Some(&e), Some(c), first_loss));
+            row.class_by_heuristic =
+                by_heuristic.map(|c| eval::class(Some(Ended::from(&e)), Some(c), first_loss));
         }
         result
     };

@@ -1,9 +1,7 @@
 //! When the path was full, as the SEARCH thesis had to guess it (5.2).
 
-use slowstart::control::Exited;
-use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Span};
-use slowstart_lab::eval;
+use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::Class;
 
 /// Round trips below which capacity is told by throughput and not by delay, as in `slowstart_lab::eval`.
@@ -171,12 +169,9 @@ impl CapacityEstimate {
     /// How an exit is judged. The path was full by then if delay shows it, or if as much was in flight as it carries in
     /// a least round trip (`full`), which is what the simulator takes for the truth.
     pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
-        let why = if by_loss { Exit::Loss } else { Exit::Estimate };
-        let none = Bytes::ZERO;
-        let exited =
-            Exited { why, at, detected_at: at, detected_cwnd: none, exit_cwnd: none, inflight: none };
+        let ended = Ended { at, by_congestion: by_loss };
         let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
-        eval::class(Some(&exited), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
+        eval::class(Some(ended), (full || by_delay).then_some(Instant::ZERO), self.first_loss)
     }
 }
 

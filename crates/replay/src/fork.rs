@@ -16,7 +16,7 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::Facts;
 use slowstart_lab::app;
 use slowstart_lab::engine::{Direction, Engine, FlowSpec, Sampling};
-use slowstart_lab::eval;
+use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::path::{PathError, PathSpec};
 use slowstart_lab::record::Class;
 use slowstart_lab::tcp::profile::Profile;
@@ -183,7 +183,7 @@ impl Fork<'_> {
                 time_s: seconds(x.detected_at),
                 cwnd_bytes: x.detected_cwnd.0,
             }),
-            class: eval::class(truth.exit.as_ref(), truth.capacity, truth.first_loss),
+            class: eval::class(truth.exit.as_ref().map(Ended::from), truth.capacity, truth.first_loss),
             done_s: done(&e).then(|| seconds(e.now())),
             lost_packets: truth.dropped,
             retransmitted_packets: flow.ends[0].tx.counters.retransmitted - again,

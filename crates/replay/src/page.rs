@@ -40,6 +40,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
         base_rtt_s: min_rtt,
         bdp_bytes: (rate / 8.0 * min_rtt) as u64,
         buffer_bytes: None,
+        drawn: BTreeMap::new(),
         exit,
         class: w.map_or(slowstart_lab::record::Class::None, |w| w.class),
         class_by_heuristic: None,

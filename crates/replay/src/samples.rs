@@ -6,6 +6,7 @@ use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::transfer::Transfer;
 use serde_json::Value;
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart_lab::eval::{self, Ended};
 use std::collections::BTreeMap;
 
 /// Thresholds above this are none (the kernel's infinity is 2^31 - 1 segments).
@@ -107,13 +108,9 @@ pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Tr
     t.capacity_by_throughput_s = median.and_then(|m| rates.iter().find(|r| r.1 >= m)).map(|r| seconds(r.0));
     t.capacity_time_s = t.capacity_by_throughput_s;
     if let (Ok((f, _)), Some(median), Some(rtt)) = (&found, median, least) {
-        use slowstart_lab::record::Class;
         let reached = f.cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
-        t.class = match (reached, f.evidence) {
-            (false, _) => Class::Early,
-            (true, Evidence::Loss | Evidence::Timeout) => Class::Late,
-            (true, _) => Class::ChokePoint,
-        };
+        let ended = Ended { at: f.at, by_congestion: f.evidence.is_congestion() };
+        t.class = eval::class(Some(ended), reached.then_some(Instant::ZERO), None);
     }
     if let Ok((f, after)) = found {
         t.caveats.push(format!(

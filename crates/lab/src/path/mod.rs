@@ -10,6 +10,7 @@
 mod aggregate;
 mod arrivals;
 mod delay;
+mod ensemble;
 mod error;
 mod link;
 mod loss;
@@ -18,6 +19,7 @@ mod rates;
 mod spec;
 mod trace;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::tcp::profile::Profile;
@@ -212,6 +214,8 @@ pub struct Path {
     pub back: Direction,
     /// What is true of it.
     pub facts: PathFacts,
+    /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path draws none.
+    pub drawn: BTreeMap<String, f64>,
 }
 
 /// What is true of a path, known to the laboratory and hidden from the hosts.

@@ -4,7 +4,7 @@
 use slowstart::units::{Bytes, Fixed, Instant, Rate, Span, mul_div};
 
 /// The units of a rate, in bit/s; `/s` may follow.
-const RATES: &[(&str, u64)] = &[
+pub(super) const RATES: &[(&str, u64)] = &[
     ("Gbit", 1_000_000_000),
     ("Mbit", 1_000_000),
     ("kbit", 1_000),
@@ -18,9 +18,9 @@ const RATES: &[(&str, u64)] = &[
     ("kb", 1_000),
 ];
 /// The units of a length of time, in nanoseconds. The longer names stand first: `s` ends them all.
-const SPANS: &[(&str, u64)] = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+pub(super) const SPANS: &[(&str, u64)] = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 /// The units of an amount, in bytes.
-const AMOUNTS: &[(&str, u64)] = &[
+pub(super) const AMOUNTS: &[(&str, u64)] = &[
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
@@ -31,7 +31,7 @@ const AMOUNTS: &[(&str, u64)] = &[
 ];
 
 /// Below this a single packet takes more than ten seconds.
-const LEAST_RATE: Rate = Rate(1_000);
+pub(super) const LEAST_RATE: Rate = Rate(1_000);
 /// Far above any link, far below what would overflow.
 const MOST_RATE: Rate = Rate(100_000_000_000_000);
 /// Eleven days: longer than any run, far below what would overflow.
@@ -62,8 +62,11 @@ pub(super) fn rate(text: &str) -> Option<Rate> {
     (LEAST_RATE..=MOST_RATE).contains(&rate).then_some(rate)
 }
 
-/// A length of time, from zero to eleven days.
+/// A length of time, from zero to eleven days; zero needs no unit.
 pub(super) fn span(text: &str) -> Option<Span> {
+    if text.trim() == "0" {
+        return Some(Span::ZERO);
+    }
     Some(Span(with_unit(text.trim(), SPANS)?)).filter(|s| *s <= MOST_SPAN)
 }
 
@@ -168,7 +171,7 @@ mod tests {
         assert_eq!(span("100us"), Some(Span::micros(100)));
         assert_eq!(span("7ns"), Some(Span(7)));
         assert_eq!(span("0s"), Some(Span::ZERO));
-        assert_eq!(some_span("0s"), None);
+        assert_eq!((span("0"), some_span("0s"), some_span("0")), (Some(Span::ZERO), None, None));
         assert_eq!(span("40"), None);
         assert_eq!(span("2000000s"), None);
         assert_eq!(bytes("36MB"), Some(Bytes(36_000_000)));

@@ -5,6 +5,7 @@
 
 mod keys;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path as fs_path;
@@ -15,6 +16,7 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 
 use super::aggregate::Aggregate;
 use super::delay::{Course, Delay, Jitter};
+use super::ensemble::{self, Law};
 use super::error::PathError;
 use super::link::{Limit, Link, RandomDrop, Service};
 use super::loss::{Loss, Script};
@@ -22,7 +24,7 @@ use super::rates::{Profile, Rates};
 use super::trace::{DelayTrace, Opportunities, Trace};
 use super::{Direction, Element, Kind, Path, PathFacts, quantity};
 use crate::random::Stream;
-use keys::{COUNT, Keys, PACKET, RATE, SPAN};
+use keys::{COUNT, Keys, Loaded, PACKET, RATE, SPAN};
 
 /// A path that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +107,31 @@ pub struct PathSpec {
     delay_trace: Option<Arc<DelayTrace>>,
     random_start: bool,
     facts: PathFacts,
+    /// What each run draws; none for a fixed path.
+    ensemble: Option<Arc<Ensemble>>,
+    /// The values drawn for this path, by name; empty unless it is one draw of an ensemble.
+    drawn: BTreeMap<String, f64>,
+    /// The least mean rate that a run may draw.
+    least_rate: Rate,
+    /// The built-in path that stands for this ensemble where one path is wanted.
+    fixed: Option<String>,
+}
+
+/// The values of a path, some of which are drawn.
+#[derive(Debug)]
+struct Ensemble {
+    keys: Keys,
+    name: String,
+    sources: Vec<String>,
+    laws: Vec<Law>,
+    /// Each key with drawn values, as pieces: text, or the index of a law.
+    templates: BTreeMap<String, Vec<Piece>>,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(String),
+    Law(usize),
 }
 
 impl PathSpec {
@@ -145,13 +172,45 @@ impl PathSpec {
         &LIST
     }
 
-    /// What is true of the path, whatever the seed.
+    /// What is true of the path, whatever the seed; of an ensemble, what is true where each drawn value is its median.
     pub const fn facts(&self) -> PathFacts {
         self.facts
     }
 
+    /// Each value that runs draw: the name of its field in rows, and its distribution as written. Empty for a fixed path.
+    pub fn distributions(&self) -> Vec<(&str, &str)> {
+        let laws = self.ensemble.iter().flat_map(|e| &e.laws);
+        laws.map(|law| (law.name.as_str(), law.text.as_str())).collect()
+    }
+
+    /// True if each run draws its path from its seed.
+    pub const fn is_ensemble(&self) -> bool {
+        self.ensemble.is_some()
+    }
+
+    /// The built-in path to use in place of this ensemble where one fixed path is wanted (the key `fixed`).
+    pub fn fixed(&self) -> Option<&str> {
+        self.fixed.as_deref()
+    }
+
+    /// The least mean rate that a run may draw; the path's own mean rate if it draws none.
+    pub const fn least_rate(&self) -> Rate {
+        self.least_rate
+    }
+
+    /// The fixed path that the run of this seed draws; the path itself if it draws none.
+    pub fn draw(&self, seed: u64) -> Cow<'_, Self> {
+        match &self.ensemble {
+            None => Cow::Borrowed(self),
+            Some(e) => {
+                let drawn = e.with(&ensemble::draw(&e.laws, seed));
+                Cow::Owned(drawn.expect("the ends of all distributions were checked when it was loaded"))
+            }
+        }
+    }
+
     fn inline(line: &str, root: PathBuf) -> Result<Self, PathError> {
-        let mut keys = Keys { source: "path".into(), root, values: BTreeMap::new() };
+        let mut keys = Keys { source: "path".into(), root, values: BTreeMap::new(), loaded: None };
         for word in line.split_ascii_whitespace() {
             let (key, value) = word
                 .split_once('=')
@@ -177,7 +236,7 @@ impl PathSpec {
             }
         })?;
         let root = file.parent().map(PathBuf::from).unwrap_or_default();
-        let mut keys = Keys { source, root, values: BTreeMap::new() };
+        let mut keys = Keys { source, root, values: BTreeMap::new(), loaded: None };
         let mut sources = Vec::new();
         for (key, value) in table {
             let value = match value {
@@ -197,15 +256,27 @@ impl PathSpec {
         Self::from_keys(keys, stem, sources)
     }
 
-    fn from_keys(mut keys: Keys, name: String, mut sources: Vec<String>) -> Result<Self, PathError> {
+    fn from_keys(keys: Keys, name: String, sources: Vec<String>) -> Result<Self, PathError> {
         keys.known()?;
+        if keys.values.iter().any(|(key, value)| ensemble::is_distribution(key, value)) {
+            return Ensemble::check(keys, name, sources);
+        }
+        Self::without_distributions(keys, name, sources)
+    }
+
+    fn without_distributions(
+        mut keys: Keys,
+        name: String,
+        mut sources: Vec<String>,
+    ) -> Result<Self, PathError> {
         let name = keys.values.remove("name").unwrap_or(name);
         let about = keys.values.remove("about").unwrap_or_default();
         sources.extend(keys.values.remove("sources"));
+        let fixed = keys.values.remove("fixed");
 
         let supply = keys.supply()?;
         let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
-        let delay_trace = keys.file("delay_trace", DelayTrace::load)?;
+        let delay_trace = keys.delay_trace()?;
         let (forward, back) = match (&delay_trace, rtt) {
             (Some(trace), rtt) => (Span::ZERO, rtt.map_or(trace.least(), |r| r / 2)),
             (None, Some(rtt)) => (rtt / 2, rtt - rtt / 2),
@@ -287,11 +358,19 @@ impl PathSpec {
             random_start,
             facts: PathFacts { rate, base_rtt, bdp, buffer, variable: supply.varies() },
             supply,
+            ensemble: None,
+            drawn: BTreeMap::new(),
+            least_rate: rate,
+            fixed,
         })
     }
 
     /// A path to run. All that varies between runs is drawn from the seed, each from a stream of its own.
     pub fn build(&self, seed: u64) -> Path {
+        self.draw(seed).build_fixed(seed)
+    }
+
+    fn build_fixed(&self, seed: u64) -> Path {
         let stream = |name: &str| Stream::named(seed, name);
         let phase = |name: &str, period: Span| Span(stream(name).below(period.0));
         // One start for both traces: those of one path were recorded together.
@@ -340,7 +419,93 @@ impl PathSpec {
             forward: self.forward.build(seed, "forward", Some(forward_link), courses),
             back: self.back.build(seed, "back", back_link, Vec::new()),
             facts: self.facts,
+            drawn: self.drawn.clone(),
         }
+    }
+}
+
+impl Ensemble {
+    /// Reads the distributions, and checks the path at both ends of each.
+    ///
+    /// Every bound on a value, or between two values, is an interval, so that a path whose ends are valid is valid within.
+    fn check(keys: Keys, name: String, sources: Vec<String>) -> Result<PathSpec, PathError> {
+        let mut e = Self { keys, name, sources, laws: Vec::new(), templates: BTreeMap::new() };
+        let values: Vec<_> = e.keys.values.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        for (key, value) in values {
+            if !ensemble::is_distribution(&key, &value) {
+                continue;
+            }
+            let parts = ensemble::parts(&key, &value);
+            let mut pieces = Vec::new();
+            for (i, part) in parts.iter().enumerate() {
+                if !ensemble::is_distribution(&key, part) {
+                    pieces.push(Piece::Text((*part).into()));
+                    continue;
+                }
+                // Drawn moments could come out of order.
+                if key == "schedule" && parts.get(i + 1) == Some(&":") {
+                    return Err(e.keys.wrong(&key, part, "a fixed time: in a schedule only rates are drawn"));
+                }
+                let mut law = ensemble::law(&key, part).map_err(|why| e.keys.wrong(&key, part, &why))?;
+                let same = e.laws.iter().filter(|l| l.key == key).count();
+                if same > 0 {
+                    law.name = format!("{}_{}", law.name, same + 1);
+                }
+                pieces.push(Piece::Law(e.laws.len()));
+                e.laws.push(law);
+            }
+            e.templates.insert(key, pieces);
+        }
+        if let Some((law, why)) = ensemble::refused(&e.laws) {
+            return Err(e.keys.wrong(&law.key, &law.text, &why));
+        }
+        let middle = ensemble::middle(&e.laws);
+        let spec = e.checked(&middle)?;
+        e.keys.loaded = Some(Loaded {
+            trace: match &spec.supply {
+                Supply::Trace(trace) => Some(Arc::clone(trace)),
+                _ => None,
+            },
+            delays: spec.delay_trace.clone(),
+        });
+        let mut least_rate = spec.least_rate;
+        let all = |end: fn((u64, u64)) -> u64| e.laws.iter().map(|l| end(l.bounds())).collect::<Vec<u64>>();
+        for others in [all(|b| b.0), all(|b| b.1)] {
+            for (i, law) in e.laws.iter().enumerate() {
+                for end in law.ends() {
+                    let mut values = others.clone();
+                    values[i] = end;
+                    least_rate = least_rate.min(e.checked(&values)?.facts.rate);
+                }
+            }
+        }
+        Ok(PathSpec { ensemble: Some(Arc::new(e)), least_rate, drawn: BTreeMap::new(), ..spec })
+    }
+
+    /// The path with these values for the laws; an error names the value as it was written.
+    fn checked(&self, values: &[u64]) -> Result<PathSpec, PathError> {
+        self.with(values).map_err(|why| match why {
+            PathError::Value { source_name, key, found, expected } => {
+                let written = self.keys.values.get(&key).filter(|_| self.templates.contains_key(&key));
+                let found = written.cloned().unwrap_or(found);
+                PathError::Value { source_name, key, found, expected }
+            }
+            other => other,
+        })
+    }
+
+    fn with(&self, values: &[u64]) -> Result<PathSpec, PathError> {
+        let mut keys = self.keys.clone();
+        for (key, pieces) in &self.templates {
+            let piece = |p: &Piece| match p {
+                Piece::Text(text) => text.clone(),
+                Piece::Law(i) => self.laws[*i].write(values[*i]),
+            };
+            keys.values.insert(key.clone(), pieces.iter().map(piece).collect());
+        }
+        let mut spec = PathSpec::without_distributions(keys, self.name.clone(), self.sources.clone())?;
+        spec.drawn = self.laws.iter().zip(values).map(|(l, v)| (l.name.clone(), l.read(*v))).collect();
+        Ok(spec)
     }
 }
 
@@ -517,11 +682,9 @@ mod tests {
             assert_eq!(error(line), message, "{line}");
         }
         let unknown = error("ratee=5Mbit rtt=40ms");
-        assert!(
-            unknown.starts_with(
-                "path: found unknown key \"ratee\", expected one of name, about, sources, rate, "
-            )
-        );
+        assert!(unknown.starts_with(
+            "path: found unknown key \"ratee\", expected one of name, about, sources, fixed, rate, "
+        ));
         let name = error("goe");
         assert!(
             name.starts_with("path: found \"goe\", expected one of geo, leo, lte, wifi-strong, "),
@@ -531,6 +694,73 @@ mod tests {
         assert!(missing.starts_with("no/such.down: ") && missing.contains("expected a trace"), "{missing}");
         let file = error("no/such.toml");
         assert!(file.starts_with("no/such.toml: ") && file.ends_with("expected a path in TOML"), "{file}");
+    }
+
+    #[test]
+    fn a_link_without_a_rate_is_refused() {
+        let folder = std::env::temp_dir().join(format!("slowstart-slow-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        for (ms, good) in [(12_000, true), (12_001, false), (100_000_000, false)] {
+            fs::write(folder.join("slow.down"), format!("{ms}\n")).expect("a file");
+            let found = PathSpec::load("trace=slow.down rtt=40ms", Some(&folder)).map(|_| ());
+            let message = "path: trace: found \"slow.down\", expected a mean rate of at least 1kbit";
+            assert_eq!(
+                found.map_err(|e| e.to_string()),
+                if good { Ok(()) } else { Err(message.into()) },
+                "{ms}"
+            );
+        }
+        fs::remove_dir_all(&folder).expect("to be removed");
+        let line = "schedule=0s:0bit,999998s:0bit,999999s:1kbit rtt=40ms";
+        assert!(error(line).ends_with("expected a mean rate of at least 1kbit"), "{}", error(line));
+    }
+
+    #[test]
+    fn mistakes_in_distributions_are_named() {
+        for (line, message) in [
+            (
+                "rate=70..20Mbit rtt=40ms",
+                "path: rate: found \"70..20Mbit\", expected a range whose second number is greater than its first, such \
+                 as 20..70Mbit",
+            ),
+            ("rate=20..70 rtt=40ms", "path: rate: found \"20..70\", expected a rate such as 100Mbit"),
+            ("rate=0..70Mbit rtt=40ms", "path: rate: found \"0..70Mbit\", expected a rate such as 100Mbit"),
+            (
+                "rate=20Mbit*0|50Mbit rtt=40ms",
+                "path: rate: found \"20Mbit*0|50Mbit\", expected a weight above 0 after *, such as 20Mbit*3|50Mbit",
+            ),
+            (
+                "rate=5Mbit rtt=40ms queue=1..2bdp~rate",
+                "path: queue: found \"1..2bdp~rate\", expected a key after ~ that is drawn on its own, such as \
+                 300..900kB~rate",
+            ),
+            (
+                "rtt=40ms schedule=0s:5Mbit,1..2s:6Mbit",
+                "path: schedule: found \"1..2s\", expected a fixed time: in a schedule only rates are drawn",
+            ),
+            (
+                "rate=5Mbit rtt=40ms loss=50..150%",
+                "path: loss: found \"50..150%\", expected a share such as 1% or 0.01",
+            ),
+            (
+                "rate=5Mbit rtt=0..40ms",
+                "path: rtt: found \"0..40ms\", expected a length of time such as 40ms",
+            ),
+        ] {
+            assert_eq!(error(line), message, "{line}");
+        }
+    }
+
+    #[test]
+    fn facts_of_an_ensemble_are_those_of_its_medians() {
+        let spec = PathSpec::load("rate=20..70Mbit rtt=100ms queue=1..3bdp", None).expect("good");
+        let near = |a: u64, b: u64| a.abs_diff(b) <= b / 1000;
+        assert!(near(spec.facts().rate.0, 45_000_000) && near(spec.facts().buffer.unwrap().0, 2 * 562_500));
+        assert_eq!(spec.least_rate(), Rate(20_000_000));
+        assert_eq!(spec.distributions(), [("queue_bdp", "1..3bdp"), ("rate_bps", "20..70Mbit")]);
+        let drawn: Vec<f64> = (0..50).map(|seed| spec.build(seed).drawn["rate_bps"]).collect();
+        assert!(drawn.iter().any(|r| *r < 30e6) && drawn.iter().any(|r| *r > 60e6), "{drawn:?}");
+        assert!(spec.build(7).facts.rate.0 as f64 == spec.build(7).drawn["rate_bps"]);
     }
 
     #[test]
@@ -555,7 +785,44 @@ mod tests {
         assert!(say("trace = 'x.down'\nrtt = '40ms'").starts_with("paths/x.down: "));
     }
 
+    /// Values of which any makes an ensemble of a path.
+    const DRAWN: &[&str] = &[
+        "rate=1..70Mbit queue=0.01..2bdp",
+        "rate=log(2kbit..1Gbit) queue=1..300packets~rate",
+        "rate=20Mbit*0.5|50Mbit|1..2Mbit*3 queue=1500B..36MB rate_vary=0..100% rate_vary_period=1..200ms",
+        "schedule=0s:0bit|12Mbit,7s:1..48Mbit queue=1ms..1s",
+        "rate=5Mbit link=host queue=1..100packets",
+    ];
+    const MORE_DRAWN: &[&str] = &[
+        "vary=0..120ms vary_period=1.9..2.1s",
+        "ack_jitter=0|5..200ms jitter=0..3ms",
+        "ack_aggregate=log(1..40ms) ack_filter=on",
+        "random_drop=0..25%@1kB..18MB loss=0..1% ack_loss=0.001..0.01",
+        "handover=10..20s handover_step=0..20ms~-rtt",
+        "ack_rate=100kbit..1Mbit ack_queue=1..2bdp",
+        "drop=1..10,100..200 drop_syn=0..2 quick_start=1..2Mbit",
+    ];
+
     proptest! {
+        /// Whatever the seed, an ensemble draws a valid path, with each value within its bounds, and the same one again.
+        #[test]
+        fn drawn_paths_are_valid(
+            base in prop::sample::select(DRAWN),
+            more in prop::sample::subsequence(MORE_DRAWN, 0..=MORE_DRAWN.len()),
+            seed in any::<u64>(),
+        ) {
+            let line = format!("{base} rtt=20..600ms {}", more.join(" "));
+            let spec = PathSpec::load(&line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+            let one = spec.draw(seed);
+            prop_assert!(spec.is_ensemble() && !one.is_ensemble());
+            prop_assert_eq!(one.drawn.len(), spec.distributions().len());
+            prop_assert!(one.facts.rate >= spec.least_rate());
+            prop_assert!((Span::millis(20)..=Span::millis(600)).contains(&one.facts.base_rtt));
+            let (a, b) = (spec.build(seed), spec.build(seed));
+            prop_assert_eq!(&a.drawn, &one.drawn);
+            prop_assert_eq!((&a.drawn, a.facts), (&b.drawn, b.facts));
+        }
+
         #[test]
         fn no_text_is_too_strange(
             text in any::<String>(), key in prop::sample::select(keys::KEYS), value in "[0-9a-zA-Z%@:,.-]{0,12}"

@@ -23,6 +23,7 @@ pub(super) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         base_rtt_s: 0.1,
         bdp_bytes: 1_000_000,
         buffer_bytes: Some(500_000),
+        drawn: std::collections::BTreeMap::new(),
         exit: Some(ExitRow {
             reason: "rate-flat".into(),
             time_s: 1.5,

@@ -9,7 +9,7 @@ use slowstart::units::{Bytes, Fixed, Instant, Span, mul_div};
 
 use super::super::error::PathError;
 use super::super::link::Limit;
-use super::super::trace::Trace;
+use super::super::trace::{DelayTrace, Trace};
 use super::super::{Kind, quantity};
 use super::{DirectionSpec, Supply};
 
@@ -18,6 +18,7 @@ pub(super) const KEYS: &[&str] = &[
     "name",
     "about",
     "sources",
+    "fixed",
     "rate",
     "rate_vary",
     "rate_vary_period",
@@ -60,12 +61,22 @@ const PLACES: &str = "places from 1 on, such as 1,5,10-20";
 const QUEUE: &str = "a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or infinite";
 
 /// Keys and their values as found, to be taken one by one.
+#[derive(Clone, Debug)]
 pub(super) struct Keys {
     /// What messages call their source: the file, or "path".
     pub(super) source: String,
     /// Where relative files are looked for.
     pub(super) root: PathBuf,
     pub(super) values: BTreeMap<String, String>,
+    /// The traces, if they were read before.
+    pub(super) loaded: Option<Loaded>,
+}
+
+/// The traces of a path: they are read once, however often it is drawn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) trace: Option<Arc<Trace>>,
+    pub(super) delays: Option<Arc<DelayTrace>>,
 }
 
 impl Keys {
@@ -119,12 +130,21 @@ impl Keys {
         }
     }
 
-    pub(super) fn file<T>(
+    fn file<T>(
         &mut self,
         key: &str,
         load: impl Fn(&fs_path::Path) -> Result<T, PathError>,
+        loaded: impl Fn(&Loaded) -> Option<Arc<T>>,
     ) -> Result<Option<Arc<T>>, PathError> {
-        self.values.remove(key).map(|file| load(&self.root.join(file)).map(Arc::new)).transpose()
+        let Some(file) = self.values.remove(key) else { return Ok(None) };
+        match self.loaded.as_ref().and_then(loaded) {
+            Some(trace) => Ok(Some(trace)),
+            None => load(&self.root.join(file)).map(Arc::new).map(Some),
+        }
+    }
+
+    pub(super) fn delay_trace(&mut self) -> Result<Option<Arc<DelayTrace>>, PathError> {
+        self.file("delay_trace", DelayTrace::load, |l| l.delays.clone())
     }
 
     pub(super) fn supply(&mut self) -> Result<Supply, PathError> {
@@ -160,13 +180,23 @@ impl Keys {
             return Err(self.missing(vary, SHARE));
         }
         let schedule = "rates from 0s on in order of time, the last above zero, such as 0s:12Mbit,7s:48Mbit";
+        let text = self.values.get("schedule").cloned().unwrap_or_default();
         if let Some(steps) = self.take("schedule", quantity::schedule, schedule)? {
-            return Ok(Supply::Steps(steps.into()));
+            return self.fast_enough("schedule", &text, Supply::Steps(steps.into()));
         }
-        let trace = self.file("trace", Trace::load)?;
-        trace
-            .map(Supply::Trace)
-            .ok_or_else(|| self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"))
+        let name = self.values.get("trace").cloned().unwrap_or_default();
+        let trace = self.file("trace", Trace::load, |l| l.trace.clone())?;
+        let trace =
+            trace.ok_or_else(|| self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"))?;
+        self.fast_enough("trace", &name, Supply::Trace(trace))
+    }
+
+    /// Refuses a mean rate below the least that `rate` may have: a transfer over it would not end.
+    fn fast_enough(&self, key: &str, found: &str, supply: Supply) -> Result<Supply, PathError> {
+        if supply.mean() < quantity::LEAST_RATE {
+            return Err(self.wrong(key, found, "a mean rate of at least 1kbit"));
+        }
+        Ok(supply)
     }
 
     /// A limit of a queue, 1 BDP by default. Limits in BDP hold one packet at least.
