@@ -176,7 +176,7 @@ impl Replay {
 /// For how long something else than its window held the sender.
 fn held(row: &Transfer) -> Option<String> {
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    for h in &row.held {
+    for h in &row.limits {
         *sums.entry(&h.what).or_default() += h.until_s - h.from_s;
     }
     let of = |(what, s): (&&str, &f64)| match *what {

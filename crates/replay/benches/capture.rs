@@ -1,8 +1,7 @@
-//! How fast captures are read: one JSON line a case, figures of this run on this machine.
-//!
-//! `cargo bench -p slowstart-replay --bench capture [-- CASE]`. The capture is made while it is read, headers only: one
-//! long download, and many short ones at once. CPU time is the process's own; the maker's share is measured alone and
-//! shown. Peak memory is the process's so far.
+//! Speed of reading captures: one JSON line per case, measured in this run on this machine.
+//! || `cargo bench -p slowstart-replay --bench capture [-- CASE]`. The capture is generated while it is read,
+//! headers only: one long download, and many short ones at once. CPU time is that of the process; the generator's
+//! share is measured separately and shown. Peak memory is that of the process so far.
 
 use serde_json::json;
 use slowstart_replay::observer::Candidate;
@@ -15,7 +14,7 @@ const FRAME: usize = 66;
 const RECORD: usize = 16 + FRAME;
 const MSS: u32 = 1448;
 
-/// Downloads that take turns, a data packet each, an ACK for every second; some 100 Mbit/s together.
+/// Interleaved downloads, with one ACK for two data packets; about 100 Mbit/s together.
 struct Maker {
     connections: u64,
     packets: u64,
@@ -34,7 +33,7 @@ impl Maker {
     }
 
     fn frame(&mut self, ns: u64, (connection, up): (u64, bool), (seq, ack): (u32, u32), flags: u8, len: u32) {
-        // What it answers came so many packets of its own connection before.
+        // Number of packets of its own connection before the packet that this one acknowledges.
         let before = match (flags, up, self.made / self.connections % 3) {
             (2, ..) => None,
             (0x10, false, 1) => Some(2),
@@ -111,12 +110,12 @@ impl Read for Maker {
     }
 }
 
-/// Seconds of CPU that this process has used.
+/// CPU seconds used by this process.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after = stat.rsplit(')').next().unwrap_or_default();
     let fields: Vec<f64> = after.split_whitespace().map(|f| f.parse().unwrap_or(0.0)).collect();
-    // utime and stime, in hundredths.
+    // utime and stime, in hundredths of a second.
     (fields.get(11).unwrap_or(&0.0) + fields.get(12).unwrap_or(&0.0)) / 100.0
 }
 

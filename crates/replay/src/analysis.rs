@@ -1,4 +1,5 @@
-//! What a sender's events say: the end of its slow start, the path's capacity, and what each startup makes of them.
+//! Analyses a sender's events: the end of its slow start, the path's capacity, and what each startup would have
+//! done.
 
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
@@ -9,23 +10,23 @@ use slowstart_lab::record::Class;
 use slowstart_lab::stats;
 use std::sync::Arc;
 
-/// Packets kept before the first ACK tells what the initial window was.
+/// Packets kept until the first ACK shows the initial window.
 const FIRST_FLIGHT: usize = 1024;
-/// Round trips after the end of an prediction in which a loss may yet prove to have been none.
+/// Round trips after the end of a prediction's validity in which a loss may still turn out to be spurious.
 const SPURIOUS: u32 = 4;
-/// What startups are told that the time is when it is zero, if somebody wants to go on from where they stand: in the
-/// simulator there must be time for a handshake before. They must not care (a law of `crates/slowstart`).
+/// Offset added to the time that startups see when their state is kept for `--fork`: the simulator needs time for a
+/// handshake before time zero. No startup may depend on absolute time (tested in `crates/slowstart`).
 pub const EPOCH: Span = Span::secs(1000);
-/// Packets whose time is kept, to be sent again in the simulator.
+/// Packets whose send times are kept, for the simulator to send again.
 const KEPT: usize = 1 << 20;
-/// Silence with nothing in flight from which on it is idle (the least timeout of Linux).
+/// Silence with nothing in flight that counts as idle (the minimum RTO of Linux).
 const IDLE: Span = Span::millis(200);
-/// Periods kept in which not its window held a sender.
+/// Periods kept in which something other than cwnd limited the sender.
 const PERIODS: usize = 256;
-/// Samples kept for drawing.
+/// Snapshots kept for charts.
 const SNAPSHOTS: usize = 4000;
 
-/// Facts of a connection on which nothing has happened yet.
+/// Facts of a connection before its first event.
 pub fn facts(mss: Bytes) -> Facts {
     Facts {
         now: Instant::ZERO,
@@ -50,42 +51,43 @@ pub fn facts(mss: Bytes) -> Facts {
     }
 }
 
-/// A moment, for drawing.
+/// The state of a connection at one moment, for charts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// When.
+    /// Time since the connection's first packet.
     pub at: Instant,
-    /// In flight.
+    /// Bytes in flight.
     pub inflight: Bytes,
-    /// The newest round trip.
+    /// The newest RTT sample.
     pub rtt: Option<Span>,
-    /// Delivered.
+    /// Bytes delivered.
     pub delivered: Bytes,
-    /// Each startup's window.
+    /// The window of each startup, in the order of the candidates.
     pub windows: Vec<Bytes>,
 }
 
-/// A time in which something else than its window held the sender: what, from when, until when.
+/// A period in which something other than cwnd limited the sender: by what, its begin and its end.
 pub type Period = (LimitedBy, Instant, Instant);
 
-/// What is known beforehand.
+/// Facts known before the first event.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Payload of a full segment.
     pub mss: Bytes,
-    /// The initial window, where the file says; else the first flight is taken for it.
+    /// The initial window, if the file states it; otherwise it is taken from the first flight.
     pub iw: Option<Bytes>,
-    /// Whether an prediction grows only if its window was used. A kernel's log says what was acknowledged and no more.
+    /// True if a startup's window grows only when it was used. False for kernel logs, which state what was
+    /// acknowledged and nothing else.
     pub gated: bool,
     /// How the connection was established.
     pub handshake: Handshake,
-    /// Whether to keep samples.
+    /// True to keep snapshots for charts.
     pub snapshots: bool,
-    /// Whether to keep where startups can be gone on from, and what was sent up to there.
+    /// True to keep the state of each startup for `--fork`, and what was sent until then.
     pub fork_states: bool,
 }
 
-/// What a connection's events say, as they come.
+/// Analysis of one connection in one direction, fed event by event.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     setup: Setup,
@@ -93,22 +95,22 @@ pub struct Analysis {
     waiting: Vec<(Facts, Sent)>,
     begun: bool,
     iw: Bytes,
-    /// Those that have something to say, by their place among the candidates; what the others said. Of thousands of
-    /// connections nothing is touched that need not be.
+    /// Startups that are still observed, by their index among the candidates; those that ended are in `finished`. Few
+    /// are touched for each packet, which matters with thousands of connections.
     observers: Vec<(usize, Observer)>,
-    silent: Vec<(usize, Prediction)>,
+    finished: Vec<(usize, Prediction)>,
     infer: Inference,
     round: Option<(Instant, Mark)>,
     peak: Bytes,
     peak_before: Bytes,
-    /// What left last filled the peer's window; something did in this round trip.
+    /// `full`: the last packet filled the receive window. `peer`: a packet of this round trip did.
     full: bool,
     peer: bool,
     application: bool,
     short: bool,
     throughput: ThroughputBins,
     latency: DelayHeuristic,
-    /// At the receiver's side what arrives tells of the path, and not when it is acknowledged.
+    /// At the receiver, arrivals measure the path, not acknowledgements.
     arrivals: Option<OneWayDelay>,
     first_loss: Option<Instant>,
     periods: Vec<Period>,
@@ -117,7 +119,7 @@ pub struct Analysis {
     stride: u32,
     skipped: u32,
     last: Instant,
-    /// The newest round trip; zero before.
+    /// The newest RTT sample; zero before the first.
     rtt: Span,
     min_rtt: Option<Span>,
     max_rtt: Option<Span>,
@@ -126,7 +128,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Nothing has happened yet.
+    /// An analysis before the first event.
     pub fn new(setup: Setup, candidates: &Arc<[Candidate]>) -> Self {
         Self {
             iw: setup.iw.unwrap_or(setup.mss * 10),
@@ -135,7 +137,7 @@ impl Analysis {
             waiting: Vec::new(),
             begun: false,
             observers: Vec::new(),
-            silent: Vec::new(),
+            finished: Vec::new(),
             infer: Inference::default(),
             round: None,
             peak: Bytes::ZERO,
@@ -162,23 +164,24 @@ impl Analysis {
         }
     }
 
-    /// The initial window is known: opinions begin.
+    /// Starts the observers, once the initial window is known.
     fn begin(&mut self) {
         self.begun = true;
         let Some((first, _)) = self.waiting.first() else { return };
         let mss = self.setup.mss;
         self.iw = self.setup.iw.unwrap_or_else(|| {
-            // Whole segments; a flight that was cut short says nothing of the window, and ten it is (RFC 6928).
+            // Whole segments. A first flight that ended for lack of data does not show the window: RFC 6928's ten
+            // is assumed.
             let flight = mss * self.waiting.iter().map(|w| w.1.inflight.0).max().unwrap_or(0).div_ceil(mss.0);
             if self.short { flight.max(mss * 10) } else { flight.max(mss) }
         });
-        let f = self.told(first);
+        let f = self.for_startup(first);
         let (handshake, keeps) = (&self.setup.handshake, self.setup.fork_states);
         let watcher = |c: &Candidate| Observer::new(c, &f, handshake, keeps);
         self.observers = self.candidates.iter().map(watcher).enumerate().collect();
         for (f, s) in std::mem::take(&mut self.waiting) {
-            let (f, s) = (self.told(&f), self.told_sent(&s));
-            self.ask(|w| w.on_sent(&f, &s));
+            let (f, s) = (self.for_startup(&f), self.sent_for_startup(&s));
+            self.each_observer(|w| w.on_sent(&f, &s));
         }
     }
 
@@ -186,12 +189,12 @@ impl Analysis {
         if self.setup.fork_states { EPOCH } else { Span::ZERO }
     }
 
-    /// What startups are told.
-    fn told(&self, f: &Facts) -> Facts {
+    /// The facts with the initial window and on the clock that startups see.
+    fn for_startup(&self, f: &Facts) -> Facts {
         Facts { iw: self.iw, now: f.now + self.epoch(), ..*f }
     }
 
-    fn told_sent(&self, s: &Sent) -> Sent {
+    fn sent_for_startup(&self, s: &Sent) -> Sent {
         let epoch = self.epoch();
         Sent {
             at: s.at + epoch,
@@ -201,26 +204,26 @@ impl Analysis {
         }
     }
 
-    /// Asks each startup that has something to say.
-    fn ask(&mut self, what: impl Fn(&mut Observer)) {
+    /// Passes an event to every startup that is still observed.
+    fn each_observer(&mut self, event: impl Fn(&mut Observer)) {
         let mut over = false;
         for (_, w) in &mut self.observers {
-            what(w);
+            event(w);
             over |= w.done();
         }
         if over {
             let done = self.observers.extract_if(.., |(_, w)| w.done());
-            self.silent.extend(done.map(|(i, w)| (i, w.prediction)));
+            self.finished.extend(done.map(|(i, w)| (i, w.prediction)));
             self.observers.shrink_to_fit();
         }
     }
 
-    /// Arrivals will be told too. `syn` is when the sender's SYN arrived, and its timestamp.
+    /// Measures arrivals as well. `syn` is the arrival of the sender's SYN and its timestamp value.
     pub fn at_receiver(&mut self, syn: Option<(Instant, u32)>) {
         self.arrivals = Some(OneWayDelay::new(syn));
     }
 
-    /// At the receiver's side: so much arrived, once more or for the first time, with this timestamp.
+    /// At the receiver: `bytes` arrived, new or again, with this timestamp value.
     pub fn arrived(&mut self, now: Instant, bytes: Bytes, timestamp: Option<u32>) {
         self.throughput.add(now, bytes);
         let Some(offset) = &mut self.arrivals else { return };
@@ -231,10 +234,10 @@ impl Analysis {
         }
     }
 
-    /// A packet left. `short` says that it was no full segment: there was no more to send.
+    /// A packet was sent. `short` is true if it was less than a full segment, so the application had no more data.
     pub fn sent(&mut self, f: &Facts, s: &Sent, short: bool) {
         if s.inflight <= s.bytes && f.now.since(self.last) > IDLE && self.begun {
-            self.held(LimitedBy::Idle, self.last, f.now);
+            self.limited(LimitedBy::Idle, self.last, f.now);
         }
         self.last = f.now;
         self.round.get_or_insert((f.now, s.mark));
@@ -249,8 +252,8 @@ impl Analysis {
             self.sends.push((f.now, s.bytes));
         }
         if self.begun {
-            let (f, s) = (self.told(f), self.told_sent(s));
-            self.ask(|w| w.on_sent(&f, &s));
+            let (f, s) = (self.for_startup(f), self.sent_for_startup(s));
+            self.each_observer(|w| w.on_sent(&f, &s));
         } else {
             self.waiting.push((*f, *s));
             if self.waiting.len() >= FIRST_FLIGHT {
@@ -259,7 +262,7 @@ impl Analysis {
         }
     }
 
-    /// An ACK arrived; `f` is as it was before anything was sent in answer.
+    /// An ACK arrived. `f` are the facts before anything was sent in response.
     pub fn ack(&mut self, f: &Facts, a: &Ack) {
         self.last = f.now;
         if !self.begun {
@@ -277,43 +280,45 @@ impl Analysis {
                 self.throughput.add(f.now, a.delivered);
             }
             self.delivered = f.delivered;
-            // What is acknowledged when there is no more to send, or there was no room for it, lets nothing be sent.
+            // An ACK that arrives when there is no more data, or no space in the receive window, allows no new
+            // packet.
             if !self.short && !self.full {
                 self.infer.on_ack(f.now, a.delivered);
             }
         }
-        // Nothing was sent though half of what was in flight has gone, and the last packet was no full one.
+        // The application limits: half of the flight is acknowledged, nothing was sent, and the last packet was not
+        // full.
         self.application |= self.short && f.inflight < self.peak / 2;
         let used = self.setup.gated.then_some(self.peak.max(self.peak_before));
-        let (told, ack) = (self.told(f), Ack { newest: self.told_sent(&a.newest), ..*a });
-        self.ask(|w| w.on_ack(&told, &ack, used));
+        let (facts, ack) = (self.for_startup(f), Ack { newest: self.sent_for_startup(&a.newest), ..*a });
+        self.each_observer(|w| w.on_ack(&facts, &ack, used));
         if let Some((start, end)) = self.round
             && a.upto >= end
         {
             self.round_over(f, start);
         }
         if self.setup.snapshots {
-            self.shot(f, a);
+            self.snapshot(f, a);
         }
     }
 
     fn round_over(&mut self, f: &Facts, start: Instant) {
-        let held = if self.peer {
+        let limited_by = if self.peer {
             LimitedBy::ReceiveWindow
         } else if self.application {
             LimitedBy::Application
         } else {
             LimitedBy::Cwnd
         };
-        self.infer.on_round(&Round { start, peak: self.peak, held }, f.mss);
-        if held != LimitedBy::Cwnd {
-            self.held(held, start, f.now);
+        self.infer.on_round(&Round { start, peak: self.peak, limited_by }, f.mss);
+        if limited_by != LimitedBy::Cwnd {
+            self.limited(limited_by, start, f.now);
         }
         let (peak, gated) = (self.peak, self.setup.gated);
-        let limited = held == LimitedBy::Cwnd && self.first_loss.is_none();
-        let told = self.told(f);
-        self.ask(|w| {
-            w.on_round(&told, start, peak, limited);
+        let by_cwnd = limited_by == LimitedBy::Cwnd && self.first_loss.is_none();
+        let facts = self.for_startup(f);
+        self.each_observer(|w| {
+            w.on_round(&facts, start, peak, by_cwnd);
             if gated {
                 w.stop_after(SPURIOUS);
             }
@@ -323,8 +328,8 @@ impl Analysis {
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
     }
 
-    /// Something else than its window held it.
-    fn held(&mut self, by: LimitedBy, from: Instant, until: Instant) {
+    /// Records a period in which something other than cwnd limited the sender.
+    fn limited(&mut self, by: LimitedBy, from: Instant, until: Instant) {
         if let Some(p) = self.periods.last_mut().filter(|p| p.0 == by && p.2 >= from) {
             p.2 = until;
         } else if self.periods.len() < PERIODS {
@@ -332,7 +337,7 @@ impl Analysis {
         }
     }
 
-    fn shot(&mut self, f: &Facts, a: &Ack) {
+    fn snapshot(&mut self, f: &Facts, a: &Ack) {
         self.skipped += 1;
         if self.skipped < self.stride {
             return;
@@ -347,18 +352,18 @@ impl Analysis {
             self.stride *= 2;
         }
         let mut windows = vec![Bytes::ZERO; self.candidates.len()];
-        self.opinions(|i, o| windows[i] = o.cwnd);
+        self.each_prediction(|i, o| windows[i] = o.cwnd);
         let (inflight, delivered) = (a.prior_inflight, f.delivered);
         self.snapshots.push(Snapshot { at: f.now, inflight, rtt: a.rtt, delivered, windows });
     }
 
-    /// What each startup thinks so far, with its place among the candidates.
-    fn opinions(&self, mut each: impl FnMut(usize, &Prediction)) {
+    /// Calls `each` with every prediction and the index of its candidate.
+    fn each_prediction(&self, mut each: impl FnMut(usize, &Prediction)) {
         self.observers.iter().for_each(|(i, w)| each(*i, &w.prediction));
-        self.silent.iter().for_each(|(i, o)| each(*i, o));
+        self.finished.iter().for_each(|(i, o)| each(*i, o));
     }
 
-    /// The sender knows of a loss, or of a mark.
+    /// The sender detected a loss, or an ECN mark.
     pub fn loss(&mut self, f: &Facts, c: &Congestion) {
         if !self.begun {
             self.begin();
@@ -372,80 +377,81 @@ impl Analysis {
         if self.first_loss.is_none() && evidence != Evidence::Mark {
             (self.first_loss, self.rtt_before_loss) = (Some(f.now), self.max_rtt);
         }
-        let (told, congestion) = (self.told(f), Congestion { newest: self.told_sent(&c.newest), ..*c });
-        self.ask(|w| {
-            w.on_congestion(&told, &congestion);
-            // From here on the sender's window is another's, and what it sends too.
+        let (facts, congestion) =
+            (self.for_startup(f), Congestion { newest: self.sent_for_startup(&c.newest), ..*c });
+        self.each_observer(|w| {
+            w.on_congestion(&facts, &congestion);
+            // From here on the sender's window, and what it sends, differs from the startup's.
             w.prediction.valid_until = w.prediction.valid_until.or(Some(f.now));
         });
     }
 
-    /// All that was held for lost had arrived.
+    /// The loss was spurious: everything retransmitted had arrived.
     pub fn undone(&mut self, f: &Facts) {
         self.infer.on_undone();
         let since = self.first_loss.take();
         self.rtt_before_loss = None;
-        let told = self.told(f);
-        self.ask(|w| {
-            w.on_undone(&told, &Recovery { retransmitted: Bytes::ZERO, undone: true });
+        let facts = self.for_startup(f);
+        self.each_observer(|w| {
+            w.on_undone(&facts, &Recovery { retransmitted: Bytes::ZERO, undone: true });
             if w.prediction.valid_until == since {
                 w.prediction.valid_until = None;
             }
         });
     }
 
-    /// When a loss was first known.
+    /// When the first loss was detected.
     pub fn first_loss(&self) -> Option<Instant> {
         self.first_loss
     }
 
-    /// The answers. `told` is the end of slow start where the file says it.
-    pub fn finish(mut self, told: Option<Result<ExitEstimate, NoExit>>) -> Findings {
+    /// Returns the findings. `recorded` is the end of slow start if the file states it.
+    pub fn finish(mut self, recorded: Option<Result<ExitEstimate, NoExit>>) -> Findings {
         if !self.begun {
             self.begin();
         }
         let (mss, epoch) = (self.setup.mss, self.epoch());
-        // The transfer's last round trip is the application's, which has no more.
+        // The last round trip of a transfer is application-limited.
         if let Some((start, _)) = self.round.filter(|_| self.peak > Bytes::ZERO) {
-            self.infer.on_round(&Round { start, peak: self.peak, held: LimitedBy::Application }, mss);
+            self.infer.on_round(&Round { start, peak: self.peak, limited_by: LimitedBy::Application }, mss);
         }
         let min_rtt = self.min_rtt.unwrap_or(Span::ZERO);
         let rates = self.throughput.rates(min_rtt);
         let values: Vec<f64> = rates.iter().map(|r| r.1).collect();
-        // Where it was idle for longer than not, that says nothing of the path.
+        // Intervals without data do not describe the path if they are the majority.
         let busy: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
         let values = if busy.len() * 2 > values.len() { values } else { busy };
         let median = stats::quantile(&values, 0.5);
         let by_throughput = median.and_then(|m| rates.iter().find(|r| r.1 >= m).map(|r| r.0));
-        let judge = CapacityEstimate {
+        let estimate = CapacityEstimate {
             by_latency: self.latency.capacity,
             by_throughput,
             median,
             min_rtt,
             first_loss: self.first_loss,
         };
-        // A window that is told is its own; what was seen was in flight.
-        let wide = |window: Bytes| judge.holds().is_some_and(|b| window > b);
-        let holds = judge.holds();
-        let filled = holds.and_then(|b| self.infer.first(b));
-        let more = holds.and_then(|b| self.infer.first_above(b));
-        let observed = told.unwrap_or_else(|| self.infer.answer(mss));
+        // A window stated by the file is cwnd; otherwise it is the bytes in flight.
+        let wide = |window: Bytes| estimate.bdp().is_some_and(|b| window > b);
+        let bdp = estimate.bdp();
+        let filled = bdp.and_then(|b| self.infer.first(b));
+        let more = bdp.and_then(|b| self.infer.first_above(b));
+        let observed = recorded.unwrap_or_else(|| self.infer.result(mss));
         let class = observed.ok().map(|f| {
             let by_then = |when: Option<Instant>| when.is_some_and(|t| t <= f.at);
             let full = match f.evidence {
                 Evidence::Recorded => wide(f.cwnd),
-                // A window that stopped at what the path holds was chosen before that was in flight.
+                // A window that stopped exactly at the BDP was reached before that much was in flight.
                 Evidence::GrowthStopped => by_then(more),
                 _ => by_then(filled),
             };
-            judge.class(f.at, full, f.evidence.is_congestion())
+            estimate.class(f.at, full, f.evidence.is_congestion())
         });
-        self.silent.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
-        self.silent.sort_by_key(|o| o.0);
-        let judged = |(i, mut o): (usize, Prediction)| {
+        self.finished.extend(self.observers.drain(..).map(|(i, w)| (i, w.prediction)));
+        self.finished.sort_by_key(|o| o.0);
+        let result = |(i, mut o): (usize, Prediction)| {
             o.since(epoch);
             let exit = o.exit();
-            let class = exit.map(|m| judge.class(m.at, wide(m.cwnd), o.loss == Some(m)));
+            let class = exit.map(|m| estimate.class(m.at, wide(m.cwnd), o.loss == Some(m)));
             StartupResult {
                 label: self.candidates[i].label.clone(),
                 class: class.unwrap_or(Class::None),
@@ -453,14 +459,14 @@ impl Analysis {
                 prediction: o,
             }
         };
-        let startups = self.silent.into_iter().map(judged).collect();
+        let startups = self.finished.into_iter().map(result).collect();
         Findings {
             mss,
             iw: self.iw,
             observed,
             class: class.unwrap_or(Class::None),
-            heuristic: judge.heuristic(),
-            capacity: judge.capacity(),
+            heuristic: estimate.heuristic(),
+            capacity: estimate.capacity(),
             by_latency: self.latency.capacity,
             by_throughput,
             median_bps: median.map(|m| m * 8.0),
@@ -479,68 +485,68 @@ impl Analysis {
     }
 }
 
-/// What a startup would have done, and how that is judged.
+/// What a startup would have done, with its exit class.
 #[derive(Clone, Debug)]
 pub struct StartupResult {
-    /// As a person wrote it.
+    /// Name and parameters, as given by the user.
     pub label: String,
-    /// How its exit is judged.
+    /// Class of its exit.
     pub class: Class,
-    /// Its exit, as far as it can be said.
+    /// Its exit; `None` if it did not exit while the prediction was valid.
     pub exit: Option<crate::observer::Moment>,
-    /// All it thought.
+    /// The prediction in full.
     pub prediction: Prediction,
 }
 
-/// What a connection's events said.
+/// Result of the analysis of one connection in one direction. Times count from the connection's first packet.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// Payload of a full segment.
     pub mss: Bytes,
     /// The initial window.
     pub iw: Bytes,
-    /// The end of slow start as it was, or why there is none to see.
+    /// The observed end of slow start, or why none is reported.
     pub observed: Result<ExitEstimate, NoExit>,
-    /// How that is judged.
+    /// Class of that exit.
     pub class: Class,
-    /// By which heuristic.
+    /// The heuristic that gives `capacity`: `latency` or `throughput`.
     pub heuristic: &'static str,
     /// When the path was full, by that heuristic.
     pub capacity: Option<Instant>,
-    /// By delay.
+    /// When the path was full, by delay.
     pub by_latency: Option<Instant>,
-    /// By throughput: the first interval that reached the median.
+    /// When the path was full, by throughput: the first interval that reached the median.
     pub by_throughput: Option<Instant>,
-    /// The median throughput.
+    /// Median throughput, bits per second.
     pub median_bps: Option<f64>,
-    /// Throughput over time, bytes a second in intervals of a least round trip.
+    /// Throughput in intervals of one minimum RTT: begin of the interval and bytes per second.
     pub rates: Vec<(Instant, f64)>,
-    /// When a loss was first known.
+    /// When the first loss was detected.
     pub first_loss: Option<Instant>,
-    /// The least round trip.
+    /// Minimum RTT.
     pub min_rtt: Option<Span>,
-    /// The greatest.
+    /// Maximum RTT.
     pub max_rtt: Option<Span>,
-    /// The greatest before a loss was first known.
+    /// Maximum RTT before the first loss was detected.
     pub rtt_before_loss: Option<Span>,
-    /// What each startup would have done.
+    /// What each startup would have done, in the order of the candidates.
     pub startups: Vec<StartupResult>,
-    /// When something else than its window held the sender: the first 256 such times.
+    /// Periods in which something other than cwnd limited the sender: the first 256.
     pub periods: Vec<Period>,
-    /// What was sent for the first time, and when, if that was asked for: the first million packets.
+    /// Send time and size of first transmissions, if requested: the first million.
     pub sends: Vec<(Instant, Bytes)>,
-    /// Samples.
+    /// Snapshots for charts, if requested.
     pub snapshots: Vec<Snapshot>,
-    /// The last event.
+    /// Time of the last event.
     pub last: Instant,
     /// Bytes delivered.
     pub delivered: Bytes,
 }
 
 impl Findings {
-    /// What leaving early cost: the time that the path's median throughput would have needed less for what was
-    /// delivered between the exit and the first interval after it that reached the median. `None` where it was not
-    /// early.
+    /// The cost of an early exit, in seconds: the time that the path at its median throughput would have saved on
+    /// what was delivered between the exit and the first later interval that reached the median. `None` if the exit
+    /// was not early.
     pub fn cost_s(&self) -> Option<f64> {
         let exit = self.observed.ok().filter(|_| self.class == Class::Early)?;
         let median = self.median_bps? / 8.0;
@@ -551,7 +557,7 @@ impl Findings {
     }
 }
 
-/// What held the sender, as algorithms want to know.
+/// The limit on an ACK's growth, as startups get it.
 pub fn limit(peer: bool) -> Limit {
     if peer { Limit::Peer } else { Limit::Window }
 }

@@ -1,15 +1,16 @@
-//! When the path was full, as the SEARCH thesis had to guess it (5.2).
+//! Estimates when the path was full, by the two heuristics of the SEARCH thesis (5.2).
 
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::Class;
 
-/// Round trips below which capacity is told by throughput and not by delay, as in `slowstart_lab::eval`.
+/// Minimum RTT below which the throughput heuristic is used and not the delay heuristic, as in
+/// `slowstart_lab::eval`.
 const LOW_RTT: Span = Span::millis(25);
-/// Width of the bins of throughput, as there; doubled for long connections.
+/// Width of a throughput bin, as in `slowstart_lab::eval`; doubled for long connections.
 const BIN: Span = Span::millis(10);
 const BINS: usize = 1 << 13;
-/// Ticks of the clocks from which timestamps are taken (RFC 7323 §5.4: 1 ms to 1 s; Linux since 6.7 also 1 us).
+/// Ticks of timestamp clocks (RFC 7323 §5.4: 1 ms to 1 s; Linux since 6.7 also 1 us).
 const TICKS: [Span; 6] = [
     Span::micros(1),
     Span::millis(1),
@@ -18,7 +19,7 @@ const TICKS: [Span; 6] = [
     Span::millis(100),
     Span::millis(500),
 ];
-/// So many ticks tell which it is.
+/// Ticks that must have passed before the tick's length is estimated.
 const SURE: i64 = 8;
 
 /// Bytes that arrived, or were acknowledged, in each bin since the first packet.
@@ -35,7 +36,7 @@ impl Default for ThroughputBins {
 }
 
 impl ThroughputBins {
-    /// So much more.
+    /// Adds bytes.
     pub fn add(&mut self, at: Instant, bytes: Bytes) {
         let mut i = (at.0 / self.width.0) as usize;
         while i >= BINS {
@@ -49,8 +50,8 @@ impl ThroughputBins {
         self.bins[i] += bytes.0;
     }
 
-    /// Bytes a second in each interval of a least round trip, to the nearest bin, from the first byte on, with its
-    /// begin.
+    /// Throughput in intervals of one minimum RTT, rounded to the nearest bin, from the first byte on: begin and
+    /// bytes per second.
     pub fn rates(&self, min_rtt: Span) -> Vec<(Instant, f64)> {
         let width = ((min_rtt + self.width / 2).0 / self.width.0).max(1) as usize;
         let first = self.bins.iter().position(|b| *b > 0).unwrap_or(self.bins.len());
@@ -66,8 +67,8 @@ impl ThroughputBins {
     }
 }
 
-/// The thesis' latency heuristic (5.2.1): the path was full when the delay above its least last was below half of the
-/// least round trip before it exceeded two.
+/// The delay heuristic of the thesis (5.2.1): the path was full when the delay above its minimum was last below
+/// half of the minimum RTT, before it exceeded twice the minimum RTT.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHeuristic {
     last_below: Instant,
@@ -76,7 +77,7 @@ pub struct DelayHeuristic {
 }
 
 impl DelayHeuristic {
-    /// A delay, `above` its least. `least` is the least round trip.
+    /// Adds a delay `above` its minimum. `least` is the minimum RTT.
     pub fn add(&mut self, now: Instant, above: Span, least: Span) {
         if self.capacity.is_none() {
             if above < least / 2 {
@@ -88,26 +89,26 @@ impl DelayHeuristic {
     }
 }
 
-/// The offset of one-way latency, as the thesis took it from a capture at the client: how much later data arrives than
-/// its sender's clock says it left, above the least. How the clocks differ cancels out; how fast the sender's ticks is
-/// told by its SYN.
+/// The increase of one-way delay above its minimum, as the thesis takes it from a capture at the client: the
+/// arrival time of data less the time that its timestamp states. The offset between the clocks cancels out; the
+/// tick of the sender's clock is estimated from its SYN.
 #[derive(Clone, Debug)]
 pub struct OneWayDelay {
     syn: Option<(Instant, u32)>,
-    /// The first data's arrival; ticks since its timestamp; the newest timestamp.
+    /// Arrival of the first data; ticks since its timestamp; the newest timestamp.
     first: Option<(Instant, i64, u32)>,
     tick: Option<Span>,
-    /// Nanoseconds against the first's, which may not have been the quickest.
+    /// The least delay found, in nanoseconds, relative to the first packet's.
     least: i64,
 }
 
 impl OneWayDelay {
-    /// With when the sender's SYN arrived, and its timestamp.
+    /// `syn` is the arrival of the sender's SYN and its timestamp value.
     pub fn new(syn: Option<(Instant, u32)>) -> Self {
         Self { syn, first: None, tick: None, least: 0 }
     }
 
-    /// How much above its least the latency of data is that arrives now; `None` until the clock is known.
+    /// The delay of the data arriving now above the minimum; `None` until the clock's tick is known.
     pub fn above(&mut self, now: Instant, timestamp: u32) -> Option<Span> {
         let since = |before: u32| i64::from(timestamp.wrapping_sub(before).cast_signed());
         let (began, ticks, newest) = self.first.get_or_insert((now, 0, timestamp));
@@ -131,18 +132,18 @@ impl OneWayDelay {
     }
 }
 
-/// The thesis' two heuristics, each where it has an answer.
+/// Results of both heuristics for one connection.
 #[derive(Clone, Debug)]
 pub struct CapacityEstimate {
     /// When the path was full by delay.
     pub by_latency: Option<Instant>,
-    /// By throughput: the first interval that reached the median.
+    /// When the path was full by throughput: the first interval that reached the median.
     pub by_throughput: Option<Instant>,
-    /// The median throughput, bytes a second.
+    /// Median throughput, bytes per second.
     pub median: Option<f64>,
-    /// The least round trip.
+    /// Minimum RTT.
     pub min_rtt: Span,
-    /// When a loss was first known.
+    /// When the first loss was detected.
     pub first_loss: Option<Instant>,
 }
 
@@ -151,23 +152,23 @@ impl CapacityEstimate {
         self.min_rtt >= LOW_RTT && self.by_latency.is_some()
     }
 
-    /// Which tells.
+    /// Name of the heuristic that is used.
     pub fn heuristic(&self) -> &'static str {
         if self.latency() { "latency" } else { "throughput" }
     }
 
-    /// When the path was full, by that.
+    /// When the path was full, by that heuristic.
     pub fn capacity(&self) -> Option<Instant> {
         if self.latency() { self.by_latency } else { self.by_throughput }
     }
 
-    /// What the path carries in a least round trip at the median throughput.
-    pub fn holds(&self) -> Option<Bytes> {
+    /// The BDP: median throughput times minimum RTT.
+    pub fn bdp(&self) -> Option<Bytes> {
         self.median.map(|m| Bytes((m * self.min_rtt.as_secs_f64()) as u64))
     }
 
-    /// How an exit is judged. The path was full by then if delay shows it, or if as much was in flight as it carries in
-    /// a least round trip (`full`), which is what the simulator takes for the truth.
+    /// Class of an exit. The path was full by then if the delay shows it, or if a BDP was in flight (`full`), which
+    /// is the simulator's criterion.
     pub fn class(&self, at: Instant, full: bool, by_loss: bool) -> Class {
         let ended = Ended { at, by_congestion: by_loss };
         let by_delay = self.latency() && self.by_latency.is_some_and(|c| at >= c);
@@ -179,29 +180,29 @@ impl CapacityEstimate {
 mod tests {
     use super::*;
 
-    /// Data sent each 5 ms that takes 50 ms, and from the twentieth on 2 ms more each; clocks that tick so and so, begin
-    /// anywhere and wrap.
+    /// Data sent every 5 ms arrives after 50 ms; from the 20th packet on, each is delayed by 2 ms more. Clocks of
+    /// several ticks, with any start value, wrapping.
     #[test]
-    fn latency_is_told_by_the_senders_clock() {
+    fn one_way_delay_is_measured_with_the_senders_clock() {
         for (tick, start) in
             [(1_u64, u32::MAX - 30_000), (1000, 5), (4000, u32::MAX), (10_000, 7), (100_000, 9)]
         {
             let stamp = |us: u64| start.wrapping_add((us / tick) as u32);
             let mut offset = OneWayDelay::new(Some((Instant(50_000_000), stamp(0))));
-            let mut seen = Vec::new();
+            let mut found = Vec::new();
             for n in 0..400_u64 {
                 let sent = 80_000 + n * 5000;
                 let late = n.saturating_sub(20) * 2000;
                 let above = offset.above(Instant((sent + 50_000 + late) * 1000), stamp(sent));
-                seen.extend(above.map(|a| (a.0 / 1000, late)));
+                found.extend(above.map(|a| (a.0 / 1000, late)));
             }
-            assert!(seen.len() > 200, "{tick}: {}", seen.len());
-            assert!(seen.iter().all(|(a, late)| a.abs_diff(*late) <= 2 * tick), "{tick}: {seen:?}");
+            assert!(found.len() > 200, "{tick}: {}", found.len());
+            assert!(found.iter().all(|(a, late)| a.abs_diff(*late) <= 2 * tick), "{tick}: {found:?}");
         }
     }
 
     #[test]
-    fn the_path_was_full_when_delay_last_was_low() {
+    fn the_path_was_full_when_the_delay_was_last_low() {
         let mut l = DelayHeuristic::default();
         for (ms, above) in [(10, 1), (20, 49), (30, 51), (40, 30), (50, 60), (60, 201), (70, 10), (80, 300)] {
             l.add(Instant(ms * 1_000_000), Span::millis(above), Span::millis(100));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_of_round_trips_to_the_nearest_bin() {
+    fn throughput_intervals_are_round_trips_to_the_nearest_bin() {
         let mut t = ThroughputBins::default();
         for n in 0..100 {
             t.add(Instant(n * 10_000_000 + 30_000_000), Bytes(1000));

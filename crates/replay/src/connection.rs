@@ -1,11 +1,11 @@
-//! Connections: packets of a capture told apart, each direction's data given to a sender that it must have come from.
-//!
-//! **Point of view.** A packet of the near end is answered late and follows what it answers at once. Handshake, first
-//! data and first ACK tell which end is near, and wait until they do. At the sender's, events are as they are. At the receiver's,
-//! data is seen half a round trip late and losses not at all, but each packet's timestamp echo tells which ACK the
-//! sender had when it sent it: ACKs are held back until then, and the sender's order of events is restored, in the
-//! receiver's time. The way back cancels out of every round trip, if it does not vary. Without timestamps the
-//! handshake's round trip must do, and delays cannot be measured.
+//! Connections: assigns the packets of a capture to the two directions of a connection and drives a [`Sender`] for
+//! each direction with data.
+//! || **Vantage point.** Handshake, first data and first ACK show which end is near the capture point; packets wait
+//! until this is known. At the sender, events are taken as they are. At the receiver, data is seen half an RTT late
+//! and losses are not seen, but the timestamp echo of each data packet shows which ACK the sender had received when
+//! it sent it. ACKs are therefore held back until an echo shows their arrival, which restores the sender's order of
+//! events on the receiver's clock. The delay of the return path cancels out of every RTT if it is constant. Without
+//! timestamps the handshake RTT stands for all, and delays cannot be measured.
 
 use crate::analysis::{Analysis, Setup, facts};
 use crate::capture::Packet;
@@ -18,25 +18,25 @@ use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// ACKs held back at most, at the receiver's side.
-const HELD: usize = 1 << 16;
-/// A connection that was silent for so long is over.
+/// Maximum number of ACKs held back at the receiver.
+const MOST_PENDING: usize = 1 << 16;
+/// Silence after which a connection is over.
 pub const SILENCE: Span = Span::secs(600);
-/// Flags of RFC 3168 §6.1: the sender answered a mark, the receiver tells of one.
+/// Flags of RFC 3168 §6.1: CWR by the sender of data, ECE by its receiver.
 const CWR: u8 = 0x80;
 const ECE: u8 = 0x40;
-/// Packets that wait for the point of view to become clear.
+/// Maximum number of packets that wait until the vantage point is known.
 const UNDECIDED: usize = 512;
-/// What is so many times nearer than the other is at the one end.
+/// Ratio of the distances to the two ends from which on the capture is at the nearer end.
 const NEAR: u64 = 3;
-/// What a host takes to answer a SYN.
+/// Maximum time for a host to answer a SYN.
 const HOST: Span = Span::micros(800);
-/// Packets among which the same one is looked for again.
+/// Number of packets in which a duplicate capture of a packet is looked for.
 const RECENT: usize = 16;
-/// A segment where nobody said (RFC 9293 §3.7.1 with timestamps, and what paths carry).
+/// Payload of a full segment if the SYNs do not state it (RFC 9293 §3.7.1 with timestamps).
 const MSS: u64 = 1448;
 
-/// Where a capture was made, as seen from the data.
+/// Where a capture was made, relative to the sender of the data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Vantage {
     /// At the sender.
@@ -45,12 +45,12 @@ pub enum Vantage {
     Receiver,
     /// Between the two.
     Middle,
-    /// The handshake is missing.
+    /// Not known: the handshake is missing.
     Unknown,
 }
 
 impl Vantage {
-    /// In a word.
+    /// The name used in rows.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -61,7 +61,7 @@ impl Vantage {
     }
 }
 
-/// Where it is seen from, given the shortest way to the sender and back, and to the receiver and back.
+/// The vantage point, given the shortest round trip from the capture to the sender and to the receiver.
 fn vantage(to_sender: u64, to_receiver: u64) -> Vantage {
     if to_sender <= to_receiver / NEAR {
         Vantage::Sender
@@ -72,63 +72,63 @@ fn vantage(to_sender: u64, to_receiver: u64) -> Vantage {
     }
 }
 
-/// An end: address and port.
+/// An end of a connection: address and port.
 pub type End = (u128, u16);
 
-/// A hash of words that is the same on every machine: the halves of a product with an odd constant of which half the
-/// bits are set (the golden ratio's).
+/// Hashes words, with the same result on every machine: the upper and lower half of the product with an odd
+/// constant (from the golden ratio).
 pub(crate) fn mix(sum: u64, word: u64) -> u64 {
     let wide = u128::from(sum.rotate_left(25) ^ word) * 0x9e37_79b9_7f4a_7c15;
     (wide >> 64) as u64 ^ wide as u64
 }
 
-/// What to do with connections.
+/// What to compute for each connection.
 #[derive(Copy, Clone, Debug)]
 pub struct Config<'a> {
-    /// Which startups to ask.
+    /// Startups to predict.
     pub candidates: &'a Arc<[Candidate]>,
-    /// Whether to keep samples.
+    /// True to keep snapshots for charts.
     pub snapshots: bool,
-    /// Whether somebody wants to go on from where startups differ from what was seen.
+    /// True to keep the state of each startup for `--fork`.
     pub fork_states: bool,
 }
 
-/// An ACK that its sender of data has not seen yet.
+/// An ACK that has passed the capture point but has not reached the sender of the data.
 #[derive(Copy, Clone, Debug)]
 struct PendingAck {
     timestamp: Option<u32>,
     report: AckInfo,
 }
 
-/// Data one way.
+/// One direction of data.
 #[derive(Debug)]
 pub struct Direction {
-    /// The number of the first byte, once it is known.
+    /// Sequence number of the first data byte, once known.
     first: Option<u32>,
     syn_seen: bool,
-    /// Offered on the SYN.
+    /// Maximum segment size offered on the SYN.
     mss: Option<u16>,
     scale: Option<u8>,
     scaling: bool,
     syns: u32,
     syn_at: Option<u64>,
-    /// The SYN's timestamp.
+    /// Timestamp value of the SYN.
     syn_stamp: Option<u32>,
-    /// Where it is seen from.
+    /// Where the capture was made relative to this direction's sender.
     pub vantage: Vantage,
-    /// When it was first seen, nanoseconds since the connection's first packet.
+    /// Time of the first data since the connection's first packet.
     pub began: Option<Instant>,
-    /// What came before it was known where it is seen from: whether it is data, when it came, and what it says.
+    /// Packets that wait until the vantage point is known: true for data, arrival time, segment.
     undecided: Vec<(bool, Instant, TcpSegment)>,
-    /// The first ACK among those.
+    /// Index of the first ACK in `undecided`.
     acked: Option<usize>,
     decided: bool,
-    held: VecDeque<PendingAck>,
-    /// The newest ACK released, by time.
+    pending: VecDeque<PendingAck>,
+    /// The newest ACK that was passed on to the sender.
     released: Option<PendingAck>,
-    /// Its sender, once it has sent.
+    /// The sender, once it has sent data.
     pub sender: Option<Box<Sender>>,
-    /// The newest packets, by a hash of what tells them apart.
+    /// Hashes of the newest packets, to find duplicate captures.
     recent: [u64; RECENT],
     newest: usize,
 }
@@ -149,7 +149,7 @@ impl Direction {
             undecided: Vec::new(),
             acked: None,
             decided: false,
-            held: VecDeque::new(),
+            pending: VecDeque::new(),
             released: None,
             sender: None,
             recent: [0; RECENT],
@@ -157,7 +157,7 @@ impl Direction {
         }
     }
 
-    /// Whether its begin was seen.
+    /// True if the SYN of this direction was captured.
     pub fn syn_seen(&self) -> bool {
         self.syn_seen
     }
@@ -168,40 +168,41 @@ impl Direction {
 pub struct Connection {
     /// Its number in the file, from 1.
     pub number: u64,
-    /// Its ends; data of direction 0 comes from end 0.
+    /// The two ends; data of direction 0 comes from end 0.
     pub ends: [End; 2],
-    /// Which interface it was captured on.
+    /// Index of the capture interface.
     pub interface: u32,
-    /// Its first packet, nanoseconds since 1970.
+    /// Time of the first packet, nanoseconds since 1970.
     pub start: u64,
-    /// Its last.
+    /// Time of the last packet.
     last: u64,
-    /// Which end called.
+    /// The end that sent the first SYN.
     caller: Option<usize>,
     answered: Option<u64>,
-    /// The handshake's round trip.
+    /// RTT of the handshake.
     pub handshake: Option<Span>,
     established: bool,
-    /// The shortest way from where it is captured to each end and back.
-    away: [u64; 2],
+    /// Shortest round trip from the capture point to each end.
+    distance: [u64; 2],
     closing: bool,
-    /// Data each way.
+    /// The two directions.
     pub directions: [Direction; 2],
-    /// It was silent for longer than [`SILENCE`], or a time is damaged: what came after is left out.
+    /// True if the connection was silent for longer than [`SILENCE`] or a time is damaged; later packets are
+    /// ignored.
     pub silent: bool,
-    /// Packets that the capture had twice.
-    pub doubled: u64,
-    /// Packets whose time ran backwards.
+    /// Packets that were captured twice.
+    pub duplicates: u64,
+    /// Packets with a time before that of an earlier packet.
     pub backwards: u64,
-    /// Whether timestamps are in use.
+    /// True if timestamps are in use.
     pub timestamps: bool,
-    /// Whether marks are (RFC 3168 §6.1.1): asked for, and agreed to.
+    /// True if ECN was negotiated (RFC 3168 §6.1.1).
     pub ecn: bool,
     asked_ecn: bool,
 }
 
 impl Connection {
-    /// With its first packet, of which it is yet to be told.
+    /// A new connection, from its first packet, which is then also passed to [`Self::on_packet`].
     pub fn new(number: u64, p: &Packet, ends: [End; 2]) -> Self {
         Self {
             number,
@@ -213,11 +214,11 @@ impl Connection {
             answered: None,
             handshake: None,
             established: false,
-            away: [u64::MAX; 2],
+            distance: [u64::MAX; 2],
             closing: false,
             directions: [Direction::new(), Direction::new()],
             silent: false,
-            doubled: 0,
+            duplicates: 0,
             backwards: 0,
             timestamps: false,
             ecn: false,
@@ -225,27 +226,27 @@ impl Connection {
         }
     }
 
-    /// When its last packet came, nanoseconds since 1970.
+    /// Time of the last packet, nanoseconds since 1970.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether an end has said that it is over.
+    /// True if an end has sent FIN or RST.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Whether a SYN of end `from` with this number would begin another connection.
+    /// True if a SYN of end `from` with this sequence number begins another connection.
     pub fn is_other(&self, from: usize, seq: u32) -> bool {
         self.directions[from].first.is_some_and(|f| f != seq.wrapping_add(1))
     }
 
-    /// How often SYN and SYN-ACK had to be sent again.
+    /// Number of retransmitted SYNs and SYN-ACKs.
     pub fn syn_losses(&self) -> u64 {
         self.directions.iter().map(|w| u64::from(w.syns.saturating_sub(1))).sum()
     }
 
-    /// A packet of end `from`.
+    /// Processes a packet of end `from`.
     pub fn on_packet(&mut self, p: &Packet, from: usize, config: &Config) {
         let s = &p.seen;
         if p.at.saturating_sub(self.last) > SILENCE.0 {
@@ -259,27 +260,27 @@ impl Connection {
         }
         self.last = self.last.max(p.at);
         let at = Instant(self.last - self.start);
-        // The same packet again, as mirrors and routers show it: not even its identification differs.
+        // A duplicate capture (mirror port, router): even the IP identification is the same.
         let name =
             mix(mix(0, u64::from(s.id) << 32 | u64::from(s.len)), u64::from(s.seq) << 32 | u64::from(s.ack));
-        let way = &mut self.directions[from];
-        if s.id != 0 && way.recent.contains(&name) {
-            self.doubled += 1;
+        let direction = &mut self.directions[from];
+        if s.id != 0 && direction.recent.contains(&name) {
+            self.duplicates += 1;
             return;
         }
-        way.newest = (way.newest + 1) % RECENT;
-        way.recent[way.newest] = name;
+        direction.newest = (direction.newest + 1) % RECENT;
+        direction.recent[direction.newest] = name;
         if s.has(SYN) {
             self.on_syn(s, from, p.at);
         } else if s.has(ACK) && !self.established {
-            self.on_third(from);
+            self.on_handshake_ack(from);
         }
         self.closing |= s.has(RST) || s.has(FIN);
         if s.len > 0 && !s.has(RST) {
-            self.take(from, true, at, s, config);
+            self.process(from, true, at, s, config);
         }
         if s.has(ACK) && !s.has(RST) {
-            self.take(1 - from, false, at, s, config);
+            self.process(1 - from, false, at, s, config);
         }
     }
 
@@ -305,22 +306,22 @@ impl Connection {
         }
     }
 
-    /// The caller's first ACK completes the handshake.
-    fn on_third(&mut self, from: usize) {
+    /// Completes the handshake with the caller's first ACK.
+    fn on_handshake_ack(&mut self, from: usize) {
         self.established = true;
         let (Some(caller), Some(answered)) = (self.caller.filter(|c| *c == from), self.answered) else {
             return;
         };
         let Some(called) = self.directions[caller].syn_at.filter(|c| *c <= answered) else { return };
-        // To the one who answers and back; to the one who called and back.
-        let (there, here) = (answered - called, self.last - answered);
-        self.handshake = Some(Span(there + here));
-        self.away[1 - caller] = there;
-        self.away[caller] = here;
+        // Round trip from the capture point to the called end, and to the caller.
+        let (to_called, to_caller) = (answered - called, self.last - answered);
+        self.handshake = Some(Span(to_called + to_caller));
+        self.distance[1 - caller] = to_called;
+        self.distance[caller] = to_caller;
     }
 
-    /// Data of end `d`, or an ACK for it.
-    fn take(&mut self, d: usize, data: bool, at: Instant, s: &TcpSegment, config: &Config) {
+    /// Processes data of end `d`, or an ACK for it.
+    fn process(&mut self, d: usize, data: bool, at: Instant, s: &TcpSegment, config: &Config) {
         let w = &mut self.directions[d];
         if w.decided {
             return if data { self.on_data(s, d, at, config) } else { self.on_ack(s, 1 - d, at) };
@@ -329,8 +330,8 @@ impl Connection {
             return;
         }
         w.undecided.push((data, at, *s));
-        // An ACK, and data that its sender sent when it had it: the echo says so. Without timestamps nothing tells an
-        // answer from what was under way, and the handshake must do.
+        // True if the data was sent after this ACK had reached its sender: the timestamp echo shows it. Without
+        // timestamps, a response cannot be told from data already under way; only the handshake decides.
         let answers = |ack: &TcpSegment, s: &TcpSegment| {
             let (Some((value, _)), Some((_, echo))) = (ack.timestamp, s.timestamp) else { return false };
             echo.wrapping_sub(value).cast_signed() >= 0
@@ -341,24 +342,24 @@ impl Connection {
         let acked = w.acked.map(|i| &w.undecided[i]);
         let guess = acked.is_some() && s.timestamp.is_none();
         if let Some((_, ack, _)) = acked.filter(|a| data && answers(&a.2, s)) {
-            let (there, back) = (ack.since(w.undecided[0].1).0, at.since(*ack).0);
-            self.away[1 - d] = self.away[1 - d].min(there);
-            self.away[d] = self.away[d].min(back);
+            let (to_receiver, to_sender) = (ack.since(w.undecided[0].1).0, at.since(*ack).0);
+            self.distance[1 - d] = self.distance[1 - d].min(to_receiver);
+            self.distance[d] = self.distance[d].min(to_sender);
             self.decide(d, config);
         } else if guess || w.undecided.len() >= UNDECIDED {
             self.decide(d, config);
         }
     }
 
-    /// Where data of end `d` is seen from is as clear as it will be.
+    /// Sets the vantage point of direction `d` and processes the waiting packets.
     fn decide(&mut self, d: usize, config: &Config) {
-        let known = self.away.iter().all(|a| *a < u64::MAX);
+        let known = self.distance.iter().all(|a| *a < u64::MAX);
         let w = &mut self.directions[d];
         w.decided = true;
         if known {
-            w.vantage = vantage(self.away[d], self.away[1 - d]);
-            // An end that answers its handshake late looks far away. Only a host is as near as this.
-            if w.vantage == Vantage::Receiver && !self.timestamps && self.away[1 - d] > HOST.0 {
+            w.vantage = vantage(self.distance[d], self.distance[1 - d]);
+            // An end that is slow to answer the handshake looks distant; only a host itself answers within `HOST`.
+            if w.vantage == Vantage::Receiver && !self.timestamps && self.distance[1 - d] > HOST.0 {
                 w.vantage = Vantage::Middle;
             }
         }
@@ -367,7 +368,7 @@ impl Connection {
         }
     }
 
-    /// Payload of a full segment that `from` sends.
+    /// Payload of a full segment sent by `from`.
     fn mss(&self, from: usize) -> Bytes {
         let offered = [self.directions[from].mss, self.directions[1 - from].mss].into_iter().flatten().min();
         let options = if self.timestamps { 12 } else { 0 };
@@ -414,16 +415,16 @@ impl Connection {
         let mut sent = at;
         if w.vantage == Vantage::Receiver {
             let echo = s.timestamp.map(|t| t.1);
-            let seen = |held: &PendingAck, released: Option<&PendingAck>| match (held.timestamp, echo) {
+            let arrived = |ack: &PendingAck, released: Option<&PendingAck>| match (ack.timestamp, echo) {
                 (Some(t), Some(echo)) => {
-                    // Of several ACKs in one tick of the clock, the first is certain to have been there.
+                    // Of several ACKs with the same timestamp value, only the first is certain to have arrived.
                     t.wrapping_sub(echo).cast_signed() < 0
                         || (t == echo && released.and_then(|r| r.timestamp) != Some(echo))
                 }
-                _ => held.report.at + rtt <= at,
+                _ => ack.report.at + rtt <= at,
             };
-            while w.held.front().is_some_and(|h| seen(h, w.released.as_ref())) {
-                w.released = w.held.pop_front();
+            while w.pending.front().is_some_and(|a| arrived(a, w.released.as_ref())) {
+                w.released = w.pending.pop_front();
                 if let Some(r) = &w.released {
                     sender.on_ack(&r.report);
                 }
@@ -433,7 +434,7 @@ impl Connection {
         }
         sender.on_data(&DataInfo {
             at: sent,
-            seen: at,
+            captured: at,
             from: offset,
             upto: offset + u64::from(s.len),
             timestamp: s.timestamp.map(|t| t.0),
@@ -447,7 +448,7 @@ impl Connection {
         } else {
             0
         };
-        // A window whose scale is not known says nothing.
+        // Without the SYN the window scale is unknown, and so is the window.
         let window = if self.directions[from].syn_seen { u64::from(s.window) << scale } else { u64::MAX };
         let w = &mut self.directions[1 - from];
         let (Some(sender), Some(first)) = (&mut w.sender, w.first) else { return };
@@ -465,9 +466,9 @@ impl Connection {
         let marks = self.ecn && s.has(ECE) && !s.has(SYN);
         let report = AckInfo { at, upto, sack, sacks, window, echo, marks, pure };
         if w.vantage == Vantage::Receiver {
-            w.held.push_back(PendingAck { timestamp: s.timestamp.map(|t| t.0), report });
-            if w.held.len() > HELD {
-                w.released = w.held.pop_front();
+            w.pending.push_back(PendingAck { timestamp: s.timestamp.map(|t| t.0), report });
+            if w.pending.len() > MOST_PENDING {
+                w.released = w.pending.pop_front();
                 sender.on_ack(&w.released.expect("more than none").report);
             }
         } else {
@@ -475,7 +476,7 @@ impl Connection {
         }
     }
 
-    /// Nothing more will come.
+    /// Processes what is waiting; the connection is over.
     pub fn close(&mut self, config: &Config) {
         for d in 0..2 {
             if !self.directions[d].decided {
@@ -483,9 +484,9 @@ impl Connection {
             }
         }
         for w in &mut self.directions {
-            for held in std::mem::take(&mut w.held) {
+            for ack in std::mem::take(&mut w.pending) {
                 if let Some(sender) = &mut w.sender {
-                    sender.on_ack(&held.report);
+                    sender.on_ack(&ack.report);
                 }
             }
         }

@@ -1,17 +1,17 @@
-//! Why a file could not be read: which, where in it, what was found and what was expected.
+//! Errors of a file: which file, where in it, what was found and what was expected.
 
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// The file as a whole.
     File,
-    /// A byte, from 0, of what a compressed file contains.
+    /// A byte offset from 0, in the decompressed data.
     Offset(u64),
-    /// A line, from 1.
+    /// A line number, from 1.
     Line(u64),
 }
 
@@ -25,37 +25,37 @@ impl fmt::Display for Location {
     }
 }
 
-/// What a parser refuses, before it is known in which file.
+/// An error of a parser, without the file name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{place}{why}")]
 pub struct InputError {
-    /// Where.
+    /// Location of the error.
     pub place: Location,
     /// What was found and what was expected.
     pub why: String,
 }
 
 impl InputError {
-    /// At a byte.
+    /// An error at a byte offset.
     pub fn at(offset: u64, why: impl Into<String>) -> Self {
         Self { place: Location::Offset(offset), why: why.into() }
     }
-    /// At a line.
+    /// An error on a line.
     pub fn line(line: u64, why: impl Into<String>) -> Self {
         Self { place: Location::Line(line), why: why.into() }
     }
-    /// Of the whole file.
+    /// An error of the whole file.
     pub fn whole(why: impl Into<String>) -> Self {
         Self { place: Location::File, why: why.into() }
     }
 }
 
-/// A file that cannot be replayed.
+/// A file that cannot be analysed.
 #[derive(Debug, Error)]
 #[error("{}: {why}", file.display())]
 pub struct ReplayError {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
-    /// Why.
+    /// The error.
     pub why: InputError,
 }

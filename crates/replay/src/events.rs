@@ -1,9 +1,8 @@
-//! Events of startups in a running kernel, as `slowstart kernel` tells them: a JSON object a line, an event each.
-//!
-//! The keys are those of an event in `crates/linux` (`Facts`). `sk` (which connection, while it lives), `now_ns`, `kind`
-//! (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss` and `cwnd` must be there;
-//! others are used if they are, and what is not known is passed over. Where each ACK is told, every startup can be
-//! asked; where only the rest is, the line says when the kernel's own left.
+//! Events of startups in a running kernel, as written by `slowstart kernel watch --json`: one JSON object per line.
+//! || The keys are those of `Facts` in `crates/linux`. Required are `sk` (identifies a live connection), `now_ns`,
+//! `kind` (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss` and `cwnd`;
+//! others are optional, and unknown keys are ignored. If the file has an event for every ACK, every startup gets a
+//! prediction; otherwise the row states only when the kernel's own startup left.
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
 use crate::error::InputError;
@@ -18,12 +17,12 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Windows and numbers beyond this are not believed.
+/// Maximum plausible window or byte count.
 const MOST: u64 = 1 << 50;
 
 #[derive(Deserialize)]
 struct Event {
-    /// A number or a text: it only tells connections apart.
+    /// A number or a string; it only identifies the connection.
     sk: Value,
     now_ns: u64,
     kind: String,
@@ -53,7 +52,7 @@ struct Event {
     dport: u16,
 }
 
-/// A connection as far as it was told of.
+/// A connection, from its events so far.
 struct KernelConnection {
     analysis: Analysis,
     f: Facts,
@@ -61,7 +60,7 @@ struct KernelConnection {
     sent: Bytes,
     acks: u64,
     retransmitted: u64,
-    /// Its startup was asked at some time.
+    /// True if its startup was called at least once.
     asked: bool,
     left: Option<ExitEstimate>,
     ends: [String; 2],
@@ -75,7 +74,7 @@ impl KernelConnection {
             Setup { mss, iw, gated: false, handshake: Handshake::default(), snapshots, fork_states: false };
         let address = match &e.daddr {
             Value::String(a) => a.clone(),
-            // As it stands in memory, which is the order of the network.
+            // In memory order, which is network byte order.
             v => Ipv4Addr::from((v.as_u64().unwrap_or(0) as u32).to_le_bytes()).to_string(),
         };
         Self {
@@ -91,7 +90,7 @@ impl KernelConnection {
         }
     }
 
-    fn on(&mut self, e: &Event) {
+    fn on_event(&mut self, e: &Event) {
         let f = &mut self.f;
         f.now = f.now.max(Instant(e.now_ns.saturating_sub(self.begin)));
         f.next = Mark(e.next.min(MOST));
@@ -112,7 +111,7 @@ impl KernelConnection {
                 self.analysis.loss(f, &c);
             }
             "undo" => self.analysis.undone(f),
-            // Begin, idle and end say no more than when.
+            // Begin, idle and end only carry the time.
             _ => {}
         }
     }
@@ -129,7 +128,7 @@ impl KernelConnection {
         let newly = acked - f.delivered;
         let prior = f.inflight + newly;
         f.delivered = f.delivered.max(acked);
-        // What was sent since the event before, at once: nobody tells when.
+        // Everything sent since the previous event counts as sent now: the file has no send times.
         let new = Bytes(f.next.0) - self.sent;
         self.sent += new;
         let sent = Sent {
@@ -156,13 +155,13 @@ impl KernelConnection {
     }
 
     fn row(self, number: u64) -> (Transfer, Option<Findings>) {
-        let told = match self.left {
+        let exit = match self.left {
             Some(found) => Ok(found),
             None if self.asked => Err(NoExit::StillGrowing),
             None => Err(NoExit::BeganBefore),
         };
         let last = Span(self.f.now.0).as_secs_f64();
-        let mut findings = self.analysis.finish(Some(told));
+        let mut findings = self.analysis.finish(Some(exit));
         if self.acks == 0 {
             findings.startups.clear();
         }
@@ -171,15 +170,15 @@ impl KernelConnection {
         (row.from, row.to) = (from, to);
         (row.packets, row.retransmitted_packets) = (self.acks, self.retransmitted);
         row.duration_s = last;
-        row.caveats.push("events tell when ACKs came, not when packets left".to_string());
+        row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
         if self.acks == 0 {
-            row.caveats.push("no ACK was told: no startup can be asked".to_string());
+            row.caveats.push("the file has no ACKs: no startup can be predicted".to_string());
         }
         (row, Some(findings))
     }
 }
 
-/// Reads events: a row for each connection, in the order in which they begin.
+/// Reads events: one row per connection, in the order of their begin.
 pub fn replay(
     text: &str,
     candidates: &Arc<[Candidate]>,
@@ -190,21 +189,21 @@ pub fn replay(
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let number = i as u64 + 1;
         let e: Event = serde_json::from_str(line)
-            .map_err(|e| InputError::line(number, format!("found no event of the kernel: {e}")))?;
+            .map_err(|e| InputError::line(number, format!("found no kernel event: {e}")))?;
         if !(1..=1 << 20).contains(&e.mss) {
             let why = format!("mss: found {}, expected a number of bytes from 1 to 1048576", e.mss);
             return Err(InputError::line(number, why));
         }
         let sk = e.sk.to_string();
         if e.kind == "begin" {
-            // The kernel uses the place of a connection that is over again.
+            // The kernel reuses the address of a closed socket.
             live.remove(&sk);
         }
         let at = *live.entry(sk).or_insert_with(|| {
             all.push(KernelConnection::new(&e, candidates, snapshots));
             all.len() - 1
         });
-        all[at].on(&e);
+        all[at].on_event(&e);
     }
     if all.is_empty() {
         return Err(InputError::whole("found no event, expected one a line"));

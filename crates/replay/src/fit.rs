@@ -1,4 +1,4 @@
-//! A path fitted to a capture: rate, base round trip, queue and jitter.
+//! Fits a path to a capture: rate, base RTT, queue and jitter.
 
 use crate::analysis::Findings;
 use serde::{Deserialize, Serialize};
@@ -6,32 +6,32 @@ use slowstart_lab::stats::quantile;
 
 /// Bytes of IP and TCP headers with timestamps.
 const HEADERS: f64 = 52.0;
-/// Intervals of a least round trip over which the rate is taken: the busiest so many in a row.
+/// Number of consecutive intervals of one minimum RTT over which the rate is measured: the busiest ones.
 const STRETCH: usize = 25;
-/// Acknowledgements in a row whose times are held against a line.
+/// Number of consecutive ACKs whose times are fitted by a line.
 const LINE: usize = 32;
-/// The most jitter that is looked for, in packets' transmissions, and the steps in which its effect is summed.
+/// Maximum jitter, in transmission times of a packet, and the number of steps of the numerical integral.
 const MOST: f64 = 1000.0;
 const STEPS: u32 = 400;
-/// A line whose slope is within this share of the rate is that of a full link.
+/// Maximum deviation from 1 of the slope of a line that belongs to a full link.
 const FULL: f64 = 0.05;
 
-/// A path as a capture shows it.
+/// A path fitted to a capture.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FittedPath {
-    /// Rate on the wire, bits a second: the busiest stretch.
+    /// Rate on the wire, bits per second: the busiest stretch.
     pub rate_bps: f64,
-    /// The least round trip, without a packet's own transmission.
+    /// Minimum RTT without the transmission time of a packet.
     pub base_rtt_s: f64,
-    /// What queued at most, bytes on the wire.
+    /// Maximum queue, bytes on the wire.
     pub queue_bytes: f64,
-    /// Whether a loss showed how much it holds; otherwise it holds at least that.
+    /// True if a loss showed the queue's limit; otherwise the queue holds at least `queue_bytes`.
     pub queue_was_full: bool,
-    /// What delays varied by beside the queue: each packet by up to so much, none overtaking another.
+    /// Jitter: the maximum of a uniform delay for each packet, without reordering.
     pub jitter_s: f64,
 }
 
-/// Fits a path; `None` where the capture has no round trips or nothing was delivered.
+/// Fits a path; `None` if the findings have no RTT sample or nothing was delivered.
 pub fn fit(f: &Findings) -> Option<FittedPath> {
     let least = f.min_rtt?.as_secs_f64();
     let stretch = STRETCH.min(f.rates.len());
@@ -42,11 +42,11 @@ pub fn fit(f: &Findings) -> Option<FittedPath> {
     let rate_bps = payload * 8.0 * packet / mss;
     let transmission = packet * 8.0 / rate_bps;
     let jitter_s = jitter(f, payload, transmission);
-    // What is lost first had been refused by a full queue, which the packets before it had waited for. The latest of
-    // those met all of the jitter.
+    // The first packet lost found the queue full; the packets before it had waited for that queue, and the slowest
+    // of them had the maximum jitter.
     let queued = f.rtt_before_loss.or(f.max_rtt)?.as_secs_f64() - least - jitter_s;
     let queue_bytes = (queued * rate_bps / 8.0).max(packet);
-    // The least round trip has a packet's own transmission in it.
+    // The minimum RTT includes the transmission time of a packet.
     let base_rtt_s = (least - transmission).max(1e-6);
     Some(FittedPath {
         rate_bps,
@@ -57,15 +57,15 @@ pub fn fit(f: &Findings) -> Option<FittedPath> {
     })
 }
 
-/// The greatest of delays that are uniform from none, from how the times of acknowledgements scatter about the line of a
-/// full link, which hands over a packet each `transmission` s.
+/// Estimates the maximum of a uniform jitter from how the times of ACKs scatter about the line of a full link,
+/// which delivers a packet every `transmission` seconds.
 fn jitter(f: &Findings, payload: f64, transmission: f64) -> f64 {
     let points: Vec<(f64, f64)> =
         f.snapshots.iter().map(|s| (s.delivered.0 as f64 / payload, s.at.0 as f64 / 1e9)).collect();
     let rests: Vec<f64> = points.chunks_exact(LINE).filter_map(line).collect();
     let Some(variance) = quantile(&rests, 0.5) else { return 0.0 };
     let wanted = variance / (transmission * transmission);
-    // The variance grows with the jitter.
+    // The variance increases with the jitter: bisection.
     let (mut low, mut high) = (0.0, MOST);
     for _ in 0..40 {
         let mid = f64::midpoint(low, high);
@@ -74,9 +74,9 @@ fn jitter(f: &Findings, payload: f64, transmission: f64) -> f64 {
     low * transmission
 }
 
-/// The variance of how late a packet is, where each is delayed by up to `jitter` and one leaves each unit of time.
-/// None overtakes another, so a packet waits for all before it: with D its lateness,
-/// `P(D <= x)` is the product over `k >= 0` of `min(1, (x + k) / jitter)`.
+/// The variance of a packet's lateness if each is delayed by up to `jitter` and one is sent per unit of time.
+/// Packets stay in order, so a packet waits for all before it: with D the lateness, `P(D <= x)` is the product over
+/// `k >= 0` of `min(1, (x + k) / jitter)`.
 fn scatter(jitter: f64) -> f64 {
     if jitter <= 0.0 {
         return 0.0;
@@ -97,8 +97,8 @@ fn scatter(jitter: f64) -> f64 {
     second - first * first
 }
 
-/// The variance about the line through these points, if its slope is that of a full link (one: time is measured in what
-/// the link should have delivered).
+/// The variance about the line through these points, if its slope is that of a full link (1: the unit of time is
+/// what the link needs for the data).
 fn line(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
@@ -111,9 +111,9 @@ fn line(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 impl FittedPath {
-    /// As `slowstart compare` reads it.
+    /// The path as an argument of `slowstart compare`.
     pub fn inline(&self) -> String {
-        // Less than ten microseconds is the clock's.
+        // Less than 10 us is clock noise.
         let jitter = if self.jitter_s >= 1e-5 {
             format!(" jitter={:.3}ms", self.jitter_s * 1e3)
         } else {
@@ -132,8 +132,8 @@ impl FittedPath {
 mod tests {
     use super::*;
 
-    /// A jitter below a transmission overtakes nothing: uniform. Above, packets wait for those before: the greater, the
-    /// nearer to the most (simulated with 64,000 draws: variances 0.655, 1.53 and 3.70).
+    /// Jitter below one transmission time causes no waiting: uniform. Above it, packets wait for those before them
+    /// (a simulation with 64,000 draws gives variances of 0.655, 1.53 and 3.70).
     #[test]
     fn lateness_is_that_of_packets_that_do_not_overtake() {
         for (jitter, variance) in [(0.5, 0.25 / 12.0), (3.33, 0.655), (6.0, 1.53), (12.0, 3.70)] {

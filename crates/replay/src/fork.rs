@@ -1,9 +1,8 @@
-//! What would have come after: each startup goes on, in the simulator, from where what it would have sent differs from
-//! what was sent.
-//!
-//! Up to there the very packets of the capture are sent again at their times, over a path fitted to the capture, so
-//! that link and queue are as full as they were. Then the startup takes over as it stood, with all that it had made of
-//! the true acknowledgements. The clocks of both are one: neither sees a seam.
+//! Continues a transfer in the simulator: each startup takes over where it would have sent something else than was
+//! sent.
+//! || Until that point the simulator sends the packets of the capture at their times over a path fitted to the
+//! capture, so that link and queue are as full as they were. Then the startup takes over with its saved state,
+//! including all that it derived from the real ACKs. Simulator and capture share one clock.
 
 use crate::analysis::{EPOCH, Findings, StartupResult, facts};
 use crate::fit::FittedPath;
@@ -21,36 +20,36 @@ use slowstart_lab::path::{PathError, PathSpec};
 use slowstart_lab::record::Class;
 use slowstart_lab::tcp::profile::Profile;
 
-/// What the path draws is drawn from this.
+/// Random seed of the path.
 const SEED: u64 = 1;
-/// A window that holds nothing back.
+/// A window that limits nothing.
 const OPEN: Bytes = Bytes(1 << 40);
-/// A transfer is given this many times what the path would need for it, and a minute.
+/// Time limit of the simulation, as a multiple of the transfer's duration at the path's rate.
 const PATIENCE: u64 = 10;
 
-/// What a startup would have made of the rest of the transfer.
+/// Result of continuing a transfer with one startup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForkResult {
-    /// Its name and parameters.
+    /// Name and parameters.
     pub startup: String,
-    /// From when on this is simulated, seconds since the connection's first packet.
+    /// Begin of the simulated part, seconds since the connection's first packet.
     pub from_s: f64,
-    /// Its exit: as observed, if it had left by then, else as simulated.
+    /// Its exit: as observed if it had left before the simulated part, otherwise as simulated.
     pub exit: Option<TimedEvent>,
-    /// How that is judged, by what the simulator knows of the fitted path.
+    /// Class of that exit, from the simulator's knowledge of the fitted path.
     pub class: Class,
-    /// When everything would have been acknowledged; null if it was not within the time given.
+    /// When everything would have been acknowledged; null if not within the time limit.
     pub done_s: Option<f64>,
-    /// Packets that the fitted path dropped.
+    /// Packets dropped by the fitted path.
     pub lost_packets: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmitted_packets: u64,
-    /// The longest wait in its queue, seconds.
+    /// Maximum queueing delay, seconds.
     pub peak_queue_delay_s: f64,
 }
 
-/// A transfer to go on with.
-struct Fork<'a> {
+/// A transfer to continue.
+struct Simulation<'a> {
     path: PathSpec,
     profile: Profile,
     avoidance: AnyAvoidance,
@@ -60,8 +59,7 @@ struct Fork<'a> {
     end: Instant,
 }
 
-/// Goes on with a transfer under each startup. Those whose prediction was not asked for are left out; errors are those of
-/// a path that cannot be built.
+/// Continues a transfer with each startup that has a saved state. Errors are those of a path that cannot be built.
 pub fn run(
     f: &Findings,
     fitted: &FittedPath,
@@ -71,12 +69,12 @@ pub fn run(
     let profile = Profile {
         mss: mss as u32,
         iw: f.iw.0.div_ceil(mss).clamp(1, 1000) as u32,
-        // How far the peer's window would have opened is not known: it does not hold the sender back.
+        // The size to which the receive window would have grown is unknown: it does not limit the sender.
         autotune: false,
         ..Profile::LINUX_6_18
     };
     let time = Rate(fitted.rate_bps as u64).time_for(f.delivered) * PATIENCE;
-    let fork = Fork {
+    let simulation = Simulation {
         path: PathSpec::load(&fitted.inline(), None)?,
         profile,
         avoidance: (avoidance::REGISTRY[0].make)(),
@@ -88,7 +86,7 @@ pub fn run(
     let of = |j: &StartupResult| {
         let saved = j.prediction.saved.as_ref()?;
         let fresh = candidates.iter().find(|c| c.label == j.label)?;
-        Some(fork.go_on(&j.label, saved, fresh))
+        Some(simulation.continue_with(&j.label, saved, fresh))
     };
     Ok(f.startups.iter().filter_map(of).collect())
 }
@@ -97,7 +95,7 @@ fn seconds(at: Instant) -> f64 {
     Span(at.since(Instant::ZERO + EPOCH).0).as_secs_f64()
 }
 
-impl Fork<'_> {
+impl Simulation<'_> {
     fn composed(
         &self,
         of: &Candidate,
@@ -106,7 +104,7 @@ impl Fork<'_> {
         Composed::mid_connection(s.startup.clone(), of.startup.clone(), self.avoidance.clone(), s.state)
     }
 
-    /// A window that lets everything be sent that was.
+    /// A controller that allows everything to be sent.
     fn open(&self, of: &Candidate) -> AnyController {
         let state = Window { cwnd: OPEN, ssthresh: Some(OPEN), pace: None, wake: None };
         let (s, a) = (of.startup.clone(), self.avoidance.clone());
@@ -119,13 +117,13 @@ impl Fork<'_> {
         Facts { now, iw: self.iw, ..facts(Bytes(self.profile.mss.into())) }
     }
 
-    fn go_on(&self, label: &str, s: &SavedState, of: &Candidate) -> ForkResult {
-        // What was sent at that moment is the answer of another window.
+    fn continue_with(&self, label: &str, s: &SavedState, of: &Candidate) -> ForkResult {
+        // Packets sent at that moment belong to another window.
         let sends = &self.sends[..self.sends.partition_point(|d| d.0 + EPOCH < s.at)];
         let rtt = self.path.facts().base_rtt;
         let begin = sends.first().map_or(s.at, |d| d.0 + EPOCH);
         let spec = FlowSpec {
-            // Time for the handshake.
+            // Leaves time for the handshake.
             start: begin - rtt * 3 - Span::millis(1),
             direction: Direction::Download,
             app: app::Kind::Told { size: self.size },
@@ -145,12 +143,12 @@ impl Fork<'_> {
             e.write(0, bytes);
             written += bytes;
             if i == 0 {
-                // The endpoint has told the controller of the connection: from here on nothing is held back.
+                // The endpoint has called the controller for the connection: from here on nothing limits it.
                 e.take_over(0, self.open(of));
             }
         }
         e.run(s.at);
-        // What happened so far was another's doing.
+        // What happened before belongs to the original sender.
         let truth = &mut e.flows[0].truth;
         (truth.exit, truth.dropped_in_startup) = (None, 0);
         let again = e.flows[0].ends[0].tx.counters.retransmitted;

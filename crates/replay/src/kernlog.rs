@@ -1,10 +1,9 @@
-//! Per-acknowledgement logs of a kernel: comma-separated, a header of column names, a line for each ACK.
-//!
-//! Columns are those that the authors of SEARCH log: `now_us` since the first ACK, `bytes_acked` so far, `mss`,
-//! `rtt_us`, `snd_nxt`, `sk_pacing_rate` in bytes a second, and optionally `snd_una`, `lost_pkt` and
-//! `total_retrans_pkt`. What makes an observer agree with Linux: rows are judged before their ACK grows the window;
-//! every byte acknowledged earns one (the log's `app_limited` is not what gates growth, `tcp_is_cwnd_limited` is); and
-//! the sender is paced, so that HyStart++ has no limit L.
+//! Per-ACK logs of a kernel: comma-separated values with a header of column names and one line per ACK.
+//! || The columns are those logged by the authors of SEARCH: `now_us` since the first ACK, `bytes_acked` so far,
+//! `mss`, `rtt_us`, `snd_nxt`, `sk_pacing_rate` in bytes per second, and optionally `snd_una`, `lost_pkt` and
+//! `total_retrans_pkt`. For an observer to agree with Linux, a row is judged before its ACK grows the window; every
+//! acknowledged byte grows it (Linux tests `tcp_is_cwnd_limited`, not the log's `app_limited`); and the sender is
+//! paced, so HyStart++ has no limit L.
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
 use crate::error::InputError;
@@ -13,41 +12,41 @@ use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Handshake, Limit, Sent, Signal};
 use std::sync::Arc;
 
-/// The initial window of Linux.
+/// Initial window of Linux, segments.
 const IW: u64 = 10;
 
 struct Columns {
-    must: [usize; 6],
+    required: [usize; 6],
     una: Option<usize>,
     lost: [Option<usize>; 2],
 }
 
-const MUST: [&str; 6] = ["now_us", "bytes_acked", "mss", "rtt_us", "snd_nxt", "sk_pacing_rate"];
+const REQUIRED: [&str; 6] = ["now_us", "bytes_acked", "mss", "rtt_us", "snd_nxt", "sk_pacing_rate"];
 
 impl Columns {
     fn find(header: &str) -> Result<Self, InputError> {
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         let find = |name: &str| names.iter().position(|n| *n == name);
-        let mut must = [0; 6];
-        for (at, name) in must.iter_mut().zip(MUST) {
+        let mut required = [0; 6];
+        for (at, name) in required.iter_mut().zip(REQUIRED) {
             *at = find(name).ok_or_else(|| {
                 InputError::line(1, format!("found {header:?}, expected a column {name:?}"))
             })?;
         }
-        Ok(Self { must, una: find("snd_una"), lost: [find("lost_pkt"), find("total_retrans_pkt")] })
+        Ok(Self { required, una: find("snd_una"), lost: [find("lost_pkt"), find("total_retrans_pkt")] })
     }
 }
 
-/// What a log says.
+/// Result of reading a log.
 #[derive(Clone, Debug)]
 pub struct Log {
     /// The findings.
     pub findings: Findings,
     /// Payload of a full segment.
     pub mss: Bytes,
-    /// ACKs.
+    /// Number of ACKs.
     pub rows: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
 }
 
@@ -56,7 +55,7 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
     let mut lines = text.lines();
     let columns = Columns::find(lines.next().unwrap_or_default())?;
     let mut log: Option<(Analysis, slowstart::view::Facts)> = None;
-    let (mut acked, mut sent, mut isn, mut rows, mut troubles) = (Bytes::ZERO, Bytes::ZERO, 0, 0, [0; 2]);
+    let (mut acked, mut sent, mut isn, mut rows, mut losses) = (Bytes::ZERO, Bytes::ZERO, 0, 0, [0; 2]);
     for (i, line) in lines.enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let number = i as u64 + 2;
         let fields: Vec<&str> = line.split(',').collect();
@@ -67,7 +66,7 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
                 .ok_or_else(|| InputError::line(number, format!("{name}: found {text:?}, expected a number")))
         };
         let mut values = [0; 6];
-        for ((value, column), name) in values.iter_mut().zip(columns.must).zip(MUST) {
+        for ((value, column), name) in values.iter_mut().zip(columns.required).zip(REQUIRED) {
             *value = read(column, name)?;
         }
         let [now, bytes, mss, rtt, next, pacing] = values;
@@ -76,10 +75,10 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
         }
         let una = columns.una.map(|c| read(c, "snd_una")).transpose()?;
         if rows == 0 {
-            // Without snd_una nothing but the initial window had been sent at the first row.
+            // Without `snd_una`, only the initial window had been sent at the first row.
             isn = una.map_or(next.wrapping_sub(IW * mss), |una| una.wrapping_sub(bytes)) as u32;
         }
-        // Sequence numbers wrap; no log is 4 GB long.
+        // Sequence numbers wrap; no log covers 4 GB.
         let mark = |seq: u64| Mark(u64::from((seq as u32).wrapping_sub(isn)));
         let (una, next) = (una.map_or(Mark(bytes), mark), mark(next));
         let (analysis, f) = log.get_or_insert_with(|| {
@@ -107,23 +106,23 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
         f.inflight = Bytes(next.0.saturating_sub(una.0));
         let new = Bytes(next.0) - sent;
         sent += new;
-        // What was sent up to this row, at once: the log does not say when.
+        // Everything sent up to this row counts as sent now: the log has no send times.
         let left = Sent {
             mark: next,
             at: f.now,
             bytes: new,
             sent_total: sent,
-            // With its ACK, and not with what logs that miss rows make of the gap.
+            // As after this row's ACK; differences between rows would be wrong for logs that miss rows.
             inflight: f.inflight,
             delivered: f.delivered,
             ..Sent::default()
         };
         analysis.sent(f, &left, false);
-        for (seen, column) in troubles.iter_mut().zip(columns.lost) {
+        for (counted, column) in losses.iter_mut().zip(columns.lost) {
             let Some(column) = column else { continue };
             let n = read(column, "lost_pkt or total_retrans_pkt")?;
-            if n > *seen {
-                *seen = n;
+            if n > *counted {
+                *counted = n;
                 let lost = Congestion {
                     signal: Signal::Loss,
                     first: analysis.first_loss().is_none(),
@@ -148,5 +147,5 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
     }
     let (analysis, f) =
         log.ok_or_else(|| InputError::line(2, "found no row, expected one for each acknowledgement"))?;
-    Ok(Log { findings: analysis.finish(None), mss: f.mss, rows, retransmitted: troubles[1] })
+    Ok(Log { findings: analysis.finish(None), mss: f.mss, rows, retransmitted: losses[1] })
 }

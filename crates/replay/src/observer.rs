@@ -1,10 +1,9 @@
-//! A startup that looks on: it sees the true events of a connection that another one made, and its window is its own
-//! prediction.
-//!
-//! A row or packet is judged before its ACK grows the window and before it lets anything be sent (in Linux,
-//! `pkts_acked` runs before `cong_avoid`), so the window at an exit has no part of the ACK that ended it. Losses are
-//! overlaid: where the connection lost, it is noted what the startup would have done about it, and its own rule goes
-//! on looking, for who wants to know what the rule alone says.
+//! Passive observers: a startup sees the real events of a connection made by another sender and saves a window of
+//! its own.
+//! || Each ACK is judged before it grows the window and before it allows anything to be sent (in Linux,
+//! `pkts_acked` runs before `cong_avoid`), so the window at an exit does not include the ACK that caused it. At a
+//! loss, the startup's response is recorded, and its own rule continues, so that the row can state what the rule
+//! alone would have done.
 
 use serde::{Deserialize, Serialize};
 use slowstart::control::State;
@@ -13,26 +12,26 @@ use slowstart::step::{Exit, Step, Wake, Window};
 use slowstart::units::{Bytes, Gain, Instant, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, View};
 
-/// Changes of phase that are kept.
+/// Maximum number of phase changes kept.
 const CHANGES: usize = 32;
 
-/// A startup to ask.
+/// A startup to observe with.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// As a person wrote it.
+    /// Name and parameters, as given by the user.
     pub label: String,
-    /// With its parameters.
+    /// The startup in its initial state.
     pub startup: AnyStartup,
 }
 
-/// A moment of a startup, with its window then.
+/// A phase change or exit, with the startup's window at that time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// A phase or a reason.
+    /// The phase entered, or the exit reason.
     pub what: &'static str,
     /// When.
     pub at: Instant,
-    /// The window.
+    /// The startup's window.
     pub cwnd: Bytes,
 }
 
@@ -47,39 +46,39 @@ pub struct TimedEvent {
     pub cwnd_bytes: u64,
 }
 
-/// A startup as it stood at a moment up to which it would have sent what was sent.
+/// State of a startup at a moment until which it would have sent what was sent.
 #[derive(Clone, Debug)]
 pub struct SavedState {
-    /// Itself.
+    /// The startup.
     pub startup: AnyStartup,
-    /// Its window and threshold, and when it wants to be called, by its own clock.
+    /// Its window, threshold and timer, on its own clock.
     pub state: State,
-    /// When.
+    /// When the state was saved.
     pub at: Instant,
-    /// It had left by its own rule, at this moment.
+    /// Its exit by its own rule, if it has left.
     pub left: Option<(Exit, Moment)>,
 }
 
-/// What a startup would have done: what remains of it when it has nothing more to say.
+/// What a startup would have done.
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    /// Its window, when it was last asked.
+    /// Its window at the last event it saw.
     pub cwnd: Bytes,
-    /// Changes of phase, the first 32 of them.
+    /// Its phase changes: the first 32.
     pub changes: Vec<Moment>,
-    /// The exit by its own rule, whatever was lost.
+    /// Its exit by its own rule, regardless of losses.
     pub rule: Option<(Exit, Moment)>,
-    /// Its answer to the connection's first loss, if it was still in startup: it leaves.
+    /// Its exit at the connection's first loss, if it was still in startup and leaves on loss.
     pub loss: Option<Moment>,
-    /// From when on its window would have sent something else than was sent.
+    /// From when on it would have sent something else than was sent. `None`: to the end.
     pub valid_until: Option<Instant>,
-    /// Where it can be gone on from, if that was asked for: as it stood when its rule ended it, or when the last round
-    /// trip began in which it would have sent what was sent.
+    /// The state to continue from with `--fork`, if requested: at its exit, or at the begin of the last round trip
+    /// in which it would have sent what was sent.
     pub saved: Option<Box<SavedState>>,
 }
 
 impl Prediction {
-    /// Its moments, by a clock that is zero at this time of its own. How it stands keeps the time that it knows.
+    /// Moves its times to a clock that is zero at `epoch`; the saved state saves its own clock.
     pub fn since(&mut self, epoch: Span) {
         let rule = self.rule.as_mut().map(|r| &mut r.1);
         for m in self.changes.iter_mut().chain(rule).chain(&mut self.loss) {
@@ -87,8 +86,8 @@ impl Prediction {
         }
     }
 
-    /// What it would have done, as far as that can be said: its own rule's exit or the one by loss, whichever came
-    /// first, if its prediction was still worth something then.
+    /// Its exit by its own rule or by loss, whichever came first; `None` if that was after the prediction's
+    /// validity ended.
     pub fn exit(&self) -> Option<Moment> {
         let rule = self.rule.map(|(_, m)| m);
         let first = [rule, self.loss].into_iter().flatten().min_by_key(|m| m.at)?;
@@ -96,28 +95,27 @@ impl Prediction {
     }
 }
 
-/// A startup that looks on.
+/// A passive observer.
 #[derive(Clone, Debug)]
 pub struct Observer {
     startup: AnyStartup,
     ceiling: Option<Bytes>,
     wake: Option<Instant>,
     phase: &'static str,
-    /// Its window when the round trip under way began.
+    /// Its window when the current round trip began.
     round_cwnd: Bytes,
-    /// What it thinks so far.
+    /// The prediction so far.
     pub prediction: Prediction,
-    /// Round trips since that was last worth something.
+    /// Round trips since the prediction's validity ended.
     since: u32,
     stopped: bool,
-    /// Whether to keep where it can be gone on from.
-    keeps: bool,
+    /// True to save the state for `--fork`.
+    saves: bool,
 }
 
 impl Observer {
-    /// At the begin of a connection with this initial window.
-    /// `keeps` says whether somebody wants to go on from where its prediction ends.
-    pub fn new(candidate: &Candidate, f: &Facts, handshake: &Handshake, keeps: bool) -> Self {
+    /// An observer at the begin of a connection. `saves` is true to save its state for `--fork`.
+    pub fn new(candidate: &Candidate, f: &Facts, handshake: &Handshake, saves: bool) -> Self {
         let mut w = Self {
             startup: candidate.startup.clone(),
             ceiling: None,
@@ -134,17 +132,17 @@ impl Observer {
             },
             since: 0,
             stopped: false,
-            keeps,
+            saves,
         };
         let step = w.startup.on_established(&w.view(f), handshake);
         w.apply(f, step, true);
-        w.keep(f);
+        w.save(f);
         w
     }
 
-    /// Keeps how it stands, while it would have sent what was sent.
-    fn keep(&mut self, f: &Facts) {
-        if !self.keeps || self.prediction.valid_until.is_some() {
+    /// Saves the state while the prediction is valid.
+    fn save(&mut self, f: &Facts) {
+        if !self.saves || self.prediction.valid_until.is_some() {
             return;
         }
         self.prediction.saved = Some(Box::new(SavedState {
@@ -155,12 +153,12 @@ impl Observer {
         }));
     }
 
-    /// Whether it has left by its own rule, or its prediction ended long ago: it has nothing more to say.
+    /// True if it has left by its own rule, or its validity ended some round trips ago: it needs no more events.
     pub fn done(&self) -> bool {
         self.prediction.rule.is_some() || self.stopped
     }
 
-    /// A round trip is over; so many after its prediction has ended, it is asked no more.
+    /// A round trip ended; observation stops `rounds` round trips after the prediction's validity ended.
     pub fn stop_after(&mut self, rounds: u32) {
         self.since = if self.prediction.valid_until.is_some() { self.since + 1 } else { 0 };
         self.stopped = self.since > rounds;
@@ -170,7 +168,8 @@ impl Observer {
         View { facts: f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling }
     }
 
-    /// The rate a host with its window would pace at, where the file does not say (`tcp_update_pacing_rate`).
+    /// The facts with the pacing rate for its own window, if the file does not state one
+    /// (`tcp_update_pacing_rate`).
     fn facts(&self, f: &Facts) -> Facts {
         let rate = || {
             Some(Rate::new(self.prediction.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200))
@@ -179,11 +178,11 @@ impl Observer {
     }
 
     fn apply(&mut self, f: &Facts, step: Step, earned: bool) {
-        let here = |what, cwnd| Moment { what, at: f.now, cwnd };
+        let moment = |what, cwnd| Moment { what, at: f.now, cwnd };
         if self.startup.phase() != self.phase {
             self.phase = self.startup.phase();
             if self.prediction.changes.len() < CHANGES {
-                self.prediction.changes.push(here(self.phase, self.prediction.cwnd));
+                self.prediction.changes.push(moment(self.phase, self.prediction.cwnd));
             }
         }
         match step.wake {
@@ -195,12 +194,12 @@ impl Observer {
             self.ceiling = Some(t.max(f.mss * 2));
         }
         if let Some(why) = step.exit {
-            let seen = step.detected.map_or(here(why.name(), self.prediction.cwnd), |d| Moment {
+            let at_exit = step.detected.map_or(moment(why.name(), self.prediction.cwnd), |d| Moment {
                 what: why.name(),
                 at: d.at,
                 cwnd: d.cwnd,
             });
-            self.prediction.rule = Some((why, seen));
+            self.prediction.rule = Some((why, at_exit));
         }
         match step.window {
             Window::Grow(by) if earned => {
@@ -211,9 +210,9 @@ impl Observer {
             Window::Keep | Window::Grow(_) => {}
         }
         if step.exit.is_some() {
-            // The window it has is its threshold, where it named none (as in `slowstart::control`).
+            // An exit without a threshold sets it to the window (as in `slowstart::control`).
             self.ceiling = self.ceiling.filter(|_| step.ssthresh.is_some()).or(Some(self.prediction.cwnd));
-            self.keep(f);
+            self.save(f);
         }
     }
 
@@ -226,7 +225,7 @@ impl Observer {
         }
     }
 
-    /// A packet left.
+    /// A packet was sent.
     pub fn on_sent(&mut self, f: &Facts, s: &Sent) {
         if !self.done() {
             self.timers(f);
@@ -237,8 +236,8 @@ impl Observer {
         }
     }
 
-    /// An ACK arrived. With `used`, the most that was in flight lately, the window grows only if at least half of it
-    /// was used (`tcp_is_cwnd_limited` in slow start).
+    /// An ACK arrived. With `used`, the recent maximum in flight, the window grows only if at least half of it was
+    /// used (`tcp_is_cwnd_limited` in slow start).
     pub fn on_ack(&mut self, f: &Facts, ack: &Ack, used: Option<Bytes>) {
         if self.done() {
             return;
@@ -256,26 +255,26 @@ impl Observer {
         self.apply(&f, step, limit.allows_growth() && !f.in_recovery);
     }
 
-    /// The connection lost something. `now` is also when the startup's prediction ends, if it would leave.
+    /// The connection detected a loss or an ECN mark.
     pub fn on_congestion(&mut self, f: &Facts, c: &Congestion) {
         if self.done() || self.prediction.loss.is_some() {
             return;
         }
-        let mut asked = self.startup.clone();
+        let mut response = self.startup.clone();
         let facts = self.facts(f);
-        let step = asked
+        let step = response
             .on_congestion(&View { facts: &facts, cwnd: self.prediction.cwnd, ssthresh: self.ceiling }, c);
         if let Some(why) = step.exit {
             let d = step.detected.map_or((f.now, self.prediction.cwnd), |d| (d.at, d.cwnd));
             self.prediction.loss = Some(Moment { what: why.name(), at: d.0, cwnd: d.1 });
         } else {
-            // It stays in startup, and must know.
-            self.startup = asked;
+            // It remains in startup, so it must process the event.
+            self.startup = response;
             self.apply(&facts, step, false);
         }
     }
 
-    /// The loss was none.
+    /// The loss was spurious.
     pub fn on_undone(&mut self, f: &Facts, r: &Recovery) {
         self.prediction.loss = None;
         if !self.done() {
@@ -284,12 +283,11 @@ impl Observer {
         }
     }
 
-    /// A round trip began at `start` and is over; in it, `peak` bytes were in flight at most. What the window held back
-    /// then is held against this startup's own: once they differ by more than a tenth and two segments, what follows
-    /// is not what it would have seen.
+    /// A round trip that began at `start` ended; at most `peak` bytes were in flight. If this differs from the
+    /// startup's own window by more than 10 % and two segments, the prediction is valid only until `start`.
     pub fn on_round(&mut self, f: &Facts, start: Instant, peak: Bytes, window_limited: bool) {
         let apart = peak / 10 + f.mss * 2;
-        // Its window was between these while the round was sent; after an exit the question is answered.
+        // The bounds of its window while the round trip was sent. After an exit the prediction is complete.
         let (least, most) = (self.round_cwnd, self.prediction.cwnd);
         let differs = least > peak + apart || most + apart < peak;
         if self.prediction.valid_until.is_none() && window_limited && !self.done() && differs {
@@ -297,7 +295,7 @@ impl Observer {
         }
         self.round_cwnd = self.prediction.cwnd;
         if !self.done() {
-            self.keep(f);
+            self.save(f);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A transfer as a page: what was in flight, and the window that each startup would have had over it.
+//! A transfer as an HTML page: bytes in flight, and the window of each startup.
 
 use crate::analysis::Findings;
 use crate::observer::TimedEvent;
@@ -8,7 +8,7 @@ use slowstart_lab::record::{Cost, ExitRow, Row, Sample};
 use slowstart_lab::report::{self, Opinions, Page, Series, words};
 use std::collections::BTreeMap;
 
-/// A startup's prediction as a row of a result, so that the laboratory's page can show it.
+/// A prediction as a row of a result, which the laboratory's page can show.
 fn row(t: &Transfer, startup: &str) -> Row {
     let w = t.startups.iter().find(|w| w.startup == startup);
     let min_rtt = t.min_rtt_s.unwrap_or(0.0);
@@ -63,7 +63,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
     }
 }
 
-/// How much of the transfer is drawn: what there is to see of startups, and as much again.
+/// Seconds of the transfer to draw: twice the time of the last event of any startup.
 fn shown(t: &Transfer) -> f64 {
     let each = t.startups.iter().flat_map(|w| [w.valid_until_s, w.exit.as_ref().map(|e| e.time_s)]);
     let own = [t.exit.as_ref().map(|e| e.time_s), t.first_loss_time_s, t.capacity_time_s];
@@ -71,15 +71,15 @@ fn shown(t: &Transfer) -> f64 {
     last.map_or(t.duration_s, |l| t.duration_s.min(2.0 * l))
 }
 
-/// What each startup would have done, in words.
-fn opinions(t: &Transfer) -> Opinions {
+/// The table of predictions.
+fn predictions(t: &Transfer) -> Opinions {
     let segments = |b: u64| words::number((b as f64 / t.mss_bytes.max(1) as f64).round());
     let line = |w: &StartupRow| {
         let moment = |m: &TimedEvent| format!("{} at {} s", m.what, words::number(m.time_s));
         let class = match &w.exit {
             Some(_) => w.class.name(),
             None if w.valid_until_s.is_some() => "not known",
-            None => "did not leave",
+            None => "none",
         };
         vec![
             w.startup.clone(),
@@ -90,11 +90,11 @@ fn opinions(t: &Transfer) -> Opinions {
             w.rule.as_ref().map_or("-".to_string(), moment),
         ]
     };
-    let headers = ["startup", "exit", "window (segments)", "class", "can be said until", "its rule alone"];
+    let headers = ["startup", "exit", "window (segments)", "class", "valid until", "exit by its own rule"];
     Opinions { headers: headers.map(String::from).to_vec(), lines: t.startups.iter().map(line).collect() }
 }
 
-/// The page.
+/// Returns the page.
 pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
     let names: Vec<&str> = t.startups.iter().map(|w| w.startup.as_str()).collect();
     let rows: Vec<Row> = names.iter().map(|n| row(t, n)).collect();
@@ -113,7 +113,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
                 phase: "",
                 gauges: BTreeMap::new(),
             };
-            // What it thinks after its answer has ended is not shown as if it were one.
+            // Windows after the end of a prediction's validity are not drawn.
             let until = t.startups[i].valid_until_s.unwrap_or(f64::INFINITY);
             let known =
                 |s: Sample| Sample { cwnd_bytes: if s.time_s <= until { s.cwnd_bytes } else { 0 }, ..s };
@@ -129,10 +129,10 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
     report::html(&Page {
         title: &format!("slowstart replay: {} to {}", t.from, t.to),
         about: &about(t),
-        verdict: &verdict(t),
+        verdict: &summary(t),
         command,
         rows: &rows,
-        opinions: Some(&opinions(t)),
+        opinions: Some(&predictions(t)),
         series: &series,
         caveats: &t.caveats,
     })
@@ -140,8 +140,8 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
 
 fn about(t: &Transfer) -> String {
     format!(
-        "{} in {} s, seen from the {}'s side; least round trip {} ms, {} packets sent again. Each chart shows what was \
-         in flight and the window that a startup would have had, as long as that can be said.",
+        "{} in {} s, captured at: {}; minimum RTT {} ms, {} packets retransmitted. Each chart shows the bytes \
+         in flight and the window that a startup would have had, while its prediction is valid.",
         words::bytes(t.bytes),
         words::number(t.duration_s),
         t.vantage,
@@ -150,18 +150,13 @@ fn about(t: &Transfer) -> String {
     )
 }
 
-/// What happened, in a sentence.
-pub fn verdict(t: &Transfer) -> String {
+/// The summary in one sentence.
+pub fn summary(t: &Transfer) -> String {
     let Some(exit) = &t.exit else {
-        return format!(
-            "No end of slow start is claimed: {}.",
-            t.unclear.as_deref().unwrap_or("nothing was seen")
-        );
+        return format!("No end of slow start is reported: {}.", t.unclear.as_deref().unwrap_or("no events"));
     };
     let window = words::number((exit.cwnd_bytes as f64 / t.mss_bytes.max(1) as f64).round());
-    let cost = t
-        .cost_s
-        .map_or(String::new(), |c| format!("; until the path was full that cost {} s", words::number(c)));
+    let cost = t.cost_s.map_or(String::new(), |c| format!("; the early exit cost {} s", words::number(c)));
     format!(
         "It left slow start at {} s with {window} segments in flight ({}): {}{cost}.",
         words::number(exit.time_s),

@@ -1,21 +1,20 @@
-//! The sender as it must have been: its scoreboard, from what it sent and what was acknowledged.
-//!
-//! RTTs come from matching sequence numbers, under Karn's rule: what was sent twice gives no sample. A loss is known
-//! when three duplicate ACKs or three segments held above it say so (RFC 5681, RFC 6675), or when it is sent again;
-//! it was none if DSACK (RFC 2883) or timestamps (RFC 3522) say that all that was sent again had arrived.
+//! Reconstructs a sender's scoreboard from the packets it sent and the ACKs it received.
+//! || RTT samples match sequence numbers to ACKs under Karn's rule: retransmitted data gives no sample. A loss is
+//! detected by three duplicate ACKs, by three segments selectively acknowledged above it (RFC 5681, RFC 6675), or
+//! by its retransmission. It was spurious if DSACK (RFC 2883) or timestamps (RFC 3522) show that everything
+//! retransmitted had arrived.
 
 use crate::analysis::Analysis;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Limit, Sent, Signal};
 use std::collections::VecDeque;
 
-/// Silence after which a retransmission is the timer's (the least timeout of Linux).
+/// Silence after which a retransmission is attributed to the RTO (the minimum RTO of Linux).
 const TIMER: Span = Span::millis(200);
-/// What fills a hole sooner than this share of the least round trip was overtaken, not sent again.
+/// A hole filled within the minimum RTT divided by this was reordering, not a retransmission.
 const REORDER: u64 = 4;
 
-/// Data that was sent at one moment. There is one for each packet in flight of each connection, so it is kept small: a
-/// cache line more is felt.
+/// Data sent at one moment. There is one for each packet in flight of each connection, so the type is kept small.
 #[derive(Clone, Debug)]
 struct SentRange {
     from: u64,
@@ -24,16 +23,17 @@ struct SentRange {
     sent_total: Bytes,
     delivered: Bytes,
     delivered_at: Instant,
-    /// When it was found that it was not seen: lost before the point of view, or missed by the capture. Else never.
+    /// When the range was found to be missing: lost before the capture point, or not captured. `NEVER` if it was
+    /// seen.
     hole: Instant,
     bytes: u32,
     inflight: u32,
     lost: u32,
-    /// The timestamp it carried when it was last sent, if there are any.
+    /// The timestamp value of its newest transmission, if `timestamps`.
     timestamp: u32,
     timestamps: bool,
     sacked: bool,
-    again: bool,
+    retransmitted: bool,
 }
 
 impl SentRange {
@@ -45,7 +45,7 @@ impl SentRange {
         self.hole < Instant::NEVER
     }
 
-    /// How things stood when it left.
+    /// The packet as it was sent.
     fn sent(&self) -> Sent {
         Sent {
             mark: Mark(self.upto),
@@ -64,7 +64,7 @@ impl SentRange {
     }
 }
 
-/// What is not believed to exceed 4 GB.
+/// Converts to 32 bits, saturating at 4 GB.
 fn small(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0).unwrap_or(u32::MAX)
 }
@@ -73,82 +73,82 @@ fn small(bytes: Bytes) -> u32 {
 #[derive(Copy, Clone, Debug)]
 struct Episode {
     end: u64,
-    again: u64,
+    retransmitted: u64,
     spurious: u64,
     open: bool,
     first: bool,
 }
 
-/// What was counted.
+/// Packet statistics of one direction.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Data packets, super-segments counted by what they hold.
+    /// Data packets; super-segments count as the packets they contain.
     pub packets: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
-    /// Of those, for nothing.
+    /// Retransmitted packets that had arrived before.
     pub spurious: u64,
-    /// Packets that were overtaken.
+    /// Packets that arrived out of order.
     pub reordered: u64,
-    /// Data that was never seen but acknowledged, bytes.
+    /// Bytes that were acknowledged but never captured.
     pub unseen: u64,
-    /// ACKs that brought news.
+    /// ACKs that acknowledged new data.
     pub acks: u64,
-    /// Of those, for more than one full segment.
+    /// ACKs that acknowledged more than one full segment.
     pub acks_of_several: u64,
-    /// Packets that the network had marked where they were seen.
+    /// Packets with a CE mark at the capture point.
     pub marked: u64,
-    /// ACKs that told of marks.
+    /// ACKs with ECE.
     pub echoes: u64,
-    /// Packets sent with the peer's window full.
+    /// Packets sent with the receive window full.
     pub peer_limited: u64,
     /// Packets in the largest super-segment.
     pub super_segment: u64,
 }
 
-/// A segment of data.
+/// A data segment.
 #[derive(Copy, Clone, Debug)]
 pub struct DataInfo {
-    /// When it was sent, and when it was seen.
+    /// When the sender sent it.
     pub at: Instant,
-    /// When it was seen.
-    pub seen: Instant,
-    /// Its first byte.
+    /// When it was captured.
+    pub captured: Instant,
+    /// Offset of its first byte in the stream.
     pub from: u64,
-    /// The byte after its last.
+    /// Offset of the byte after its last.
     pub upto: u64,
-    /// Its timestamp.
+    /// Its timestamp value.
     pub timestamp: Option<u32>,
-    /// The network has marked it.
+    /// True if it has a CE mark.
     pub marked: bool,
 }
 
 /// An acknowledgement.
 #[derive(Copy, Clone, Debug)]
 pub struct AckInfo {
-    /// When it arrived.
+    /// When it reached the sender.
     pub at: Instant,
-    /// Everything before this has arrived.
+    /// Stream offset up to which everything has arrived.
     pub upto: u64,
-    /// Selective blocks.
+    /// SACK blocks.
     pub sack: [(u64, u64); 4],
-    /// How many.
+    /// Number of SACK blocks.
     pub sacks: usize,
-    /// The window offered.
+    /// The receive window, bytes.
     pub window: u64,
-    /// The timestamp echoed.
+    /// The timestamp echo.
     pub echo: Option<u32>,
-    /// It tells of marks (RFC 3168 §6.1.3), and both ends have agreed to.
+    /// True if it has ECE (RFC 3168 §6.1.3) and ECN was negotiated.
     pub marks: bool,
-    /// It carries no data and opens no window: three of its kind tell of a loss.
+    /// True if it has no payload and neither SYN nor FIN: only such an ACK can be a duplicate ACK.
     pub pure: bool,
 }
 
-/// A sender, from outside.
+/// A sender, reconstructed from a capture.
 #[derive(Clone, Debug)]
 pub struct Sender {
     ranges: VecDeque<SentRange>,
-    /// The byte after the last sent, and the first not acknowledged.
+    /// `max`: the stream offset after the last byte sent; `una`: the first byte not acknowledged.
     max: u64,
     una: u64,
     facts: Facts,
@@ -158,27 +158,27 @@ pub struct Sender {
     sacked: u64,
     last_ack: Instant,
     acked_since_sent: bool,
-    alone: (u32, u32),
+    without_ack: (u32, u32),
     unit: u64,
     last_len: u64,
-    /// What had been sent when the sender last answered a mark: it does once a window.
+    /// What had been sent at the last reduction for ECN, which happens once per window.
     answered: u64,
     episode: Option<Episode>,
-    /// Data is seen where it arrives, not where it is sent.
+    /// True if the capture is at the receiver.
     receiver: bool,
-    /// What was counted.
+    /// Packet statistics.
     pub counters: Counters,
-    /// What is made of it.
+    /// The analysis that gets the sender's events.
     pub analysis: Analysis,
 }
 
-/// `a` is before `b`, on a clock of 32 bits that wraps.
+/// True if timestamp `a` is before `b` (32 bits, wrapping).
 fn before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 
 impl Sender {
-    /// Nothing has been sent. `receiver` says that data is seen where it arrives.
+    /// A sender that has sent nothing. `receiver` is true if the capture is at the receiver.
     pub fn new(facts: Facts, receiver: bool, analysis: Analysis) -> Self {
         Self {
             ranges: VecDeque::new(),
@@ -192,7 +192,7 @@ impl Sender {
             sacked: 0,
             last_ack: facts.now,
             acked_since_sent: false,
-            alone: (0, 0),
+            without_ack: (0, 0),
             last_len: 0,
             answered: 0,
             episode: None,
@@ -202,12 +202,12 @@ impl Sender {
         }
     }
 
-    /// The byte after the last sent.
+    /// The stream offset after the last byte sent.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Payload of a full segment, as far as was seen.
+    /// Payload of a full segment.
     pub fn mss(&self) -> Bytes {
         self.facts.mss
     }
@@ -221,8 +221,8 @@ impl Sender {
         self.facts.now
     }
 
-    /// Whether what was sent was no full segment. Some paths take less than was agreed: what comes twice in a row, and
-    /// is more than half of it, is the unit.
+    /// True if this is not a full segment. A size that repeats, smaller than the agreed one but more than half of
+    /// it, is the path's actual segment size.
     fn is_short(&mut self, len: u64) -> bool {
         if len == self.last_len && len < self.unit && len * 2 > self.unit {
             self.unit = len;
@@ -231,15 +231,15 @@ impl Sender {
         !len.is_multiple_of(self.unit.max(1))
     }
 
-    /// Paced senders send without being asked by an ACK.
-    fn judge_pacing(&mut self) {
+    /// Estimates whether the sender paces: a paced sender sends without an ACK just before.
+    fn estimate_pacing(&mut self) {
         if self.counters.acks > 0 {
-            let (alone, all) = &mut self.alone;
+            let (without_ack, all) = &mut self.without_ack;
             *all += 1;
-            *alone += u32::from(!self.acked_since_sent);
-            // Two segments for an ACK are one answer.
+            *without_ack += u32::from(!self.acked_since_sent);
+            // A window that grows sends two segments for one ACK: a quarter is the margin.
             if *all >= 20 {
-                self.facts.pacing_on = *alone * 4 > *all;
+                self.facts.pacing_on = *without_ack * 4 > *all;
             }
         }
         self.acked_since_sent = false;
@@ -253,15 +253,15 @@ impl Sender {
         }
         self.counters.marked += u64::from(d.marked);
         if self.receiver {
-            self.analysis.arrived(d.seen, Bytes(d.upto - d.from), d.timestamp);
+            self.analysis.arrived(d.captured, Bytes(d.upto - d.from), d.timestamp);
         }
         if d.from > self.max {
             let len = d.from - self.max;
-            self.push(self.max, d.from, now, None, Some(d.seen));
+            self.push(self.max, d.from, now, None, Some(d.captured));
             self.counters.unseen += len;
         }
         if d.from < self.max {
-            self.again(d, now);
+            self.on_retransmission(d, now);
         }
         let from = d.from.max(self.max);
         if d.upto > from {
@@ -269,7 +269,7 @@ impl Sender {
             let n = self.packets(len);
             self.counters.packets += n;
             self.counters.super_segment = self.counters.super_segment.max(n);
-            self.judge_pacing();
+            self.estimate_pacing();
             let short = self.is_short(len);
             let sent = self.push(from, d.upto, now, d.timestamp, None);
             let full = self.facts.inflight + self.facts.mss > self.facts.rwnd;
@@ -305,19 +305,19 @@ impl Sender {
             timestamp: timestamp.unwrap_or(0),
             timestamps: timestamp.is_some(),
             sacked: false,
-            again: false,
+            retransmitted: false,
         };
         let sent = piece.sent();
         self.ranges.push_back(piece);
         sent
     }
 
-    /// Data that was sent before, or whose place was passed.
-    fn again(&mut self, d: &DataInfo, now: Instant) {
+    /// Data was sent that overlaps what was sent before, or fills a hole.
+    fn on_retransmission(&mut self, d: &DataInfo, now: Instant) {
         let upto = d.upto.min(self.max);
         let n = self.packets(upto - d.from);
         if upto <= self.una {
-            // A byte below the window asks whether the peer is there (keep-alive), and is no data.
+            // One byte below the window is a keep-alive (RFC 9293 §3.8.4) and no data.
             if upto - d.from > 1 {
                 self.counters.packets += n;
                 self.counters.retransmitted += n;
@@ -335,26 +335,26 @@ impl Sender {
                     p.hole = Instant::NEVER;
                 }
             }
-            p.again = true;
+            p.retransmitted = true;
         }
         self.counters.packets += n;
         self.sent_total += Bytes(upto - d.from);
         if let Some(found) = holes {
             self.counters.unseen = self.counters.unseen.saturating_sub(upto - d.from);
             let soon = self.facts.min_rtt.unwrap_or(Span::millis(10)) / REORDER;
-            if d.seen.since(found) < soon {
+            if d.captured.since(found) < soon {
                 self.counters.reordered += n;
                 return;
             }
         } else if self.receiver {
-            // It had arrived: seen twice, it was sent again for nothing.
+            // It had arrived before: the retransmission was spurious.
             self.counters.spurious += n;
         }
         self.counters.retransmitted += n;
         let quiet = now.since(self.last_ack) >= TIMER && self.duplicates == 0 && self.sacked == 0;
-        self.open(if quiet { Signal::Timeout } else { Signal::Loss });
+        self.detect_loss(if quiet { Signal::Timeout } else { Signal::Loss });
         if let Some(e) = &mut self.episode {
-            e.again += n;
+            e.retransmitted += n;
         }
         let sent = Sent {
             mark: Mark(upto),
@@ -368,13 +368,13 @@ impl Sender {
         self.analysis.sent(&self.facts, &sent, false);
     }
 
-    /// A loss is known.
-    fn open(&mut self, signal: Signal) {
+    /// A loss is detected.
+    fn detect_loss(&mut self, signal: Signal) {
         if self.episode.is_some_and(|e| e.open) {
             return;
         }
         let first = self.analysis.first_loss().is_none();
-        self.episode = Some(Episode { end: self.max, again: 0, spurious: 0, open: true, first });
+        self.episode = Some(Episode { end: self.max, retransmitted: 0, spurious: 0, open: true, first });
         self.facts.in_recovery = true;
         let lost = self.facts.mss;
         self.facts.lost += lost;
@@ -382,21 +382,21 @@ impl Sender {
         self.analysis.loss(&self.facts, &c);
     }
 
-    /// So many packets had been sent again for nothing.
+    /// `n` packets were retransmitted needlessly.
     fn spurious(&mut self, n: u64) {
         self.counters.spurious = (self.counters.spurious + n).min(self.counters.retransmitted);
         if let Some(e) = &mut self.episode {
             e.spurious += n;
-            if e.again > 0 && e.spurious >= e.again && std::mem::take(&mut e.first) {
+            if e.retransmitted > 0 && e.spurious >= e.retransmitted && std::mem::take(&mut e.first) {
                 self.analysis.undone(&self.facts);
             }
         }
     }
 
-    /// An acknowledgement arrived.
+    /// An ACK arrived.
     pub fn on_ack(&mut self, r: &AckInfo) {
         let now = self.tick(r.at);
-        // A FIN takes a number and is no data; what lies beyond was never seen.
+        // A FIN takes a sequence number without data; offsets beyond `max` were never captured.
         let upto = r.upto.min(self.max);
         if upto < self.una {
             return;
@@ -408,20 +408,20 @@ impl Sender {
         let mut newest: Option<Sent> = None;
         let mut arrived = 0;
         let mut spurious = 0;
-        // What a selective block had told of before is no news, and no round trip.
-        let mut pass = |p: &SentRange, news: u64| {
-            if news > 0 && !p.again && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
+        // Data that a SACK block had already acknowledged is not new and gives no RTT sample.
+        let mut deliver = |p: &SentRange, new: u64| {
+            if new > 0 && !p.retransmitted && !p.is_hole() && newest.is_none_or(|n| n.at < p.at) {
                 newest = Some(p.sent());
             }
-            arrived += news;
+            arrived += new;
         };
         while let Some(p) = self.ranges.front_mut().filter(|p| p.from < upto) {
             let end = upto.min(p.upto);
-            let news = if p.sacked { 0 } else { end - p.from };
+            let new = if p.sacked { 0 } else { end - p.from };
             if p.sacked {
                 self.sacked -= end - p.from;
             }
-            if p.again
+            if p.retransmitted
                 && !p.sacked
                 && end == p.upto
                 && p.timestamps
@@ -429,7 +429,7 @@ impl Sender {
             {
                 spurious += p.len().div_ceil(self.unit.max(1));
             }
-            pass(p, news);
+            deliver(p, new);
             p.from = end;
             if p.from < p.upto {
                 break;
@@ -442,7 +442,7 @@ impl Sender {
             if to <= from {
                 continue;
             }
-            // A first block of what is acknowledged, or within the second, reports a duplicate.
+            // A first block below the cumulative ACK, or within the second block, is a DSACK (RFC 2883).
             let within = i == 0 && r.sacks > 1 && r.sack[1].0 <= from && to <= r.sack[1].1;
             if to <= upto || within {
                 if i == 0 {
@@ -455,7 +455,7 @@ impl Sender {
                 if !p.sacked && from <= p.from && p.upto <= to {
                     p.sacked = true;
                     self.sacked += p.len();
-                    pass(p, p.len());
+                    deliver(p, p.len());
                 }
             }
         }
@@ -476,7 +476,7 @@ impl Sender {
         }
         let held = self.sacked >= 3 * self.facts.mss.0 && advanced == 0;
         if (self.duplicates >= 3 || held) && !self.ranges.is_empty() {
-            self.open(Signal::Loss);
+            self.detect_loss(Signal::Loss);
         }
         if r.marks {
             self.counters.echoes += 1;
@@ -493,12 +493,19 @@ impl Sender {
             }
         }
         if advanced > 0 || arrived > 0 {
-            self.news(now, prior, advanced, arrived, newest);
+            self.acknowledged(now, prior, advanced, arrived, newest);
         }
         self.last_ack = now;
     }
 
-    fn news(&mut self, now: Instant, prior: Bytes, advanced: u64, arrived: u64, newest: Option<Sent>) {
+    fn acknowledged(
+        &mut self,
+        now: Instant,
+        prior: Bytes,
+        advanced: u64,
+        arrived: u64,
+        newest: Option<Sent>,
+    ) {
         self.counters.acks += 1;
         self.counters.acks_of_several += u64::from(advanced > self.unit * 3 / 2);
         self.acked_since_sent = true;

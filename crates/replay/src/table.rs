@@ -1,8 +1,7 @@
-//! The connections of a capture: found for each packet, ended when they are over, each told of its packets in turn.
-//!
-//! Of thousands of connections that take turns packet by packet, none is in the cache when its packet comes. So packets
-//! are gathered, some thousands at a time, and each connection is told of all of its own at once: connections share
-//! nothing, and the order within each is what counts.
+//! The live connections of a capture: found for each packet, and removed when they are over.
+//! || With thousands of interleaved connections, the state of a packet's connection is not in the CPU cache.
+//! Packets are therefore collected in batches, and each connection processes all of its packets of a batch in a
+//! row. Connections share no state, and the order of packets within each is kept.
 
 use crate::capture::Packet;
 use crate::connection::{Config, Connection, End, SILENCE, mix};
@@ -10,16 +9,16 @@ use hashbrown::HashTable;
 use slowstart::units::Span;
 use slowstart_lab::tcp::segment::{ACK, SYN};
 
-/// A connection is over that was silent for [`SILENCE`], or for so long if an end had said that it was.
+/// Silence after FIN or RST that ends a connection; without them it is [`SILENCE`].
 const LINGER: Span = Span::secs(60);
-/// How often to look for those, in packets.
+/// Packets between two searches for connections that are over.
 const SWEEP: u64 = 1 << 16;
-/// Packets gathered: three megabytes.
-const GATHERED: usize = 1 << 14;
-/// No further packet.
+/// Packets in a batch (3 MB).
+const BATCH: usize = 1 << 14;
+/// End of a chain.
 const LAST: u32 = u32::MAX;
 
-/// Who talks with whom, in a fixed order, where.
+/// Identity of a connection: its ends in a fixed order, and the interface.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Key {
     ends: [End; 2],
@@ -27,7 +26,7 @@ struct Key {
 }
 
 impl Key {
-    /// The same on every machine, in every run.
+    /// A hash that is the same on every machine and in every run.
     fn hash(&self) -> u64 {
         let [(a, p), (b, q)] = self.ends;
         let ports = u64::from(p) << 48 | u64::from(q) << 32 | u64::from(self.interface);
@@ -35,23 +34,23 @@ impl Key {
     }
 }
 
-/// A packet that waits, with the next of its connection.
+/// A packet of the current batch, with the index of the next packet of its connection.
 #[derive(Debug)]
 struct QueuedPacket {
     packet: Packet,
-    /// Which end sent it.
+    /// The end that sent it: 0 or 1.
     from: usize,
     next: u32,
 }
 
-/// The packets that wait for one connection: a chain.
+/// The packets of one connection in the current batch: a linked list.
 #[derive(Copy, Clone, Debug)]
 struct Chain {
     first: u32,
     last: u32,
 }
 
-/// A place for a connection.
+/// A slot for a connection.
 #[derive(Debug)]
 struct Slot {
     key: Key,
@@ -59,25 +58,25 @@ struct Slot {
     connection: Option<Box<Connection>>,
 }
 
-/// The connections of a capture that are not over.
+/// The live connections of a capture.
 #[derive(Debug)]
 pub struct Table<'a> {
     config: Config<'a>,
-    /// Places in `slots`, found by key; never iterated over.
+    /// Indices into `slots`, by key; never iterated over.
     index: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The one of the packet before: captures come in runs.
+    /// Key and slot of the packet before.
     current: Option<(Key, u32)>,
-    gathered: Vec<QueuedPacket>,
-    /// Whose packets they are.
-    told: Vec<u32>,
+    batch: Vec<QueuedPacket>,
+    /// Slots with packets in the current batch.
+    active: Vec<u32>,
     numbered: u64,
     packets: u64,
 }
 
 impl<'a> Table<'a> {
-    /// No connections.
+    /// An empty table.
     pub fn new(config: Config<'a>) -> Self {
         Self {
             config,
@@ -85,19 +84,19 @@ impl<'a> Table<'a> {
             slots: Vec::new(),
             free: Vec::new(),
             current: None,
-            gathered: Vec::with_capacity(GATHERED),
-            told: Vec::new(),
+            batch: Vec::with_capacity(BATCH),
+            active: Vec::new(),
             numbered: 0,
             packets: 0,
         }
     }
 
-    /// How many connections there were so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> u64 {
         self.numbered
     }
 
-    /// A packet. `done` gets connections that are over.
+    /// Processes a packet. `done` gets connections that are over.
     pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(Box<Connection>)) {
         let s = &p.seen;
         let (a, b) = ((s.addresses[0], s.ports[0]), (s.addresses[1], s.ports[1]));
@@ -108,12 +107,12 @@ impl<'a> Table<'a> {
             self.sweep(p.at, &mut done);
         }
         let mut known = self.find(&key);
-        // A call with another number where a connection was: another connection.
+        // A SYN with another sequence number on the same ports begins another connection.
         if s.has(SYN)
             && !s.has(ACK)
             && let Some(i) = known
         {
-            self.tell();
+            self.process();
             let old = self.slots[i as usize].connection.as_ref();
             if old.is_some_and(|c| c.is_other(from, s.seq)) {
                 self.end(i, &mut done);
@@ -122,20 +121,20 @@ impl<'a> Table<'a> {
         }
         let i = known.unwrap_or_else(|| self.begin(key, p));
         self.current = Some((key, i));
-        let n = self.gathered.len() as u32;
+        let n = self.batch.len() as u32;
         match &mut self.slots[i as usize].waiting {
             Some(chain) => {
-                self.gathered[chain.last as usize].next = n;
+                self.batch[chain.last as usize].next = n;
                 chain.last = n;
             }
             none => {
                 *none = Some(Chain { first: n, last: n });
-                self.told.push(i);
+                self.active.push(i);
             }
         }
-        self.gathered.push(QueuedPacket { packet: *p, from, next: LAST });
-        if self.gathered.len() == GATHERED {
-            self.tell();
+        self.batch.push(QueuedPacket { packet: *p, from, next: LAST });
+        if self.batch.len() == BATCH {
+            self.process();
         }
     }
 
@@ -144,7 +143,7 @@ impl<'a> Table<'a> {
         known.or_else(|| self.index.find(key.hash(), |i| self.slots[*i as usize].key == *key).copied())
     }
 
-    /// A connection that was not there.
+    /// Adds a connection.
     fn begin(&mut self, key: Key, p: &Packet) -> u32 {
         self.numbered += 1;
         let connection = Some(Box::new(Connection::new(self.numbered, p, key.ends)));
@@ -158,23 +157,23 @@ impl<'a> Table<'a> {
         i
     }
 
-    /// Tells each connection of its packets.
-    fn tell(&mut self) {
-        for i in self.told.drain(..) {
+    /// Processes the packets of the current batch.
+    fn process(&mut self) {
+        for i in self.active.drain(..) {
             let slot = &mut self.slots[i as usize];
             let (Some(chain), Some(c)) = (slot.waiting.take(), &mut slot.connection) else { continue };
             let mut at = chain.first;
-            while let Some(g) = self.gathered.get(at as usize) {
-                // To look at the next one now hides the wait for it.
-                std::hint::black_box(self.gathered.get(g.next as usize).map(|g| g.packet.at));
+            while let Some(g) = self.batch.get(at as usize) {
+                // Touches the next packet, to overlap its cache miss.
+                std::hint::black_box(self.batch.get(g.next as usize).map(|g| g.packet.at));
                 c.on_packet(&g.packet, g.from, &self.config);
                 at = g.next;
             }
         }
-        self.gathered.clear();
+        self.batch.clear();
     }
 
-    /// The connection in this place is over; none of its packets waits.
+    /// Removes a connection that has no packets in the current batch.
     fn end(&mut self, i: u32, done: &mut impl FnMut(Box<Connection>)) {
         let slot = &mut self.slots[i as usize];
         let Some(mut c) = slot.connection.take() else { return };
@@ -186,9 +185,9 @@ impl<'a> Table<'a> {
         done(c);
     }
 
-    /// Ends what was silent for long.
+    /// Removes connections that were silent for long.
     fn sweep(&mut self, now: u64, done: &mut impl FnMut(Box<Connection>)) {
-        self.tell();
+        self.process();
         self.current = None;
         for i in 0..self.slots.len() {
             let over = self.slots[i].connection.as_ref().is_some_and(|c| {
@@ -201,9 +200,9 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The capture is over.
+    /// Removes all connections, at the end of the capture.
     pub fn finish(mut self, mut done: impl FnMut(Box<Connection>)) {
-        self.tell();
+        self.process();
         let mut all: Vec<_> = self.slots.into_iter().filter_map(|s| s.connection).collect();
         all.sort_by_key(|c| c.number);
         for mut c in all {
@@ -219,7 +218,7 @@ mod tests {
     use crate::capture::frame::TcpSegment;
 
     #[test]
-    fn a_port_used_again_is_another_connection_and_the_table_forgets_the_first() {
+    fn a_reused_port_is_another_connection_and_finished_ones_are_removed() {
         let config = Config { candidates: &[].into(), snapshots: false, fork_states: false };
         let mut table = Table::new(config);
         let mut over = Vec::new();

@@ -1,6 +1,5 @@
-//! The answer for one connection, one way: the row that programs get.
-//!
-//! Units stand in the names; times count from the connection's first packet; absent values are null.
+//! The result for one connection in one direction, as a row for programs.
+//! || Names contain the units; times count from the connection's first packet; absent values are null.
 
 use crate::analysis::{Findings, Period, StartupResult};
 use crate::connection::{Connection, Vantage};
@@ -14,65 +13,65 @@ use slowstart_lab::record::Class;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// The version of the schema.
+/// Version of the schema.
 pub const SCHEMA: u32 = 1;
 
-/// The end of slow start as it was.
+/// The observed end of slow start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// When.
+    /// When it ended.
     pub time_s: f64,
-    /// The window then, as far as it was in flight.
+    /// The window at that time: the maximum in flight, or cwnd if the file states it.
     pub cwnd_bytes: u64,
-    /// Why it is believed.
+    /// The evidence.
     pub evidence: String,
 }
 
-/// A time in which something else than its window held the sender.
+/// A period in which something other than cwnd limited the sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LimitPeriod {
-    /// `application`, which had no more; `receive window`; or `idle`: nothing was in flight for 200 ms and more.
+    /// `application`; `receive window`; or `idle`: nothing was in flight for 200 ms or more.
     pub what: String,
-    /// From when on.
+    /// Begin.
     pub from_s: f64,
-    /// Until when.
+    /// End.
     pub until_s: f64,
 }
 
 /// What a startup would have done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartupRow {
-    /// Its name and parameters.
+    /// Name and parameters.
     pub startup: String,
-    /// Its exit, if it would have had one while the question had an answer.
+    /// Its exit, if it would have left while the prediction was valid.
     pub exit: Option<TimedEvent>,
-    /// How that is judged.
+    /// Class of that exit.
     pub class: Class,
-    /// From when on it would have sent something else than was sent, or known of a loss that need not have happened
-    /// to it. Null: to the end.
+    /// When the prediction's validity ended: from here on the startup would have sent something else than was sent,
+    /// or a loss was detected that might not have happened to it. Null: valid to the end.
     pub valid_until_s: Option<f64>,
-    /// When its own rule says to leave, over all that was seen, losses and validity aside.
+    /// Its exit by its own rule over all events, regardless of losses and validity.
     pub rule: Option<TimedEvent>,
-    /// Its changes of phase.
+    /// Its phase changes.
     pub phases: Vec<TimedEvent>,
 }
 
-/// A moment of a transfer: what was in flight, and the window that each startup had by then.
+/// State of a transfer at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
-    /// Of which connection.
+    /// Number of the connection.
     pub connection: u64,
-    /// Who sends.
+    /// The sender.
     pub from: String,
     /// Seconds since the connection's first packet.
     pub time_s: f64,
     /// Bytes in flight.
     pub inflight_bytes: u64,
-    /// The round trip that an ACK brought then.
+    /// The RTT sample of this ACK.
     pub rtt_s: Option<f64>,
-    /// Bytes delivered so far.
+    /// Bytes delivered.
     pub delivered_bytes: u64,
-    /// Each startup's window, as long as its prediction is worth something.
+    /// The window of each startup whose prediction is still valid.
     pub cwnd_bytes: BTreeMap<String, u64>,
 }
 
@@ -80,7 +79,7 @@ pub struct Sample {
 pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sample> + 'a {
     f.snapshots.iter().map(move |s| {
         let time_s = seconds(s.at);
-        let worth = |w: &&(&StartupRow, &Bytes)| w.0.valid_until_s.is_none_or(|v| time_s <= v);
+        let valid = |w: &&(&StartupRow, &Bytes)| w.0.valid_until_s.is_none_or(|v| time_s <= v);
         let windows: Vec<(&StartupRow, &Bytes)> = t.startups.iter().zip(&s.windows).collect();
         Sample {
             connection: t.connection,
@@ -89,102 +88,102 @@ pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sam
             inflight_bytes: s.inflight.0,
             rtt_s: s.rtt.map(Span::as_secs_f64),
             delivered_bytes: s.delivered.0,
-            cwnd_bytes: windows.iter().filter(worth).map(|(w, b)| (w.startup.clone(), b.0)).collect(),
+            cwnd_bytes: windows.iter().filter(valid).map(|(w, b)| (w.startup.clone(), b.0)).collect(),
         }
     })
 }
 
-/// What would have come after, over a path fitted to the capture.
+/// Continuation of each startup on a path fitted to the capture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fork {
-    /// The path.
+    /// The fitted path.
     pub path: FittedPath,
-    /// Each startup from where its prediction ended.
+    /// The result for each startup, from where its prediction ends.
     pub startups: Vec<ForkResult>,
 }
 
-/// One connection, one way.
+/// One connection in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The version that computed it.
+    /// Version of the program.
     pub version: String,
-    /// What kind of file it is from.
+    /// Kind of the file: `capture`, `kernel-log`, `qlog`, `kernel-events`, `ss`, `ndt7`, `flent` or `rows`.
     pub source: String,
-    /// Its number in the file.
+    /// Number of the connection in the file, from 1.
     pub connection: u64,
-    /// Who sends.
+    /// The sender: address and port.
     pub from: String,
-    /// Who receives.
+    /// The receiver: address and port.
     pub to: String,
-    /// Where it was seen from: `sender`, `receiver`, `middle` or `unknown`.
+    /// Where the capture was made: `sender`, `receiver`, `middle` or `unknown`.
     pub vantage: String,
-    /// When it began: its first packet, seconds since 1970; 0 where the file does not say.
+    /// Time of the first packet, seconds since 1970; 0 if the file does not state it.
     pub start_s: f64,
-    /// How long it was seen.
+    /// Seconds from the first packet to the last event.
     pub duration_s: f64,
-    /// Payload delivered.
+    /// Payload bytes delivered.
     pub bytes: u64,
     /// Payload of a full segment.
     pub mss_bytes: u64,
     /// Initial window.
     pub iw_bytes: u64,
-    /// The handshake's round trip.
+    /// RTT of the handshake.
     pub handshake_rtt_s: Option<f64>,
-    /// Least round trip.
+    /// Minimum RTT.
     pub min_rtt_s: Option<f64>,
-    /// Greatest round trip less the least: what queues, and the receiver, added.
+    /// Maximum RTT less minimum RTT.
     pub peak_delay_s: Option<f64>,
     /// Data packets.
     pub packets: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmitted_packets: u64,
-    /// Of those, for nothing.
+    /// Retransmitted packets that had arrived before.
     pub spurious_packets: u64,
-    /// Packets overtaken by others.
+    /// Packets that arrived out of order.
     pub reordered_packets: u64,
-    /// Packets that the network had marked where they were seen (ECN).
+    /// Packets with a CE mark at the capture point.
     #[serde(default)]
     pub marked_packets: u64,
-    /// ACKs that told the sender of marks.
+    /// ACKs with ECE.
     #[serde(default)]
     pub mark_echoes: u64,
-    /// Payload that was acknowledged and never seen.
+    /// Payload bytes that were acknowledged but never captured.
     pub unseen_bytes: u64,
-    /// The share of ACKs that were for more than one segment.
+    /// Share of ACKs that acknowledged more than one segment.
     pub delayed_acks: Option<f64>,
-    /// Segments in the largest super-segment.
+    /// Packets in the largest super-segment.
     pub super_segment: u64,
-    /// The end of slow start as it was.
+    /// The observed end of slow start.
     pub exit: Option<ExitRecord>,
-    /// Why none is claimed.
+    /// Why no exit is reported.
     pub unclear: Option<String>,
-    /// How it is judged: `none` if there is none, or if the file does not tell when the path was full.
+    /// Class of the exit: `none` if there is none, or if the file does not show when the path was full.
     pub class: Class,
-    /// By which of the SEARCH thesis' heuristics (5.2): `latency` or `throughput`.
+    /// Heuristic of `capacity_time_s` (SEARCH thesis, 5.2): `latency` or `throughput`.
     pub heuristic: String,
-    /// When the path was full, by that.
+    /// When the path was full, by that heuristic.
     pub capacity_time_s: Option<f64>,
-    /// By delay.
+    /// When the path was full, by delay.
     pub capacity_by_latency_s: Option<f64>,
-    /// By throughput.
+    /// When the path was full, by throughput.
     pub capacity_by_throughput_s: Option<f64>,
-    /// The median throughput.
+    /// Median throughput.
     pub median_bps: Option<f64>,
-    /// When the sender first knew of a loss.
+    /// When the sender first detected a loss.
     pub first_loss_time_s: Option<f64>,
-    /// What leaving early cost.
+    /// Cost of an early exit.
     pub cost_s: Option<f64>,
-    /// When something else than its window held the sender, to the round trip: the first 256 such times.
-    #[serde(default)]
-    pub held: Vec<LimitPeriod>,
+    /// Periods in which something other than cwnd limited the sender, to the round trip: the first 256.
+    #[serde(default, rename = "held")]
+    pub limits: Vec<LimitPeriod>,
     /// What each startup would have done.
     pub startups: Vec<StartupRow>,
-    /// What would have come after, if that was asked for.
+    /// Continuation in the simulator, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
-    /// What a reader must know before believing these numbers.
+    /// What a reader must know to interpret the row.
     pub caveats: Vec<String>,
 }
 
@@ -192,18 +191,18 @@ fn seconds(at: Instant) -> f64 {
     Span(at.0).as_secs_f64()
 }
 
-fn when(m: &Moment) -> TimedEvent {
+fn timed_event(m: &Moment) -> TimedEvent {
     TimedEvent { what: m.what.to_string(), time_s: seconds(m.at), cwnd_bytes: m.cwnd.0 }
 }
 
-fn would(o: &StartupResult) -> StartupRow {
+fn startup_row(o: &StartupResult) -> StartupRow {
     StartupRow {
         startup: o.label.clone(),
-        exit: o.exit.as_ref().map(when),
+        exit: o.exit.as_ref().map(timed_event),
         class: o.class,
         valid_until_s: o.prediction.valid_until.map(seconds),
-        rule: o.prediction.rule.map(|(_, m)| when(&m)),
-        phases: o.prediction.changes.iter().map(when).collect(),
+        rule: o.prediction.rule.map(|(_, m)| timed_event(&m)),
+        phases: o.prediction.changes.iter().map(timed_event).collect(),
     }
 }
 
@@ -245,14 +244,14 @@ impl Transfer {
             median_bps: None,
             first_loss_time_s: None,
             cost_s: None,
-            held: Vec::new(),
+            limits: Vec::new(),
             startups: Vec::new(),
             fork: None,
             caveats: Vec::new(),
         }
     }
 
-    /// The end of slow start, or why none is claimed.
+    /// Sets the observed end of slow start, or why none is reported.
     pub fn observe(&mut self, observed: Result<ExitEstimate, NoExit>) {
         self.exit = observed.ok().map(|f| ExitRecord {
             time_s: seconds(f.at),
@@ -262,7 +261,7 @@ impl Transfer {
         self.unclear = observed.err().map(|u| u.words().to_string());
     }
 
-    /// With what was found.
+    /// Sets what the findings contain.
     #[must_use]
     pub fn with(mut self, f: &Findings) -> Self {
         self.observe(f.observed);
@@ -279,13 +278,13 @@ impl Transfer {
         self.median_bps = f.median_bps;
         self.first_loss_time_s = f.first_loss.map(seconds);
         self.cost_s = f.cost_s();
-        let held = |(by, from, until): &Period| LimitPeriod {
+        let limit = |(by, from, until): &Period| LimitPeriod {
             what: by.words().to_string(),
             from_s: seconds(*from),
             until_s: seconds(*until),
         };
-        self.held = f.periods.iter().map(held).collect();
-        self.startups = f.startups.iter().map(would).collect();
+        self.limits = f.periods.iter().map(limit).collect();
+        self.startups = f.startups.iter().map(startup_row).collect();
         self
     }
 }
@@ -294,15 +293,15 @@ fn address(end: (u128, u16)) -> String {
     SocketAddr::new(Ipv6Addr::from_bits(end.0).to_canonical(), end.1).to_string()
 }
 
-/// The rows of a connection that is over, with the findings they are from: one each way that has data.
+/// The rows of a finished connection, with their findings: one for each direction that has data.
 pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
     let senders: Vec<_> = c.directions.iter_mut().map(|w| w.sender.take()).collect();
     let mut rows = Vec::new();
     for (from, sender) in senders.into_iter().enumerate() {
         let Some(sender) = sender else { continue };
         let (way, n, mss) = (&c.directions[from], sender.counters, sender.mss());
-        let told = (!way.syn_seen()).then_some(Err(NoExit::BeganBefore));
-        let findings = sender.analysis.finish(told);
+        let recorded = (!way.syn_seen()).then_some(Err(NoExit::BeganBefore));
+        let findings = sender.analysis.finish(recorded);
         let mut t = Transfer::new("capture", c.number, mss).with(&findings);
         (t.from, t.to) = (address(c.ends[from]), address(c.ends[1 - from]));
         t.vantage = way.vantage.name().to_string();
@@ -322,41 +321,47 @@ pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
 
 fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> {
     let mut all = Vec::new();
-    let mut say = |when: bool, what: &str| {
-        if when {
-            all.push(what.to_string());
+    let mut add = |applies: bool, text: &str| {
+        if applies {
+            all.push(text.to_string());
         }
     };
     let vantage = c.directions[from].vantage;
-    say(
+    add(
         !c.directions[from].syn_seen(),
         "the connection began before the capture: its slow start was not seen",
     );
-    say(
+    add(
         c.directions[from].syn_seen() && c.handshake.is_none(),
-        "the handshake is not whole: taken for the sender's side",
+        "the handshake was not captured completely: the capture is assumed to be at the sender",
     );
-    say(vantage == Vantage::Middle, "captured on the way: round trips are those from there to the receiver");
-    say(
+    add(
+        vantage == Vantage::Middle,
+        "captured between the two ends: RTTs are those from the capture point to the receiver",
+    );
+    add(
         vantage == Vantage::Receiver && !c.timestamps,
-        "at the receiver's side and without timestamps: the handshake's round trip stands for all, delays are not seen",
+        "captured at the receiver, without timestamps: the handshake RTT is used throughout, delays cannot be measured",
     );
-    say(
+    add(
         vantage == Vantage::Receiver && c.timestamps,
-        "at the receiver's side: times are its own, to the tick of the timestamps",
+        "captured at the receiver: times are those of its clock, to the resolution of the timestamps",
     );
-    say(
+    add(
         vantage != Vantage::Receiver && t.unseen_bytes > 0,
         "the capture missed packets that were acknowledged",
     );
-    say(acks == 0, "no acknowledgement was captured: nothing can be said of the path");
-    say(c.doubled > 0, "packets that were captured twice were counted once");
-    say(
+    add(acks == 0, "no acknowledgement was captured: nothing is known about the path");
+    add(c.duplicates > 0, "packets that were captured twice are counted once");
+    add(
         c.directions[from].syn_seen() && !c.ecn && t.marked_packets > 0,
-        "the network marked packets, but the ends had not agreed that marks mean anything (RFC 3168)",
+        "packets have ECN marks, but ECN was not negotiated (RFC 3168)",
     );
-    say(c.backwards > 0, "times run backwards in places: the later one was taken");
-    say(c.silent, "silent for more than ten minutes, or a time that is damaged: what came after is left out");
-    say(c.syn_losses() > 0, "a handshake packet was sent again");
+    add(
+        c.backwards > 0,
+        "some packets have a time before that of an earlier packet: the later time was used",
+    );
+    add(c.silent, "silent for more than ten minutes, or a damaged time: later packets were ignored");
+    add(c.syn_losses() > 0, "a handshake packet was retransmitted");
     all
 }

@@ -1,17 +1,17 @@
-//! A simulated run as a capture: pcapng, headers only, IPv4 without a link, nanoseconds.
+//! Writes a simulated run as a capture: pcapng, headers only, raw IPv4, nanoseconds.
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptions};
 use slowstart_lab::record::CapturedPacket;
 use slowstart_lab::tcp::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 use std::io::{self, Write};
 
-/// Server and client: addresses for documentation (RFC 5737).
+/// Addresses of server and client, reserved for documentation (RFC 5737).
 const ADDRESSES: [[u8; 4]; 2] = [[192, 0, 2, 1], [198, 51, 100, 1]];
-/// The server's port, and the client's in the first flow.
+/// Port of the server, and of the client in the first flow.
 const PORTS: [u16; 2] = [443, 50_000];
 /// `LINKTYPE_RAW`: the packet begins with the IP header.
 const RAW: u16 = 101;
-/// Longer than any header we write.
+/// More than any header written here.
 const SNAPLEN: u32 = 128;
 
 /// Writes a block: its type, and its body padded to four bytes between two lengths.
@@ -28,7 +28,7 @@ fn block(out: &mut impl Write, kind: u32, body: &[&[u8]]) -> io::Result<()> {
     out.write_all(&total.to_le_bytes())
 }
 
-/// Section header and the one interface (draft-ietf-opsawg-pcapng 4.1, 4.2).
+/// Writes the section header and the one interface (draft-ietf-opsawg-pcapng 4.1, 4.2).
 fn header(out: &mut impl Write, end: u8) -> io::Result<()> {
     // Byte order, version 1.0, length of the section unknown.
     block(out, 0x0a0d_0d0a, &[&0x1a2b_3c4d_u32.to_le_bytes(), &1_u16.to_le_bytes(), &[0; 2], &[0xff; 8]])?;
@@ -57,7 +57,7 @@ fn options(s: &Segment) -> Vec<TcpOptionElement> {
         }
     }
     if let Some((value, echo)) = s.timestamp {
-        // Where Linux puts its padding.
+        // Linux places its padding here.
         if !(s.has(SYN) && s.sack_ok) {
             all.extend([TcpOptionElement::Noop, TcpOptionElement::Noop]);
         }
@@ -79,17 +79,17 @@ fn options(s: &Segment) -> Vec<TcpOptionElement> {
 /// The packet's headers and its length on the wire.
 fn packet(c: &CapturedPacket, id: u16) -> (Vec<u8>, u32) {
     let s = &c.segment;
-    // What leaves an end comes from it.
+    // The end that sent the packet.
     let from = usize::from(if c.leaves { c.end } else { 1 - c.end });
     let port = |end: usize| if end == 0 { PORTS[0] } else { PORTS[1].wrapping_add(c.flow as u16) };
     let mut tcp = TcpHeader::new(port(from), port(1 - from), s.seq, s.window);
     (tcp.ack, tcp.syn, tcp.fin) = (s.has(ACK), s.has(SYN), s.has(FIN));
     (tcp.psh, tcp.rst) = (s.has(PSH), s.has(RST));
     tcp.acknowledgment_number = s.ack;
-    // A header has room for all that a segment carries: 40 bytes of options.
+    // The options of a segment always fit into 40 bytes.
     tcp.options = TcpOptions::try_from_elements(&options(s)).unwrap_or_default();
     let length = u32::from(tcp.header_len_u16()) + s.len;
-    // No payload is longer than an IPv4 packet may be: segments are those of the wire.
+    // Segments are those on the wire, so they fit into an IPv4 packet.
     let short = u16::try_from(length).unwrap_or(u16::MAX - 20);
     let (source, destination) = (ADDRESSES[from], ADDRESSES[1 - from]);
     let mut ip = Ipv4Header::new(short, 64, IpNumber::TCP, source, destination).unwrap_or_default();
@@ -103,11 +103,11 @@ fn packet(c: &CapturedPacket, id: u16) -> (Vec<u8>, u32) {
     (bytes, 20 + length)
 }
 
-/// Writes what the interface of an end (0 the server's, 1 the client's) saw. Times count from the run's begin, which is
-/// taken for 1970.
+/// Writes the packets at the interface of an end (0: server, 1: client). Times count from the begin of the run, as
+/// if that were 1970.
 pub fn write(out: &mut impl Write, packets: &[CapturedPacket], end: u8) -> io::Result<()> {
     header(out, end)?;
-    // Each end counts its packets, so that no two are alike.
+    // Each end numbers its packets, so that no two are identical.
     let mut ids = [0_u16; 2];
     for c in packets.iter().filter(|c| c.end == end) {
         let id = &mut ids[usize::from(c.leaves)];

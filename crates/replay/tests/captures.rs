@@ -1,4 +1,5 @@
-//! Captures that other people made, with what is known of them. They are reference data: skipped where absent.
+//! Captures made by others, with known results. They are reference data, and the tests are skipped where they are
+//! absent.
 
 use slowstart_lab::record::Class;
 use slowstart_replay::observer::Candidate;
@@ -18,7 +19,7 @@ fn candidates() -> Arc<[Candidate]> {
 fn read(name: &str) -> Option<Vec<Transfer>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/captures").join(name);
     if !file.exists() {
-        // Past the test harness, which would keep a println to itself.
+        // Written directly, because the test harness captures println.
         std::io::stderr().write_all(format!("skipped: {name} absent\n").as_bytes()).expect("stderr");
         return None;
     }
@@ -28,7 +29,7 @@ fn read(name: &str) -> Option<Vec<Transfer>> {
     Some(report.transfers.into_iter().map(|t| t.row).collect())
 }
 
-/// A server's capture of a download over 43 ms: HyStart left without loss, long before the path was full.
+/// Capture at the server of a download over 43 ms: HyStart left without loss, long before the path was full.
 #[test]
 fn an_early_exit_without_loss_is_found() {
     let Some(rows) = read("mlab-ndt5-s2c-4c6fb.pcap.gz") else { return };
@@ -37,32 +38,32 @@ fn an_early_exit_without_loss_is_found() {
     let exit = t.exit.as_ref().expect("an exit");
     assert_eq!(exit.evidence, "growth stopped without loss");
     assert!((0.16..0.24).contains(&exit.time_s) && exit.cwnd_bytes / 1188 == 36, "{exit:?}");
-    // The first retransmission is at 2.085 s; the ACKs that asked for it came milliseconds before.
+    // The first retransmission is at 2.085 s; the ACKs that caused it arrived some milliseconds before.
     assert!(t.first_loss_time_s.is_some_and(|l| (2.07..2.086).contains(&l)));
     assert_eq!(t.class, Class::Early);
-    // tshark counts as many: 4 retransmissions and 35 "out of order", which at the sender's side are retransmissions.
+    // tshark counts the same: 4 retransmissions and 35 "out of order", which at the sender are retransmissions.
     assert_eq!(t.retransmitted_packets, 39);
-    // Who did not leave would have sent more from there on: the answer ends.
+    // A startup that had not left would have sent more from there on: its prediction ends.
     let standard = t.startups.iter().find(|s| s.startup == "standard").expect("registered");
     assert!(standard.exit.is_none() && standard.valid_until_s.is_some_and(|v| v < 0.25));
 }
 
-/// A hundred kilobytes each way, asked and answered: nothing to claim.
+/// A hundred kilobytes each way, as requests and responses: no exit is reported.
 #[test]
-fn where_the_application_had_no_more_no_exit_is_claimed() {
+fn an_application_limited_transfer_has_no_exit() {
     let Some(rows) = read("mlab-ndt-small-C2DFE.pcap.gz") else { return };
     assert_eq!(rows.len(), 2);
     for t in rows {
         assert_eq!((t.exit, t.unclear.as_deref()), (None, Some("application-limited")));
-        let idle: f64 = t.held.iter().filter(|h| h.what == "idle").map(|h| h.until_s - h.from_s).sum();
-        assert!(idle > 0.5 && t.held.iter().any(|h| h.what == "application"), "{:?}", t.held);
+        let idle: f64 = t.limits.iter().filter(|h| h.what == "idle").map(|h| h.until_s - h.from_s).sum();
+        assert!(idle > 0.5 && t.limits.iter().any(|h| h.what == "application"), "{:?}", t.limits);
     }
 }
 
-/// Five streams of which three carry data; 51 packets of the second were sent again. The third was captured on a
-/// segment that its packets crossed twice.
+/// Five connections, three of them with data; 51 packets of the second were retransmitted. The third was captured
+/// on a segment that its packets crossed twice.
 #[test]
-fn retransmissions_are_counted_and_copies_are_not() {
+fn retransmissions_are_counted_and_duplicate_captures_are_not() {
     let Some(rows) = read("tcptrace-discard-solaris.dmp.gz") else { return };
     let seen: Vec<_> = rows.iter().map(|t| (t.connection, t.retransmitted_packets)).collect();
     assert_eq!(seen[..2], [(3, 2), (4, 51)]);
@@ -75,7 +76,7 @@ fn the_receivers_side_is_recognised() {
     if let Some(rows) = read("zeek-ftp-dl.pcap") {
         let t = rows.iter().max_by_key(|t| t.bytes).expect("a download");
         assert_eq!((t.vantage.as_str(), t.retransmitted_packets), ("receiver", 0));
-        // The handshake took 43.5 ms; three segments began it.
+        // The handshake took 43.5 ms; the initial window was three segments.
         assert!(t.min_rtt_s.is_some_and(|r| (0.042..0.046).contains(&r)), "{:?}", t.min_rtt_s);
         assert_eq!(t.iw_bytes, 3 * 1448);
         assert!(rows.iter().filter(|t| t.bytes > 100_000).all(|t| t.first_loss_time_s.is_none()));

@@ -1,7 +1,6 @@
-//! Whatever bytes come, no parser panics: it refuses with a place, or answers for what it could read.
-//!
-//! Each case takes a sound file of one kind and damages it: bytes changed, cut, repeated, lengths made enormous.
-//! `SLOWSTART_CASES` says how many of each (64 by default; thousands take minutes).
+//! No input causes a panic of a parser: it returns an error with a location, or rows for what it could read.
+//! || Each case damages a valid file of one kind: bytes changed, cut, repeated, lengths set to huge values.
+//! `SLOWSTART_CASES` sets the number of cases for each file (default 64; thousands take minutes).
 
 mod common;
 
@@ -25,8 +24,8 @@ fn replay(bytes: Vec<u8>) -> Result<Report, String> {
     read(kind, input, &options(), |_| {}).map_err(|e| e.to_string())
 }
 
-/// A file of each kind.
-fn sound() -> Vec<(Kind, Vec<u8>)> {
+/// A valid file of each kind.
+fn valid() -> Vec<(Kind, Vec<u8>)> {
     let run = common::run("rate=10Mbit rtt=20ms queue=20packets", "standard", Some("150kB"));
     let (mut pcapng, mut log) = (Vec::new(), Vec::new());
     wire::write(&mut pcapng, &run.trace.packets, 1).expect("a Vec takes everything");
@@ -52,7 +51,7 @@ fn sound() -> Vec<(Kind, Vec<u8>)> {
                   \"rtt_us\":50000}\n\
                   {\"sk\":1,\"now_ns\":91000,\"kind\":\"loss\",\"acked_bytes\":1448,\"next\":15928,\"mss\":1448,\"cwnd\":11,\
                   \"why\":\"loss\"}\n";
-    // The same as a sequence (RFC 7464), and files within files.
+    // The same as a sequence (RFC 7464), and compressed files.
     let seq = "\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"trace\":{\"vantage_point\":{\"type\":\"server\"}}}\n\
         \u{1e}{\"time\":0,\"name\":\"transport:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"1RTT\",\"packet_number\":0},\"raw\":{\"length\":1200}}}\n\
         \u{1e}{\"time\":3,\"name\":\"transport:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"1RTT\",\"packet_number\":2},\"raw\":{\"length\":1200}}}\n\
@@ -82,7 +81,7 @@ fn sound() -> Vec<(Kind, Vec<u8>)> {
     ]
 }
 
-/// By gzip, in two members.
+/// Compresses with gzip, in two members.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for part in bytes.chunks(bytes.len() / 2 + 1) {
@@ -93,12 +92,12 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// By zstd.
+/// Compresses with zstd.
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
-/// A classic pcap of three Ethernet frames, by hand.
+/// A classic pcap of three Ethernet frames.
 fn classic() -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -117,8 +116,8 @@ fn classic() -> Vec<u8> {
 }
 
 #[test]
-fn sound_files_are_read() {
-    for (kind, bytes) in sound() {
+fn valid_files_are_read() {
+    for (kind, bytes) in valid() {
         let report = replay(bytes).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
         assert_eq!((report.kind, report.incomplete.is_none()), (kind, true));
         assert!(!report.transfers.is_empty(), "{kind:?}");
@@ -126,9 +125,9 @@ fn sound_files_are_read() {
 }
 
 #[test]
-fn no_damage_makes_a_parser_panic() {
+fn no_damaged_file_causes_a_panic() {
     let cases = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64);
-    for (kind, bytes) in sound() {
+    for (kind, bytes) in valid() {
         let n = bytes.len();
         let change = (0..n, prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(b'9'), Just(b'-')]);
         let damage = (
@@ -162,7 +161,7 @@ fn no_damage_makes_a_parser_panic() {
 }
 
 #[test]
-fn what_cannot_be_read_says_where() {
+fn errors_name_the_location() {
     let refuses = |bytes: &[u8], says: &str| {
         let e = replay(bytes.to_vec()).expect_err("refused");
         assert!(e.contains(says), "{e:?} does not say {says:?}");
@@ -179,37 +178,36 @@ fn what_cannot_be_read_says_where() {
     refuses(&classic()[..30], "offset 24: the file ends in the middle of a packet");
 }
 
-/// ExitEstimate by damaging: a time at the end of what 64 bits hold, after which a startup that counts intervals would have
-/// counted for ever.
+/// Found by damaging files: a time near the end of 64 bits kept a startup that counts intervals in a loop.
 #[test]
-fn a_time_at_the_end_of_time_ends_the_connection() {
+fn a_damaged_time_ends_the_connection() {
     let mut ip =
         common::frames(&common::run("rate=10Mbit rtt=20ms queue=20packets", "standard", Some("150kB")), 1);
     for f in &mut ip[40..] {
         f.ns = u64::MAX - 1;
     }
-    let report = replay(common::pcapng(&ip, 101, false, 9, false)).expect("sound until then");
+    let report = replay(common::pcapng(&ip, 101, false, 9, false)).expect("valid until then");
     let t = report.transfers.iter().max_by_key(|t| t.row.bytes).expect("a download");
     assert!(t.row.bytes > 0 && t.row.caveats.iter().any(|c| c.contains("damaged")), "{:?}", t.row.caveats);
 }
 
-/// What stood before the damage is answered, and that it is not all is said.
+/// Rows are given for what is before the damage, and the report says that they are not all.
 #[test]
-fn a_cut_capture_is_answered_in_part() {
-    let (_, bytes) = sound().remove(0);
-    let whole = replay(bytes.clone()).expect("sound");
+fn a_cut_capture_gives_the_rows_before_the_cut() {
+    let (_, bytes) = valid().remove(0);
+    let whole = replay(bytes.clone()).expect("valid");
     let part = replay(bytes[..bytes.len() * 2 / 3].to_vec()).expect("a part");
     assert!(part.incomplete.as_ref().is_some_and(|c| c.to_string().starts_with("offset ")));
     let most = |r: &Report| r.transfers.iter().map(|t| t.row.bytes).max();
     assert!(most(&part) < most(&whole) && most(&part) > Some(0));
 }
 
-/// Compressed, by gzip or in several members, a file says the same.
+/// A compressed file, by gzip in one or several members or by zstd, gives the same rows.
 #[test]
-fn compressed_files_say_the_same() {
-    let (_, bytes) = sound().remove(0);
+fn compressed_files_give_the_same_rows() {
+    let (_, bytes) = valid().remove(0);
     let rows =
-        |b: Vec<u8>| replay(b).expect("sound").transfers.into_iter().map(|t| t.row).collect::<Vec<_>>();
+        |b: Vec<u8>| replay(b).expect("valid").transfers.into_iter().map(|t| t.row).collect::<Vec<_>>();
     let plain = rows(bytes.clone());
     assert_eq!(rows(gzip(&bytes)), plain);
     assert_eq!(rows(zstd(&bytes)), plain);

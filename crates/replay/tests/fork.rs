@@ -1,5 +1,5 @@
-//! `--fork` against what would really have come: a run of one startup is captured, gone on with under another, and held
-//! against a run of that other over the same path.
+//! `--fork` against real runs: a run of one startup is captured and continued with another startup, and the result
+//! is compared with a run of that other startup over the same path.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> Analysed
 }
 
 #[test]
-fn what_would_have_come_is_what_comes() {
+fn a_continued_transfer_takes_as_long_as_a_real_one() {
     let candidates: Vec<Candidate> =
         ["standard", "hystart", "hystart++", "search", "limited", "vegas", "ess"]
             .map(|name| {
@@ -44,7 +44,7 @@ fn what_would_have_come_is_what_comes() {
                     "{path}: {} after {seen}, from {:.3} s: {:?} done {done:.2} s, really {:?} {really:.2} s",
                     f.startup, f.from_s, f.class, real.row.class
                 );
-                // Where nothing was lost the capture does not show how much the queue holds.
+                // Without a loss, the capture does not show the size of the queue.
                 if fitted.queue_was_full {
                     off.push((done / really - 1.0).abs());
                 }
@@ -52,9 +52,9 @@ fn what_would_have_come_is_what_comes() {
             }
         }
     }
-    // Until it differs by more than a tenth and two segments, what was sent stands for what would have been: a sender
-    // that had been a round trip slower till then is not caught up with. And a run's capture ends when the receiver has
-    // everything, half a round trip before the sender knows.
+    // The capture stands for the other startup until they differ by more than a tenth and two segments, so a sender
+    // that was up to a round trip slower until then is not corrected for that. A run's capture ends when the
+    // receiver has everything, half a round trip before the sender knows.
     off.sort_by(f64::total_cmp);
     let (median, most) = (off[off.len() / 2], off[off.len() - 1]);
     println!("{} fork_states: off by {median:.3} in the median, {most:.3} at most", off.len());

@@ -1,4 +1,4 @@
-//! Each form that a file may come in says what the same packets say in any other.
+//! Every form of a file gives the same rows as every other form with the same packets.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::io::{Cursor, Write as _};
 
 const ETHERNET: u32 = 1;
 const RAW: u32 = 101;
-/// As long as the headers are.
+/// More than the length of all headers.
 const ALL: usize = 65_535;
 
 fn replay(file: Vec<u8>) -> Report {
@@ -22,7 +22,7 @@ fn replay(file: Vec<u8>) -> Report {
     read(kind, input, &Options { candidates, ..Options::default() }, |_| {}).expect("a file of its kind")
 }
 
-/// The rows, without what is another file's: addresses.
+/// The rows, without the addresses, which depend on the form.
 fn rows(file: Vec<u8>) -> Vec<Transfer> {
     let report = replay(file);
     assert_eq!((report.kind, report.incomplete), (Kind::Capture, None));
@@ -38,7 +38,7 @@ fn download() -> Vec<Frame> {
 }
 
 #[test]
-fn every_link_layer_says_the_same() {
+fn every_link_layer_gives_the_same_rows() {
     let ip = download();
     let want = rows(pcap(&ip, RAW, false, true, ALL));
     let row = want.iter().max_by_key(|t| t.bytes).expect("a download");
@@ -69,7 +69,7 @@ fn every_link_layer_says_the_same() {
 }
 
 #[test]
-fn byte_orders_resolutions_and_compression_say_the_same() {
+fn byte_orders_resolutions_and_compression_give_the_same_rows() {
     let ip = download();
     let want = rows(pcap(&ip, RAW, false, true, ALL));
     assert_eq!(rows(pcap(&ip, RAW, true, true, ALL)), want);
@@ -99,15 +99,16 @@ fn byte_orders_resolutions_and_compression_say_the_same() {
     assert_eq!(rows(ruzstd::encoding::compress_to_vec(&*plain, level)), want);
 }
 
-/// Cut behind the TCP ports' header: without options there are no timestamps and no SACK, but data is counted by what
-/// IP says of its length.
+/// Packets cut after 40 bytes have no TCP options, so neither timestamps nor SACK; data is counted by the length in
+/// the IP header.
 #[test]
-fn packets_that_are_cut_count_whole() {
+fn cut_packets_count_with_their_full_length() {
     let ip = download();
     let want = rows(pcap(&ip, RAW, false, true, ALL));
     assert_eq!(rows(pcap(&ip, RAW, false, true, 128)), want);
     let cut = rows(pcap(&ip, RAW, false, true, 40));
-    // Without blocks what lies beyond a hole is not known to have arrived: of the last round trips, 100 kB each, some is missing.
+    // Without SACK, data above a hole is not known to have arrived: some of the last round trips, 100 kB each, is
+    // missing.
     assert!(cut.iter().any(|t| t.bytes > 1_800_000), "{:?}", cut.iter().map(|t| t.bytes).max());
     assert_eq!(
         cut.iter().map(|t| t.retransmitted_packets).max(),
@@ -115,7 +116,7 @@ fn packets_that_are_cut_count_whole() {
     );
 }
 
-/// Both ends agree on marks; from then on a mark is congestion, and the first ends slow start (RFC 3168).
+/// Both ends negotiate ECN; the first ECE ends slow start (RFC 3168).
 #[test]
 fn marks_are_counted_and_end_slow_start() {
     let mut ip = frames(&run("rate=20Mbit rtt=40ms queue=4bdp", "standard", Some("1MB")), 0);
@@ -134,7 +135,7 @@ fn marks_are_counted_and_end_slow_start() {
             told += 1;
         }
         if !syn && !from_client {
-            // It was marked before it was captured: a router of the sender's.
+            // Marked before the capture point, by a router near the sender.
             f.bytes[1] |= 3;
         }
     }
@@ -147,19 +148,19 @@ fn marks_are_counted_and_end_slow_start() {
     assert!((0.2..0.21).contains(&exit.time_s), "{exit:?}");
     let standard = t.startups.iter().find(|s| s.startup == "standard").expect("registered");
     assert_eq!(standard.exit.as_ref().map(|e| e.what.as_str()), Some("ecn"));
-    // Where the ends had not agreed, the bit means nothing.
+    // If ECN was not negotiated, the bit has no meaning.
     for f in ip.iter_mut().filter(|f| f.bytes[33] & 2 != 0) {
         f.bytes[33] &= !0xc0;
     }
     let found = rows(pcap(&ip, RAW, false, true, ALL));
     let t = found.iter().max_by_key(|t| t.bytes).expect("a download");
     assert!(t.mark_echoes == 0 && t.exit.as_ref().is_none_or(|e| !e.evidence.contains("mark")), "{t:?}");
-    assert!(t.caveats.iter().any(|c| c.contains("had not agreed")));
+    assert!(t.caveats.iter().any(|c| c.contains("ECN was not negotiated")));
 }
 
-/// A capture that begins in the midst of a connection, or has each packet twice, or in which time runs backwards.
+/// A capture that begins in the middle of a connection, has each packet twice, or has a time before an earlier one.
 #[test]
-fn what_is_amiss_is_said() {
+fn defects_of_a_capture_are_stated() {
     let ip = download();
     let says = |frames: &[Frame], what: &str| {
         let found = rows(pcap(frames, RAW, false, true, ALL));
@@ -176,16 +177,17 @@ fn what_is_amiss_is_said() {
     assert_eq!((t.retransmitted_packets, &t.exit), (want.retransmitted_packets, &want.exit));
     let mut back = ip.clone();
     back[50].ns -= 1_000_000;
-    says(&back, "times run backwards");
+    says(&back, "some packets have a time before");
     let mut late = ip.clone();
     for f in &mut late[300..] {
         f.ns += 700_000_000_000;
     }
     says(&late, "silent for more than ten minutes");
-    says(&ip[1..], "the handshake is not whole");
+    says(&ip[1..], "the handshake was not captured completely");
 }
 
-/// The events of a startup in the kernel: what it did, and with each ACK, what others would have done.
+/// Events of a startup in the kernel: its own exit and, as every ACK has an event, the predictions for other
+/// startups.
 #[test]
 fn kernel_events_are_replayed() {
     let mut text = String::new();
@@ -212,11 +214,11 @@ fn kernel_events_are_replayed() {
     assert_eq!((report.kind, report.transfers.len()), (Kind::Events, 1));
     let t = &report.transfers[0].row;
     assert_eq!((t.from.as_str(), t.to.as_str(), t.bytes), (":443", "10.102.0.2:5000", 400_000));
-    let exit = t.exit.as_ref().expect("told");
-    assert_eq!((exit.evidence.as_str(), exit.cwnd_bytes), ("told by the file", 410_000));
+    let exit = t.exit.as_ref().expect("an exit");
+    assert_eq!((exit.evidence.as_str(), exit.cwnd_bytes), ("stated in the file", 410_000));
     assert!((exit.time_s - 0.449).abs() < 1e-9, "{exit:?}");
     assert!(t.startups.iter().any(|s| s.startup == "hystart" && s.exit.is_some()), "{:?}", t.startups);
-    // Only what is rare was told.
+    // Only events other than plain ACKs.
     let told = |l: &&str| !l.contains("\"ack\"") || l.contains("rate-flat");
     let rare = text.lines().filter(told).collect::<Vec<_>>().join("\n");
     assert!(replay(rare.into_bytes()).transfers[0].row.exit.is_some());
@@ -224,7 +226,7 @@ fn kernel_events_are_replayed() {
         let (kind, input) = open::detect(Box::new(Cursor::new(text.as_bytes().to_vec()))).expect("known");
         read(kind, input, &Options::default(), |_| {}).expect_err("refused").to_string()
     };
-    assert!(bad("{\"sk\":1,\"now_ns\":2}\n").starts_with("line 1: found no event of the kernel"));
+    assert!(bad("{\"sk\":1,\"now_ns\":2}\n").starts_with("line 1: found no kernel event"));
     let zero = "{\"sk\":1,\"now_ns\":2,\"kind\":\"ack\",\"acked_bytes\":0,\"next\":0,\"mss\":0,\"cwnd\":1}\n";
     assert!(bad(zero).starts_with("line 1: mss: found 0"));
 }

@@ -1,4 +1,4 @@
-//! Logs of kernels with known exits, from a file as the command reads it: what each startup's own rule says.
+//! Kernel logs with known exits: the exit of each startup by its own rule.
 
 use slowstart_replay::kernlog;
 use slowstart_replay::observer::Candidate;
@@ -26,9 +26,9 @@ fn read(file: &Path, label: &str) -> String {
     text.trim_end().to_string()
 }
 
-/// The file of the collection with the rule's moments: microseconds since the first ACK, the window in packets.
+/// File, startup, and its phase changes: microseconds since the first ACK, window in packets.
 #[test]
-fn rules_leave_where_the_kernel_or_the_authors_code_left() {
+fn startups_exit_where_the_kernel_or_the_authors_code_did() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/kernlogs");
     let mut wrong = Vec::new();
     for (name, label, want) in [
@@ -69,12 +69,13 @@ fn rules_leave_where_the_kernel_or_the_authors_code_left() {
         ("4g-allOff-in3.csv", "search-3.1", "rate-flat 359966"),
         ("4g-allOff-in3.csv", "hystart:rules=6.13", "delay 70275 (28)"),
         ("4g-allOff-in3.csv", "hystart:rules=5.10", "delay 70310 (29)"),
-        // Linux resumes at 110077, for it asks for nine samples and RFC 9406 for eight; it has a packet less from there.
+        // Linux resumes at 110077, because it requires nine samples and RFC 9406 eight; its window is a packet
+        // smaller from there on.
         ("4g-allOff-in3.csv", "hystart++", "css 70240 (27) slow-start 110030 (32) css 150252 (61)"),
     ] {
         let file = dir.join(name);
         if !file.exists() {
-            // Past the test harness, which would keep a println to itself.
+            // Written directly, because the test harness captures println.
             std::io::stderr().write_all(format!("skipped: {name} absent\n").as_bytes()).expect("stderr");
             continue;
         }
@@ -87,16 +88,16 @@ fn rules_leave_where_the_kernel_or_the_authors_code_left() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The log by formula of `crates/slowstart/tests`, whose arithmetic stands there.
+/// The log by formula of `crates/slowstart/tests`; the arithmetic is explained there.
 #[test]
-fn a_log_by_formula_ends_where_the_formula_says() {
+fn a_log_by_formula_exits_where_the_formula_says() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../slowstart/tests/data/kernlog-by-formula.csv");
     assert_eq!(read(&file, "hystart"), "delay 1840000 (88)");
     assert_eq!(read(&file, "hystart++"), "");
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line() {
+fn errors_name_the_line() {
     let header = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n";
     let error = |text: &str| kernlog::replay(text, &[].into(), false).expect_err("refused").to_string();
     assert!(error("now_us,mss\n").contains("line 1: ") && error("now_us,mss\n").contains("bytes_acked"));

@@ -1,4 +1,4 @@
-//! A simulated run, written as a capture and as qlog, says what the run itself knew.
+//! A simulated run, written as a capture and as qlog, gives the results that the run itself has.
 
 mod common;
 
@@ -18,7 +18,7 @@ use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the capture of one end says of the download.
+/// The transfer in the capture at one end.
 fn replay(trace: &Trace, end: u8) -> Transfer {
     let mut file = Vec::new();
     wire::write(&mut file, &trace.packets, end).expect("a Vec takes everything");
@@ -28,14 +28,14 @@ fn replay(trace: &Trace, end: u8) -> Transfer {
     report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a transfer")
 }
 
-/// The round trip that the newest ACK before `at` had, by the run's own samples.
+/// The newest RTT sample of the run before `at`.
 fn rtt(trace: &Trace, at: f64) -> f64 {
     let before = trace.samples.iter().take_while(|s| s.time_s <= at).filter_map(|s| s.rtt_s);
     before.last().unwrap_or(0.0)
 }
 
-/// What one run's captures must say; answers whether class and exit are the run's own.
-fn hold(path: &str, startup: &str) -> (Worth, String) {
+/// Checks the captures of one run; returns whether class and exit are those of the run.
+fn check_run(path: &str, startup: &str) -> (Verdict, String) {
     let o = run(path, startup, None);
     let row = &o.row;
     let at_server = replay(&o.trace, 0);
@@ -45,22 +45,22 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
         ("sender", "receiver"),
         "{path} {startup}"
     );
-    // Nothing is lost beyond the server's interface that is not sent again: to the packet. A probe of the tail may be
-    // new data's or old data's.
+    // The number of retransmissions is exact: everything lost after the server's interface is retransmitted. A tail
+    // loss probe may carry new or old data.
     assert_eq!(at_server.retransmitted_packets, old(&o.trace).count() as u64, "{path} {startup}");
-    // The least round trip, as the sender's own samples have it, to the file's nanosecond.
+    // The minimum RTT is that of the sender's own samples, to the nanosecond.
     let samples = || o.trace.samples.iter().filter_map(|s| s.rtt_s);
     let least = samples().reduce(f64::min).expect("samples");
     let seen = at_server.min_rtt_s.expect("samples");
-    // (What was sent twice only a timestamp can measure, and its tick is a millisecond: it is no sample here.)
+    // (Samples of retransmitted data come from timestamps, with a tick of a millisecond, and do not count here.)
     let ticks = |rtt: &f64| (rtt * 1e3 - (rtt * 1e3).round()).abs() < 1e-9;
     let counted = samples().filter(|r| !ticks(r)).fold(f64::INFINITY, f64::min);
     assert!(
         (seen - least).abs() < 1e-9 || (seen - counted).abs() < 1e-9,
         "{path} {startup}: {seen} against {least}"
     );
-    // At the receiver's side it is known to the tick of the timestamps, a millisecond, and from packets of its own: its
-    // handshake finds the path empty that a jump has filled when the sender first samples it.
+    // At the receiver the minimum RTT is known to the tick of the timestamps, a millisecond. Its handshake measures
+    // an empty path, while a sender that jumps has filled it before its first sample.
     let at_server_s = seen;
     let seen = at_client.min_rtt_s.expect("samples");
     let path_s = row.base_rtt_s;
@@ -68,25 +68,25 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
         seen < at_server_s + 2e-3 && seen > path_s - 1e-3,
         "{path} {startup}: {seen} at the client, {at_server_s} at the server, {path_s} the path's"
     );
-    log_says_the_exit(&o, &format!("{path} {startup}"));
-    client_sees_the_capacity(&o, &at_client, &format!("{path} {startup}"));
-    // What is said to have hidden an exit is marked.
+    check_qlog_exit(&o, &format!("{path} {startup}"));
+    check_capacity_at_client(&o, &at_client, &format!("{path} {startup}"));
+    // The period that hides an exit is reported.
     let peer = |h: &LimitPeriod| h.what == "receive window";
     assert!(
         at_server.unclear.as_deref() != Some("limited by the receive window")
-            || at_server.held.iter().any(peer)
+            || at_server.limits.iter().any(peer)
     );
-    // Times in the server's capture count from the SYN's arrival.
+    // Times in the server's capture count from the arrival of the SYN.
     let begin = o.trace.packets.iter().find(|p| p.end == 0).expect("packets").at;
     let begin = Span(begin.0).as_secs_f64();
-    // The first loss is known when the sender knew, and the path was full when its own round trips say it, to the
-    // nanosecond.
+    // The first loss is detected when the sender detected it, and the path was full when the sender's own RTT
+    // samples show it, to the nanosecond.
     let same = |seen: Option<f64>, own: Option<f64>| match (seen.map(|t| t + begin), own) {
         (Some(seen), Some(own)) => (seen - own).abs() < 1e-8,
         (seen, own) => seen == own,
     };
-    // (Where the pacer makes a retransmission wait for the burst before it, a capture shows the loss by what is held, or when
-    // that leaves.)
+    // (If the pacer delays the retransmission, the capture shows the loss by SACK blocks or by the retransmission
+    // itself.)
     let known = same(at_server.first_loss_time_s, row.first_loss_time_s);
     let repaired = old(&o.trace).next().map(|at| Span(at.0).as_secs_f64() + 1e-8);
     let seen = at_server.first_loss_time_s.map(|t| t + begin);
@@ -106,15 +106,15 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
     let said = |what: &str| at_server.exit.as_ref().is_some_and(|e| e.evidence == what);
     let (truth, class) = left(&o);
     let outcome = match (truth, seen) {
-        // One round trip, as long as it then was, and the tick of the scheduler's bursts.
+        // Within one RTT, as long as it was at that time, and a millisecond for the scheduler's bursts.
         (Some(left), Some(at)) => {
             let near = (at - left).abs() <= rtt(&o.trace, left.max(at)) + 1e-3;
-            if near && class == at_server.class { Worth::Right } else { Worth::Wrong }
+            if near && class == at_server.class { Verdict::Right } else { Verdict::Wrong }
         }
-        (None, None) => Worth::Right,
-        // It left, and what it sent does not show it: that no exit is claimed, and why, is the answer.
-        (Some(left), None) if hidden(&o, left) => Worth::Untraced,
-        _ => Worth::Wrong,
+        (None, None) => Verdict::Right,
+        // The exit left no trace in what was sent; the row reports no exit, and why.
+        (Some(left), None) if hidden(&o, left) => Verdict::Untraced,
+        _ => Verdict::Wrong,
     };
     let text = format!(
         "{path} {startup}: {outcome:?}: {:?} {:?} seen {:?} {seen:?} {} {:?}",
@@ -127,8 +127,8 @@ fn hold(path: &str, startup: &str) -> (Worth, String) {
     (outcome, text)
 }
 
-/// When the path was full by the round trips of the run's own samples (the SEARCH thesis, 5.2.1), with or without those
-/// that only a timestamp could tell, in milliseconds.
+/// When the path was full by the run's own RTT samples (SEARCH thesis, 5.2.1), with or without samples that come
+/// from timestamps, in milliseconds.
 fn full(trace: &Trace, echoed: bool) -> Option<f64> {
     let (mut least, mut below) = (u64::MAX, 0.0);
     for s in &trace.samples {
@@ -146,9 +146,9 @@ fn full(trace: &Trace, echoed: bool) -> Option<f64> {
     None
 }
 
-/// At the receiver's side the path was full when the laboratory's own heuristic says so: by throughput to the bin; by the
-/// offset of one-way latency where it lies within the tick of the timestamps, a millisecond.
-fn client_sees_the_capacity(o: &Outcome, seen: &Transfer, what: &str) {
+/// The capacity time at the receiver is that of the laboratory's heuristic: by throughput to the bin; by one-way
+/// delay to the tick of the timestamps, a millisecond.
+fn check_capacity_at_client(o: &Outcome, seen: &Transfer, what: &str) {
     let own = o.row.capacity_time_by_heuristic_s;
     if o.row.base_rtt_s < 0.025 {
         assert_eq!(seen.capacity_by_throughput_s, own, "{what}");
@@ -167,12 +167,12 @@ fn client_sees_the_capacity(o: &Outcome, seen: &Transfer, what: &str) {
     }
 }
 
-/// The thesis' heuristic (5.2.1) from when each packet left one end and came to the other, with bounds that are two
-/// `slack` further; and when the latency was last low.
+/// The thesis heuristic (5.2.1) from the times at which each packet left one end and arrived at the other, with
+/// bounds widened by `slack`; and when the delay was last low.
 fn by_offset(trace: &Trace, slack: f64) -> (Option<f64>, f64) {
     let mut sent: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     let mut samples = trace.samples.iter().peekable();
-    // The handshake's, as the server has it.
+    // The handshake RTT at the server.
     let mut at_server = trace.packets.iter().filter(|c| c.end == 0);
     let answered = at_server.clone().find(|c| !c.leaves && !c.segment.has(SYN)).expect("a handshake").at;
     let syn = at_server.rfind(|c| c.leaves && c.at < answered).expect("a handshake").at;
@@ -202,9 +202,9 @@ fn by_offset(trace: &Trace, slack: f64) -> (Option<f64>, f64) {
     (None, below)
 }
 
-/// When the run left slow start, and how that is judged. Slow start is below the threshold (RFC 5681 §3.1): adaptive start
-/// goes on at its own, where the window grows as in avoidance, and its exit is the loss that ends it. What can be seen is
-/// that the window had reached the threshold for good.
+/// When the run left slow start, and the class of that exit. Slow start is below the threshold (RFC 5681 §3.1):
+/// adaptive start continues at its own threshold, where the window grows as in congestion avoidance, and its exit
+/// is the loss that ends it. What a capture can show is when the window reached the threshold for good.
 fn left(o: &Outcome) -> (Option<f64>, Class) {
     let exit = o.row.exit.as_ref().map(|e| e.time_s);
     let before = o.trace.samples.iter().take_while(|s| exit.is_none_or(|e| s.time_s < e));
@@ -220,8 +220,8 @@ fn left(o: &Outcome) -> (Option<f64>, Class) {
     }
 }
 
-/// Whether the run itself says that its exit leaves no trace: about then its window did not hold it, for less was in
-/// flight over a round trip of the two before or the one after; or less than four round trips were left to show it.
+/// True if the run itself shows that its exit leaves no trace: in one of the round trips around it, less than the
+/// window was in flight, or less than four round trips were left.
 fn hidden(o: &Outcome, left: f64) -> bool {
     let rtt = rtt(&o.trace, left).max(o.row.base_rtt_s);
     let unused = |from: f64| {
@@ -234,18 +234,18 @@ fn hidden(o: &Outcome, left: f64) -> bool {
     (-2..=0).any(|n| unused(left + f64::from(n) * rtt)) || end < left + 4.0 * rtt
 }
 
-/// What a capture's answer is worth.
+/// Rating of a capture's result.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Worth {
+enum Verdict {
     /// The exit within a round trip, with its class; or rightly none.
     Right,
-    /// The run left, the capture shows no trace of it, and says so.
+    /// The run left slow start, and the capture shows no trace of it and says so.
     Untraced,
     /// Another exit or class than the run's.
     Wrong,
 }
 
-/// When packets of data left whose first byte had been passed before.
+/// Send times of data packets that begin below the highest offset sent.
 fn old(trace: &Trace) -> impl Iterator<Item = Instant> + '_ {
     let mut next: Option<u32> = None;
     let data = trace.packets.iter().filter(|c| c.end == 0 && c.leaves && c.segment.len > 0);
@@ -258,34 +258,34 @@ fn old(trace: &Trace) -> impl Iterator<Item = Instant> + '_ {
     })
 }
 
-/// Every startup on every built-in path: in 95 of a hundred runs the exit is found within a round trip, with its class,
-/// or it is said that it leaves no trace, and the run itself says so too.
+/// Every startup on every built-in path: in at least 95 % of the runs the exit is found within a round trip, with
+/// its class, or rightly reported to have left no trace.
 #[test]
-fn captures_say_what_runs_knew() {
+fn captures_give_the_exits_of_the_runs() {
     let mut all = Vec::new();
     for path in PathSpec::builtins() {
-        // Windows of tens of thousands of segments say no more than those of hundreds; `--release` looks at them too.
+        // The paths with windows of tens of thousands of segments are tested in release builds only.
         if cfg!(debug_assertions) && matches!(path.name, "geo" | "transatlantic" | "fiber") {
             continue;
         }
         for e in slowstart::startup::REGISTRY {
-            let (worth, text) = hold(path.name, e.name);
-            if worth != Worth::Right {
+            let (verdict, text) = check_run(path.name, e.name);
+            if verdict != Verdict::Right {
                 println!("{text}");
             }
-            all.push(worth);
+            all.push(verdict);
         }
     }
     let [right, untraced, wrong] =
-        [Worth::Right, Worth::Untraced, Worth::Wrong].map(|w| all.iter().filter(|a| **a == w).count());
+        [Verdict::Right, Verdict::Untraced, Verdict::Wrong].map(|w| all.iter().filter(|a| **a == w).count());
     println!("{} runs: {right} right, {untraced} said to leave no trace, {wrong} wrong", all.len());
     assert!(wrong * 20 <= all.len(), "{wrong} of {}", all.len());
-    // That nothing is to be seen is no answer for the many.
+    // Few runs may be reported to have left no trace.
     assert!(untraced * 6 <= all.len(), "{untraced} of {}", all.len());
 }
 
-/// The run's log says the very exit: no inference.
-fn log_says_the_exit(o: &Outcome, what: &str) {
+/// The qlog of a run gives its exact exit, without inference.
+fn check_qlog_exit(o: &Outcome, what: &str) {
     let mut file = Vec::new();
     qlog::write(&mut file, what, &o.trace.samples, &o.trace.events).expect("a Vec takes everything");
     let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
@@ -295,13 +295,13 @@ fn log_says_the_exit(o: &Outcome, what: &str) {
     assert_eq!(seen.is_some(), run.is_some(), "{what}");
     if let (Some(seen), Some(run)) = (seen, run) {
         assert!((seen.time_s - run.left_s).abs() < 1e-9, "{what}: {seen:?} against {run:?}");
-        assert_eq!(seen.evidence, "told by the file");
+        assert_eq!(seen.evidence, "stated in the file");
     }
 }
 
-/// Wireshark's reader has nothing to complain of, and finds as many retransmissions, where it is installed.
+/// tshark, if installed, finds no error and the same number of retransmissions.
 #[test]
-fn tshark_reads_what_is_written() {
+fn tshark_reads_our_captures() {
     if Command::new("tshark").arg("--version").output().is_err() {
         std::io::stderr().write_all(b"skipped: tshark absent\n").expect("stderr");
         return;
@@ -335,10 +335,10 @@ fn tshark_reads_what_is_written() {
     }
 }
 
-/// A path that is known is found again: rate within 2 %, round trip within a millisecond, queue within 10 %; and the
-/// jitter within a third.
+/// The path of a run is fitted again: rate within 2 %, RTT within a millisecond, queue within 10 %, jitter within a
+/// third.
 #[test]
-fn a_fitted_path_is_the_one_it_was() {
+fn a_known_path_is_fitted_again() {
     for (rate, rtt, queue, jitter) in [
         (20e6, 0.040, 100e3, 0.0),
         (100e6, 0.025, 300e3, 0.0),

@@ -1,69 +1,69 @@
-//! From a captured frame to the TCP header in it, whatever link it was captured on and wherever it was cut.
+//! The TCP header in a captured frame, for any link type and snapshot length.
 
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpOptionsIterator};
 use pcap_parser::Linktype;
 
-/// Selective acknowledgement blocks that fit into a header without timestamps.
+/// Maximum number of SACK blocks in a header without timestamps.
 const BLOCKS: usize = 4;
 
-/// A TCP segment as a capture shows it.
+/// A TCP segment as captured.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpSegment {
-    /// Source and destination; IPv4 addresses as IPv6 maps them.
+    /// Source and destination address; IPv4 addresses as IPv4-mapped IPv6.
     pub addresses: [u128; 2],
-    /// Their ports.
+    /// Source and destination port.
     pub ports: [u16; 2],
     /// Sequence number.
     pub seq: u32,
     /// Acknowledgement number.
     pub ack: u32,
-    /// Window as it stands in the header.
+    /// Window field, not scaled.
     pub window: u16,
-    /// The flags, as `tcp::segment` has them.
+    /// Flags, as in `tcp::segment`.
     pub flags: u8,
-    /// The network has marked it: congestion experienced (RFC 3168 §5).
+    /// True if congestion experienced is set (RFC 3168 §5).
     pub marked: bool,
     /// Payload bytes on the wire, captured or not.
     pub len: u32,
-    /// IPv4 identification; 0 where there is none.
+    /// IPv4 identification; 0 if there is none.
     pub id: u16,
-    /// Timestamp and echo.
+    /// Timestamp value and echo.
     pub timestamp: Option<(u32, u32)>,
-    /// On a SYN: maximum segment size.
+    /// Maximum segment size, on a SYN.
     pub mss: Option<u16>,
-    /// On a SYN: window scale.
+    /// Window scale, on a SYN.
     pub scale: Option<u8>,
-    /// Selective acknowledgement blocks; those from `sacks` on count for nothing.
+    /// SACK blocks; only the first `sacks` are set.
     pub sack: [(u32, u32); BLOCKS],
-    /// How many there are.
+    /// Number of SACK blocks.
     pub sacks: u8,
 }
 
 impl TcpSegment {
-    /// The selective acknowledgement blocks.
+    /// The SACK blocks.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.sacks)]
     }
-    /// Whether all of these flags are set.
+    /// True if all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
     }
 }
 
-/// Whether frames of this link can be read.
+/// True if frames of this link type can be read.
 pub fn known(link: Linktype) -> bool {
     matches!(link.0, 0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276)
 }
 
-/// The TCP segment in a frame; `None` for all other traffic, fragments but the first, and what is cut too short.
-/// `on_wire` is the length of the whole frame.
+/// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the frame
+/// is cut too short. `on_wire` is the length of the whole frame.
 pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
     let be16 = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
     let cooked = |protocol: usize, header: usize| {
         Some(LaxSlicedPacket::from_ether_type(EtherType(be16(protocol)?), frame.get(header..)?))
     };
-    // http://www.tcpdump.org/linktypes.html. An address family before the packet (NULL, LOOP) says no more than the
-    // packet's own first four bits.
+    // Link types: http://www.tcpdump.org/linktypes.html. The address family before the packet (NULL, LOOP) is
+    // redundant: the first four bits of the packet state the IP version.
     let packet = match link.0 {
         1 => LaxSlicedPacket::from_ethernet(frame).ok()?,
         0 | 108 => LaxSlicedPacket::from_ip(frame.get(4..)?).ok()?,
@@ -83,7 +83,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
             if h.fragments_offset().value() > 0 {
                 return None;
             }
-            // Zero in captures of super-segments that the interface will cut.
+            // Zero for super-segments captured before the interface segments them.
             let total = u32::from(h.total_len());
             (ip.payload(), total.checked_sub(u32::from(h.ihl()) * 4))
         }
@@ -108,7 +108,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
     if header < 20 {
         return None;
     }
-    // Where IP does not say, the frame's length does; what an Ethernet card padded is then taken for payload.
+    // If IP does not state the length, the frame's length is used; Ethernet padding then counts as payload.
     let before = tcp.as_ptr() as usize - frame.as_ptr() as usize;
     let length = announced.unwrap_or_else(|| on_wire.saturating_sub(before as u32));
     seen.ports = [half(0), half(2)];
@@ -122,7 +122,7 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
 
 fn options(seen: &mut TcpSegment, bytes: &[u8]) {
     for option in TcpOptionsIterator::from_slice(bytes) {
-        // Options that are cut or make no sense end the list; what stood before them holds.
+        // An option that is cut or invalid ends the list; the options before it are kept.
         let Ok(option) = option else { return };
         match option {
             TcpOptionElement::MaximumSegmentSize(mss) => seen.mss = Some(mss),
@@ -179,7 +179,7 @@ mod tests {
         six.extend([0x20; 32]);
         six.extend(&tcp);
         assert_eq!(parse(Linktype(101), &six, 1072).map(|s| s.len), Some(1000));
-        // A super-segment before the interface has cut it: no length in the header.
+        // A super-segment captured before segmentation: no length in the header.
         let mut big = packet();
         (big[2], big[3]) = (0, 0);
         assert_eq!(parse(Linktype(101), &big, 20 + 32 + 64_000).map(|s| s.len), Some(64_000));

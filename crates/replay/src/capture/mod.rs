@@ -1,7 +1,6 @@
-//! Captures: pcap and pcapng, read as a stream.
-//!
-//! - [`frame`]: from a captured frame to the TCP header in it
-//! - `Capture`: the packets of a file, one after the other
+//! Captures: reads pcap and pcapng as a stream of TCP packets.
+//! || - [`frame`]: the TCP header in a captured frame
+//! - [`read`]: the packets of a file
 
 pub mod frame;
 
@@ -11,13 +10,13 @@ use pcap_parser::pcapng::Block;
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
 
-/// What the reader holds at a time.
+/// Size of the read buffer.
 const BUFFER: usize = 1 << 18;
-/// The longest block that is believed. The largest packet of a capture is 256 kB (big TCP); a length beyond this is
-/// damage, and would only make us allocate it.
+/// Maximum length of a block. The largest packets are 256 kB (BIG TCP); a greater length is damage and must not
+/// cause an allocation.
 const LONGEST: usize = 1 << 24;
 
-/// The latest time that is believed, nanoseconds since 1970: in the year 2116.
+/// Maximum time, nanoseconds since 1970: in the year 2116.
 const LATEST: u64 = 1 << 62;
 
 /// A TCP packet of a capture.
@@ -25,13 +24,13 @@ const LATEST: u64 = 1 << 62;
 pub struct Packet {
     /// Nanoseconds since 1970.
     pub at: u64,
-    /// The interface it was captured on.
+    /// Index of the capture interface.
     pub interface: u32,
-    /// What it says.
+    /// Its TCP header and lengths.
     pub seen: TcpSegment,
 }
 
-/// An interface: its link, what a unit of its clock is, and where that begins.
+/// A capture interface: its link type, and the unit and offset of its clock.
 #[derive(Copy, Clone, Debug)]
 struct Interface {
     link: Linktype,
@@ -39,8 +38,9 @@ struct Interface {
     offset_s: i64,
 }
 
-/// `if_tsresol` (draft-ietf-opsawg-pcapng 4.2): a power of ten, or of two where the highest bit is set, which
-/// `pcap-parser` 0.17 takes for too large. What cannot be told in 64 bits is taken for microseconds.
+/// Units per second from `if_tsresol` (draft-ietf-opsawg-pcapng 4.2): a power of ten, or of two if the highest bit
+/// is set, which `pcap-parser` 0.17 rejects as too large. A value that does not fit in 64 bits counts as
+/// microseconds.
 fn units_a_second(resolution: u8) -> u64 {
     let exponent = u32::from(resolution & 0x7f);
     let base = if resolution & 0x80 == 0 { 10_u64 } else { 2 };
@@ -60,22 +60,21 @@ impl Interface {
     }
 }
 
-/// What a file had in it.
+/// Packet counts of a file.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets of any kind.
     pub packets: u64,
     /// TCP packets that could be read.
     pub tcp: u64,
-    /// Packets of links that cannot be read, with the number of the last such link.
+    /// Number of packets with an unsupported link type, and the last such type.
     pub unknown_link: Option<(u64, i32)>,
     /// Bytes read, decompressed.
     pub bytes: u64,
 }
 
-/// Reads all packets of a capture, in the order of the file. `each` also gets the
-/// offset of the packet, and may see packets whose time runs backwards. What
-/// could be read before an error has been handed over.
+/// Reads all packets of a capture in file order, also those with a time before an earlier one's. `each` gets the
+/// packet and its offset; packets before an error have been passed to it.
 pub fn read<R: Read + Send>(
     input: R,
     counts: &mut Counts,
@@ -90,7 +89,7 @@ pub fn read<R: Read + Send>(
         match reader.next() {
             Ok((used, block)) => {
                 take(&block, &mut interfaces, counts, &mut each);
-                // A block of no length would be read for ever.
+                // A block of length 0 would be read forever.
                 if used == 0 {
                     return Err(InputError::at(
                         offset,
@@ -156,7 +155,7 @@ fn take(
     match block {
         PcapBlockOwned::LegacyHeader(h) => {
             let units_a_second = if h.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-            // The upper bits may say how long the frames' checksums are.
+            // The upper bits may hold the length of the frame check sequence.
             let link = Linktype(h.network.0 & 0xffff);
             *interfaces = vec![Interface { link, units_a_second, offset_s: 0 }];
         }
@@ -178,7 +177,7 @@ fn take(
                 packet(i, b.if_id, i.at(units), cut(b.data, b.caplen), b.origlen);
             }
         }
-        // Simple packets have no time, and say nothing of when.
+        // Simple packet blocks have no time.
         PcapBlockOwned::NG(_) => {}
     }
 }

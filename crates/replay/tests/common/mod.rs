@@ -1,4 +1,4 @@
-//! A simulated download as frames, and files of them in every form that captures come in.
+//! A simulated download as frames, and files of them in every supported form.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -7,7 +7,7 @@ use slowstart_lab::run::Outcome;
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_replay::wire;
 
-/// A download of so many bytes over a path.
+/// A download over a path.
 pub(crate) fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {
     let text = StudyText {
         path: path.to_string(),
@@ -20,7 +20,7 @@ pub(crate) fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {
     study.capture(Job { contender: 0, run: 0 })
 }
 
-/// A packet: when, what was captured of it, and how long it was.
+/// A packet: time in nanoseconds, captured bytes, length on the wire.
 #[derive(Clone)]
 pub(crate) struct Frame {
     pub(crate) ns: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Frame {
     pub(crate) len: u32,
 }
 
-/// The IP packets that an end saw.
+/// The IP packets at one end.
 pub(crate) fn frames(o: &Outcome, end: u8) -> Vec<Frame> {
     let mut file = Vec::new();
     wire::write(&mut file, &o.trace.packets, end).expect("a Vec takes everything");
@@ -45,14 +45,14 @@ pub(crate) fn frames(o: &Outcome, end: u8) -> Vec<Frame> {
     all
 }
 
-/// The same packets, with so much before each.
+/// The same packets with a link-layer header.
 pub(crate) fn under(frames: &[Frame], header: &[u8]) -> Vec<Frame> {
     let with =
         |f: &Frame| Frame { ns: f.ns, bytes: [header, &f.bytes].concat(), len: f.len + header.len() as u32 };
     frames.iter().map(with).collect()
 }
 
-/// The same packets under IPv6.
+/// The same packets as IPv6.
 pub(crate) fn six(frames: &[Frame]) -> Vec<Frame> {
     let with = |f: &Frame| {
         let payload = (f.len - 20) as u16;
@@ -68,12 +68,12 @@ pub(crate) fn six(frames: &[Frame]) -> Vec<Frame> {
     frames.iter().map(with).collect()
 }
 
-/// A number in the order that a file has.
+/// A number in the file's byte order.
 fn number(big: bool, n: u32) -> [u8; 4] {
     if big { n.to_be_bytes() } else { n.to_le_bytes() }
 }
 
-/// A classic pcap: of microseconds or nanoseconds, in either byte order, with so many bytes of each packet at most.
+/// A classic pcap with microseconds or nanoseconds, in either byte order, with at most `snap` bytes of each packet.
 pub(crate) fn pcap(frames: &[Frame], link: u32, big: bool, nanos: bool, snap: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let magic = if nanos { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
@@ -111,7 +111,7 @@ pub(crate) fn pcapng(frames: &[Frame], link: u16, big: bool, exponent: u8, binar
     let resolution = exponent | if binary { 0x80 } else { 0 };
     let option = [&half(9)[..], &half(1), &[resolution, 0, 0, 0], &[0; 4]].concat();
     block(1, &[&half(link)[..], &half(0), &number(big, 65_535), &option].concat());
-    // A block that nobody knows is passed over.
+    // Unknown blocks are skipped.
     block(0x0bad_0bad, &[1, 2, 3, 4]);
     for f in frames {
         let per = if binary { 1_u128 << exponent } else { 10_u128.pow(u32::from(exponent)) };
