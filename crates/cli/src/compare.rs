@@ -12,6 +12,7 @@ mod kernel {
 }
 
 use crate::output::{self, Folder, print};
+use crate::printable::printable;
 use crate::{spark, table};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -282,7 +283,7 @@ fn title(study: &Study) -> String {
     };
     format!(
         "{}: {}, {:.1} ms, BDP {}; {what}, {} runs, {}",
-        study.path.name,
+        printable(&study.path.name),
         words::rate(facts.rate.0 as f64),
         facts.base_rtt.as_secs_f64() * 1e3,
         words::bytes(facts.bdp.0),

@@ -14,6 +14,7 @@ mod kernel;
 mod list;
 mod output;
 mod packetdrill;
+mod printable;
 mod replay;
 mod reproduce;
 mod spark;
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
         // A reader that has seen enough (`| head`) is no error.
         Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("slowstart: {e:#}");
+            eprintln!("slowstart: {}", printable::printable_lines(&format!("{e:#}")));
             ExitCode::from(2)
         }
     }
