@@ -1,4 +1,4 @@
-//! `slowstart reproduce`: the experiments of the papers, claimed beside measured.
+//! `slowstart reproduce`: runs the experiments of the papers and compares their claims with measured values.
 
 use crate::output::print;
 use anyhow::{Context, Result, bail};
@@ -11,15 +11,16 @@ use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// The seed that verdicts are recorded for.
+/// The seed for which verdicts are recorded.
 const RECORDED: u64 = 1;
 
-/// StudyRuns the experiments of the papers, and says which of their claims hold.
+/// Run the experiments of the papers and state which of their claims hold.
 ///
-/// ID is an experiment of `--list`, a paper: all of its experiments, or the file of one (`my.toml`).
+/// ID is an experiment of `--list`, a paper (all of its experiments), or a file (`my.toml`).
 ///
-/// The exit status is 1 if a verdict is not the one recorded. With another seed than 1, for which they are recorded, it
-/// is 1 if one is the opposite: holds for differs, or back.
+/// The exit status is 1 if a verdict is not the recorded one. Verdicts are recorded for seed 1; with another seed the exit
+/// status is 1 only if a verdict is the opposite of the recorded one (holds instead of differs, or differs instead of
+/// holds).
 ///
 /// Examples:
 ///   slowstart reproduce --list
@@ -32,19 +33,19 @@ pub(crate) struct Reproduce {
     /// Experiments, papers, or files
     #[arg(required_unless_present_any = ["all", "list"])]
     ids: Vec<String>,
-    /// All of them
+    /// Run all experiments
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// What there is
+    /// List all experiments
     #[arg(long, conflicts_with_all = ["ids", "all"])]
     list: bool,
-    /// As many runs as the papers made, where the default is fewer
+    /// Use as many runs as the papers, where the default is fewer
     #[arg(long)]
     full: bool,
-    /// Seed of all studies; verdicts are recorded for 1
+    /// Random seed of all studies; verdicts are recorded for 1
     #[arg(long, default_value_t = RECORDED)]
     seed: u64,
-    /// A folder for a page an experiment and the summary table
+    /// Write a page for each experiment and the table of all claims to this folder
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -102,7 +103,7 @@ impl Reproduce {
         }
         let (claims, counts) = (all.len(), counts.join(", "));
         print(&format!(
-            "{claims} claims: {counts}; {other} not as recorded, {opposite} of them the opposite"
+            "{claims} claims: {counts}; {other} not as recorded, of which {opposite} are the opposite"
         ))?;
         Ok(if self.seed == RECORDED { other == 0 } else { opposite == 0 })
     }
@@ -120,7 +121,7 @@ fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
         if j.claim.measure.is_some() {
             let claimed = if j.claim.claimed.is_empty() { "-" } else { j.claim.claimed.as_str() };
             print(&format!(
-                "      claimed {claimed}; measured {}; bound: {}",
+                "      claimed {claimed}; measured {}; bound {}",
                 j.measured_text(),
                 j.bound_text()
             ))?;

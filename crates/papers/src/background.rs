@@ -1,4 +1,4 @@
-//! Flows of middling size that come and go behind those of a study, both ways (Ha & Rhee 2011, section V).
+//! Background flows of medium size in both directions (Ha & Rhee, "Hybrid Slow Start", 2008, section 5).
 
 use serde::Deserialize;
 use slowstart::units::{Instant, Span};
@@ -7,20 +7,20 @@ use slowstart_lab::engine::{Direction, FlowSpec};
 use slowstart_lab::random::Stream;
 use slowstart_lab::scenario::{Contender, Study, StudyError};
 
-/// What comes and goes.
+/// Background flows, in each direction.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
-    /// What the flows of each direction ask for, Mbit/s.
+    /// The offered load in each direction, Mbit/s.
     pub mbit: u64,
-    /// Their sizes, uniform between these, kilobytes.
+    /// Bounds of their sizes, which are uniform, in kB.
     pub kilobytes: [u64; 2],
-    /// Their own delay beyond that of the path, uniform up to this, milliseconds of a round trip.
+    /// Upper bound of their own additional round-trip time, which is uniform from 0, in ms.
     pub extra_ms: u64,
 }
 
 impl Background {
-    /// The flows of a run: one after another at times without memory, as often as the rate asks for.
+    /// Returns the flows of a run. Arrivals are a Poisson process whose rate gives the offered load.
     pub fn flows(&self, study: &Study, seed: u64) -> Result<Vec<FlowSpec>, StudyError> {
         let cubic = Contender::read("background", "hystart", "cubic")?;
         let [low, high] = self.kilobytes;
@@ -31,7 +31,7 @@ impl Background {
             let mut at = Instant::ZERO;
             loop {
                 let u = (chance.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64;
-                at = at + Span((-u.ln() * mean_gap_s * 1e9) as u64);
+                at = at + Span((-libm::log(u) * mean_gap_s * 1e9) as u64);
                 if at >= study.start() + study.duration {
                     break;
                 }
@@ -60,7 +60,7 @@ mod tests {
     use slowstart_lab::scenario::StudyText;
 
     #[test]
-    fn they_ask_for_their_rate_each_way() {
+    fn the_offered_load_is_that_of_the_file() {
         let text = StudyText {
             path: "rate=400Mbit rtt=160ms queue=1bdp".into(),
             startups: vec!["standard".into()],

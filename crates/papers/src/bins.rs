@@ -1,32 +1,33 @@
-//! SEARCH's difference with any number of bins, and without any, over what was delivered at each ACK (thesis, sections
-//! 4.2 and 4.4.4).
+//! SEARCH's normalised difference with any number of bins, and without bins, computed over the delivered bytes at each
+//! ACK (thesis, sections 4.2 and 4.4.4).
 
-/// The window, in first round-trip times, and the threshold: those of the thesis.
+/// The thesis' window, in units of the first round-trip time.
 const WINDOW: f64 = 3.5;
+/// The thesis' threshold.
 const THRESHOLD: f64 = 0.35;
 
-/// An ACK: when, bytes delivered by then, the newest round-trip time; in seconds.
+/// An ACK: its time in seconds, the bytes delivered by then, the newest round-trip time in seconds.
 pub type Ack = (f64, f64, f64);
 
-/// Delivered by a time: what the last ACK by then said.
+/// Bytes delivered by the time `t`, from the last ACK up to then.
 fn delivered(acks: &[Ack], t: f64) -> f64 {
     let i = acks.partition_point(|a| a.0 <= t);
     if i == 0 { 0.0 } else { acks[i - 1].1 }
 }
 
-/// The difference at a time, with the sums themselves.
+/// The normalised difference at the time `t`, from the delivered bytes without bins.
 fn exact(acks: &[Ack], t: f64, width: f64, rtt: f64) -> Option<f64> {
     let sum = |end: f64| delivered(acks, end) - delivered(acks, end - width);
     let twice = 2.0 * sum(t - rtt);
     (twice > 0.0).then(|| (twice - sum(t)) / twice)
 }
 
-/// At the first ACK after each bin, of so many in a window: the time, the difference by bins, interpolated over the
-/// look-back, and that.
+/// At the first ACK after each bin's end: the time, the normalised difference from `bins` bins a window (interpolated at
+/// the look-back), and the round-trip time that is the look-back.
 fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
     let Some(first) = acks.first() else { return Vec::new() };
     let width = WINDOW * first.2 / bins as f64;
-    // Totals at the first ACK after a bin ended, as a sender sees them.
+    // Totals at the first ACK after the end of a bin, as a sender knows them.
     let mut totals = vec![first.1];
     let mut all = Vec::new();
     let mut end = first.0 + width;
@@ -34,7 +35,7 @@ fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
         if ack.0 <= end {
             continue;
         }
-        // Of more than one bin that ended, the others were silent.
+        // If several bins ended, no ACK arrived in the others.
         while ack.0 > end + width {
             totals.push(*totals.last().unwrap_or(&0.0));
             end += width;
@@ -57,8 +58,8 @@ fn binned(acks: &[Ack], bins: usize) -> Vec<(f64, f64, f64)> {
     all
 }
 
-/// When SEARCH 2.0 would leave with so many bins in its window, and so many beyond it: where the look-back spans as many
-/// or more it has nothing to compare with (thesis, algorithm 1), and goes on.
+/// The time at which SEARCH 2.0 leaves slow start with `bins` bins in its window and `extra` bins beyond it. It does not
+/// leave while the look-back spans `extra` bins or more, because it has no totals to compare with (thesis, algorithm 1).
 pub fn exit_time(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2 / bins as f64;
     let reaches = |rtt: f64| ((rtt / width) as usize) < extra;
@@ -66,7 +67,7 @@ pub fn exit_time(acks: &[Ack], bins: usize, extra: usize) -> Option<f64> {
     all.find(|(_, d, rtt)| *d >= THRESHOLD && reaches(*rtt)).map(|(t, ..)| t)
 }
 
-/// The bins beyond the window that it needs for that: what the longest look-back spans by then, and one.
+/// The number of bins beyond the window that SEARCH 2.0 needs: one more than the longest look-back up to its exit spans.
 pub fn extra_bins_needed(acks: &[Ack], bins: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2 / bins as f64;
     let left = exit_time(acks, bins, usize::MAX).unwrap_or(f64::INFINITY);
@@ -74,7 +75,7 @@ pub fn extra_bins_needed(acks: &[Ack], bins: usize) -> Option<f64> {
     Some((longest / width).floor() + 1.0)
 }
 
-/// The mean distance of the difference from bins to that of the sums themselves.
+/// The mean absolute difference between the value from bins and the value without bins.
 pub fn mean_error(acks: &[Ack], bins: usize) -> Option<f64> {
     let width = WINDOW * acks.first()?.2;
     let apart = |(t, d, rtt): (f64, f64, f64)| Some((d - exact(acks, t, width, rtt)?).abs());
@@ -86,7 +87,7 @@ pub fn mean_error(acks: &[Ack], bins: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A rate that doubles each round trip of 1 s up to a capacity, at 1000 ACKs a second.
+    /// 1000 ACKs a second of a rate that doubles each round trip of 1 s, up to `capacity`.
     fn acks(capacity: f64) -> Vec<Ack> {
         let mut sum = 0.0;
         let ack = |i: i32| {
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn bins_change_little_of_the_closed_form() {
-        // Capacity after 10 round trips; the closed form crosses 0.35 after 2.2 more, and up to a bin later.
+        // Capacity is reached after 10 round trips; the closed form crosses 0.35 after 2.2 more. Bins add up to one bin.
         for bins in [5, 10, 40] {
             let late = exit_time(&acks(1024.0), bins, usize::MAX).expect("it leaves") - 10.0;
             assert!((2.1..2.25 + 3.5 / bins as f64).contains(&late), "{bins}: {late}");
@@ -111,7 +112,7 @@ mod tests {
             (exit_time(&[], 10, 15), mean_error(&[], 10), extra_bins_needed(&[], 10)),
             (None, None, None)
         );
-        // A look-back of one round trip spans 2.86 of ten bins in 3.5: three suffice, two do not.
+        // A look-back of one round trip spans 2.86 bins (of ten in 3.5 round trips): three are enough, two are not.
         assert_eq!(extra_bins_needed(&acks(1024.0), 10), Some(3.0));
         assert_eq!(exit_time(&acks(1024.0), 10, 3), exit_time(&acks(1024.0), 10, usize::MAX));
         assert_eq!(exit_time(&acks(1024.0), 10, 2), None);

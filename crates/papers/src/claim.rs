@@ -1,50 +1,50 @@
-//! A claim against what was measured.
+//! Compares claims with measured values.
 
 use crate::experiment::{Claim, Experiment, Statistic, Verdict};
 use crate::result::RunResult;
 use slowstart_lab::report::words;
 use slowstart_lab::stats;
 
-/// A value with its interval.
+/// A measured value with its 95 % interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// In which study, of which startup; empty for arithmetic.
+    /// Study and startup; empty for arithmetic.
     pub of: String,
     /// The value.
     pub value: f64,
-    /// The interval's ends.
+    /// Lower end of the interval.
     pub low: f64,
-    /// See `low`.
+    /// Upper end of the interval.
     pub high: f64,
-    /// StudyRuns that have it.
+    /// Number of runs that have a value.
     pub runs: usize,
 }
 
-/// A claim, judged.
+/// A claim with its measured values and verdict.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
     /// The claim.
     pub claim: &'a Claim,
-    /// What was measured, a value for each study and startup of the claim.
+    /// One value for each study and startup of the claim.
     pub measured: Vec<Measured>,
-    /// What that means.
+    /// The verdict on the measured values.
     pub verdict: Verdict,
 }
 
 impl Judged<'_> {
-    /// Whether it is what was recorded.
+    /// True if the verdict is the recorded one.
     pub fn matches_record(&self) -> bool {
         self.verdict == self.claim.verdict
     }
 
-    /// Whether it is the opposite of what was recorded: *holds* for *differs*, or back. Another seed may leave an interval
-    /// on the other side of undecided, but not there.
+    /// True if the verdict is the opposite of the recorded one: *holds* for *differs*, or *differs* for *holds*. With
+    /// another seed a verdict may become undecided or cease to be, but must not become the opposite.
     pub fn contradicts_record(&self) -> bool {
         use Verdict::{Differs, Holds};
         matches!((self.verdict, self.claim.verdict), (Holds, Differs) | (Differs, Holds))
     }
 
-    /// What was measured, in words.
+    /// The measured values as text.
     pub fn measured_text(&self) -> String {
         let unit = if matches!(self.claim.take, Statistic::Share | Statistic::Within) { " %" } else { "" };
         let each = |m: &Measured| {
@@ -61,7 +61,7 @@ impl Judged<'_> {
         self.measured.iter().map(each).collect::<Vec<_>>().join("; ")
     }
 
-    /// The bound, in words.
+    /// The bound as text.
     pub fn bound_text(&self) -> String {
         let number = words::number;
         match (self.claim.at_least, self.claim.at_most) {
@@ -73,7 +73,7 @@ impl Judged<'_> {
     }
 }
 
-/// The value of a set, and its interval.
+/// The statistic of `values`, and the ends of its 95 % interval.
 pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -82,7 +82,7 @@ pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(
         let z = 1.96_f64;
         let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
         let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-        // Of none and of all the ends are 0 and 1, which rounding misses.
+        // For p = 0 and p = 1 the ends are exactly 0 and 1.
         let low = if p > 0.0 { middle - half } else { 0.0 };
         let high = if p < 1.0 { middle + half } else { 1.0 };
         (100.0 * p, 100.0 * low, 100.0 * high)
@@ -104,8 +104,8 @@ pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(
     }
 }
 
-/// How many standard errors a mean of `n` values may be off, 95 times of a hundred (Student, Biometrika 6, 1908). Beyond
-/// the table the expansion of Abramowitz & Stegun, 26.7.5, to its third term. A single value has no spread to judge by.
+/// Half the width of the 95 % interval of a mean of `n` values, in standard errors (Student, Biometrika 6, 1908). Above
+/// nine degrees of freedom: the expansion of Abramowitz & Stegun, 26.7.5, to its third term. 0 for a single value.
 fn student(n: usize) -> f64 {
     const TABLE: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
     let z = 1.96_f64;
@@ -138,12 +138,12 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
     worst
 }
 
-/// Every claim of an experiment, judged by its runs.
+/// The verdicts on all claims of an experiment.
 pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
-    e.claim.iter().map(|claim| one(e, claim, results)).collect()
+    e.claim.iter().map(|claim| judge_claim(e, claim, results)).collect()
 }
 
-fn one<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
+fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
     let Some(measure) = claim.measure else {
         return Judged { claim, measured: Vec::new(), verdict: Verdict::NotCheckable };
     };
@@ -172,7 +172,7 @@ fn one<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged
                             return Some(own);
                         }
                         let by = value(against, other, s.run)?;
-                        // Nothing beside nothing is the same.
+                        // The ratio of two zeros is 1.
                         Some(if own.abs().max(by.abs()) <= 0.0 { 1.0 } else { own / by })
                     })
                     .filter(|v| !v.is_nan())
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(of(&[m(1.0, 2.0)]), Verdict::Holds);
         assert_eq!(of(&[m(0.9, 1.5)]), Verdict::Undecided);
         assert_eq!(of(&[m(2.1, 2.5)]), Verdict::Differs);
-        // It must hold everywhere.
+        // The claim must hold for each value.
         assert_eq!(of(&[m(1.0, 2.0), m(0.9, 1.5)]), Verdict::Undecided);
         assert_eq!(of(&[m(0.9, 1.5), m(0.1, 0.5)]), Verdict::Differs);
         assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn shares_have_wilsons_interval() {
-        // Ten of ten: from 72 %, not from 100.
+        // Ten of ten: the interval begins at 72 %.
         let (value, low, high) = statistic(Statistic::Share, 0.0, &[1.0; 10]).expect("ten");
         assert!((value - 100.0).abs() < 1e-9 && (low - 72.2).abs() < 0.1 && (high - 100.0).abs() < 1e-9);
         let (value, ..) = statistic(Statistic::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
@@ -226,7 +226,7 @@ mod tests {
         for (n, t) in [(5, 2.776), (10, 2.262), (11, 2.228), (31, 2.042), (121, 1.980)] {
             assert!((student(n) - t).abs() < 2e-3, "{n}: {}", student(n));
         }
-        // Of 1 to 5: 3, and 2.776 times the root of a half.
+        // The mean of 1 to 5 is 3; the interval is 2.776 times the square root of 0.5 on each side.
         let (mean, low, high) = statistic(Statistic::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");
         assert!((mean - 3.0).abs() < 1e-9 && (low - 1.037).abs() < 1e-3 && (high - 4.963).abs() < 1e-3);
     }

@@ -1,4 +1,4 @@
-//! What is drawn of a study's runs: the first run of each startup.
+//! Charts over time, of the first run of each startup in a study.
 
 use crate::result::{ChartKind, RunResult};
 use maud::{Markup, html};
@@ -23,15 +23,15 @@ const fn axis(draw: ChartKind) -> &'static str {
         ChartKind::Inflight => "in flight (kB)",
         ChartKind::Delivered => "delivered (MB)",
         ChartKind::Rtt => "round-trip time (ms)",
-        ChartKind::Window => "window (kB)",
-        ChartKind::Threshold => "slow-start threshold (kB)",
-        ChartKind::Train => "train of ACKs (ms)",
-        ChartKind::Queue => "waiting (kB)",
-        ChartKind::Stalls => "stalls taken for congestion",
+        ChartKind::Window => "cwnd (kB)",
+        ChartKind::Threshold => "ssthresh (kB)",
+        ChartKind::Train => "length of the ACK train (ms)",
+        ChartKind::Queue => "queue (kB)",
+        ChartKind::Stalls => "stalls taken as congestion",
     }
 }
 
-/// Stalls up to each sample.
+/// Number of stall events up to each sample.
 fn stalls(s: &RunResult) -> Vec<Point> {
     let at: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
     let upto = |t: f64| at.partition_point(|x| *x <= t) as f64;
@@ -42,12 +42,12 @@ fn points(draw: ChartKind, s: &RunResult) -> Vec<Point> {
     if draw == ChartKind::Stalls {
         return stalls(s);
     }
-    // A third of the samples is enough for a figure of this width.
+    // A third of the samples is enough for a chart of this width.
     let thin = s.samples.iter().step_by(3);
     thin.filter_map(|x| Some((x.time_s - s.start_s, value(draw, x)?))).collect()
 }
 
-/// A chart of a study.
+/// A chart of one quantity of a study.
 fn chart(id: usize, study: &str, draw: ChartKind, runs: &[&RunResult]) -> Markup {
     let lines: Vec<(&str, Vec<Point>)> = runs.iter().map(|s| (s.label.as_str(), points(draw, s))).collect();
     let all = || lines.iter().flat_map(|(_, p)| p);
@@ -56,7 +56,7 @@ fn chart(id: usize, study: &str, draw: ChartKind, runs: &[&RunResult]) -> Markup
     line_chart(id, study, axis(draw), &x, &y, &lines)
 }
 
-/// A figure of named lines.
+/// A figure of named lines. `id` must be unique on the page.
 pub fn line_chart(
     id: usize,
     title: &str,
@@ -73,7 +73,7 @@ pub fn line_chart(
     html! { figure { h3 { (title) } (c.draw(&inside, &html! {})) } }
 }
 
-/// Every chart of every study.
+/// All charts of all studies.
 pub fn charts(studies: &[&str], results: &[RunResult]) -> Markup {
     let mut charts = Vec::new();
     for study in studies {
@@ -85,7 +85,7 @@ pub fn charts(studies: &[&str], results: &[RunResult]) -> Markup {
     }
     html! {
         @if !charts.is_empty() {
-            h2 { "As we measure it" }
+            h2 { "Charts" }
             div class="charts" { @for c in &charts { (c) } }
         }
     }

@@ -1,4 +1,4 @@
-//! What a claim looks at in a run.
+//! Measures: quantities computed from the result of a run.
 
 use crate::bins;
 use crate::formula;
@@ -10,113 +10,112 @@ use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{Class, Row};
 use std::str::FromStr;
 
-/// What is looked at: a name, and numbers after a colon where it needs them. Times are seconds, windows are BDPs or
-/// packets of the profile's size, all counted from the begin of the flow.
+/// A measure: a name, with numbers after a colon if it needs them (`utilisation:10,70`). Times are in seconds since the
+/// start of the flow; windows are in BDPs or in packets of the profile's size.
 #[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Measure {
-    /// When the startup saw its reason to leave.
+    /// Time at which the startup detected its exit.
     ExitS,
-    /// The window then, as a multiple of the BDP.
+    /// The window at that time, in BDPs.
     ExitBdp,
-    /// The window then, in segments.
+    /// The window at that time, in segments.
     ExitPackets,
-    /// When the path was full, by truth.
+    /// Time at which the path's true capacity was reached.
     CapacityS,
-    /// The same, by the thesis' heuristic.
+    /// The same by the thesis' heuristic.
     HeuristicCapacityS,
-    /// When the sender first knew of a loss.
+    /// Time at which the sender first detected a loss.
     FirstLossS,
-    /// The first loss after the path was full.
+    /// Time from capacity to the first loss.
     LossAfterCapacityS,
-    /// 1 if the exit is of this class by truth, else 0.
+    /// 1 if the exit is of this class by the true capacity, else 0.
     Is(Class),
-    /// 1 if it is by the thesis' heuristic; nothing where the heuristic has no answer.
+    /// 1 if the exit is of this class by the thesis' heuristic, else 0; absent if the heuristic gives no capacity.
     HeuristicIs(Class),
-    /// 1 if the exit is not early, by truth.
+    /// 1 if the exit is not early by the true capacity.
     Timely,
-    /// 1 if the thesis' heuristic and the truth give the same class.
+    /// 1 if the thesis' heuristic and the true capacity give the same class.
     HeuristicAgrees,
-    /// The thesis' time of capacity after the true one, seconds; negative if it is before.
+    /// The heuristic's time of capacity minus the true one, seconds.
     HeuristicErrorS,
-    /// Most bytes in flight, as a multiple of the BDP.
+    /// Peak inflight, in BDPs.
     PeakInflightBdp,
-    /// The same in segments.
+    /// Peak inflight, in segments.
     PeakInflightPackets,
-    /// The greatest window sampled, in segments.
+    /// The greatest sampled window, in segments.
     PeakWindowPackets,
-    /// To which share of what it had been the window falls within so many seconds after the exit.
+    /// The smallest ratio of the window to its previous maximum, up to this many seconds after the exit.
     WindowKept(f64),
-    /// Packets of the startup that were dropped.
+    /// Number of packets dropped that were sent during the startup.
     StartupLostPackets,
-    /// Packets dropped.
+    /// Number of packets dropped.
     LostPackets,
-    /// Retransmissions.
+    /// Number of retransmitted packets.
     RetransmittedPackets,
-    /// Timeouts.
+    /// Number of retransmission timeouts.
     Timeouts,
     /// Goodput, bit/s.
     GoodputBps,
-    /// The same, Mbit/s.
+    /// Goodput, Mbit/s.
     GoodputMbit,
-    /// Megabytes delivered by a time.
+    /// Megabytes delivered up to a time.
     DeliveredMb(f64),
-    /// When so many megabytes were delivered.
+    /// Time at which this many megabytes were delivered.
     TimeToMb(f64),
-    /// When in flight was a BDP, or the most there ever was if that is less than that.
+    /// Time at which inflight reached one BDP, or its maximum if that is below one BDP.
     TimeToBdpS,
-    /// The same in base RTTs, from the first data on.
+    /// The same in base RTTs since the first data.
     TimeToBdpRtts,
-    /// The longest RTT, as a multiple of the base RTT.
+    /// The longest RTT divided by the base RTT.
     MaxRttRatio,
-    /// The longest RTT before the exit, as a multiple of the first.
+    /// The longest RTT before the exit divided by the first RTT.
     MaxRttOverFirst,
-    /// The mean RTT of the last third of the run, as a multiple of the base RTT.
+    /// The mean RTT of the last third of the run divided by the base RTT.
     LateRttRatio,
-    /// Payload that all flows delivered between two times, as a share of what the link carries.
+    /// Payload that all flows delivered between two times, divided by what the link can carry.
     Utilisation(f64, f64),
-    /// The longest time without a byte delivered, after the first and before the last.
+    /// The longest time without delivery, between the first and the last byte.
     BlackoutS,
-    /// From the first loss known to the end of that recovery, or of the run.
+    /// Time from the first detected loss to the end of that recovery, or to the end of the run.
     RecoveryS,
-    /// Packets that the sender's own interface refused.
+    /// Number of packets that the sender's own interface refused.
     Stalls,
-    /// Those of them that it took for congestion: at most one a round trip.
+    /// Number of refusals that the sender took as congestion: at most one a round trip.
     StallSignals,
-    /// How far the queue of the bottleneck moves between two times, packets from the least to the most.
+    /// Difference between the longest and the shortest bottleneck queue between two times, packets.
     QueueSwingPackets(f64, f64),
-    /// What waits there on average, packets.
+    /// The mean queue between two times, packets.
     QueueMeanPackets(f64, f64),
-    /// The period of its movement about that: twice the mean time between crossings.
+    /// The period of the queue's oscillation: twice the mean time between crossings of its mean.
     QueuePeriodS(f64, f64),
-    /// The frequency of the greatest peak in the RTT before the path was full.
+    /// The frequency of the greatest peak in the spectrum of the RTT before capacity.
     RttPeakHz,
-    /// 1 if SEARCH 2.0 with so many bins in its window would have left before the path was full, over a run that kept its
-    /// ACKs.
+    /// 1 if SEARCH 2.0 with this many bins in its window leaves before capacity. For runs that keep their ACKs.
     BinsEarly(usize),
-    /// 1 if it would have left after that and before a loss was known.
+    /// 1 if it leaves between capacity and the first detected loss.
     BinsChokePoint(usize),
-    /// 1 if two such numbers give the same: early, at a choke point, or neither.
+    /// 1 if two numbers of bins give the same class: early, choke point or neither.
     BinsAgree(usize, usize),
-    /// Bins beyond the window of ten that it needs before it leaves, or before a loss is known: what its look-back spans.
+    /// Number of bins beyond the window of ten that it needs until it leaves or a loss is detected.
     ExtraBins,
-    /// 1 if it would have left at a choke point with ten bins in its window and so many beyond.
+    /// 1 if it leaves at a choke point with ten bins in its window and this many beyond.
     ExtraChokePoint(usize),
-    /// 1 if two such numbers give the same.
+    /// 1 if two such numbers give the same class.
     ExtraAgree(usize, usize),
-    /// How far its difference lies from the sums of each ACK, on average before a loss is known.
+    /// Mean absolute error of its normalised difference against the value from every ACK, before the first loss.
     BinsError(usize),
-    /// What is result of web clients.
+    /// A measure of web clients.
     Web(web::Measure),
-    /// Rounds of limited slow start to a window, with a limit.
+    /// Rounds of limited slow start: target window, limit.
     LimitedRounds(f64, f64),
-    /// The best window of a path (ESS, equation 6), bytes: Mbit/s and milliseconds of round trip.
+    /// The best window of a path (ESS, equation 6), bytes: Mbit/s, RTT in ms.
     BestWindow(f64, f64),
-    /// Rounds of doubling, from a window to another.
+    /// Rounds of doubling: initial window, target window.
     DoublingRounds(f64, f64),
-    /// SEARCH's normalised difference: window, and round trips after capacity.
+    /// SEARCH's normalised difference: window, round trips after capacity.
     SearchDifference(f64, f64),
-    /// Round trips after capacity at which it reaches a threshold: window, threshold.
+    /// Round trips after capacity at which the difference reaches a threshold: window, threshold.
     SearchCrossing(f64, f64),
 }
 
@@ -210,19 +209,19 @@ fn flag(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }
 
-/// What waits at the bottleneck, in packets, sample by sample between two times of the flow.
+/// The sampled queue of the bottleneck between two times of the flow, in packets.
 fn queue(result: &RunResult, from: f64, to: f64) -> Vec<f64> {
     let within = |t: f64| (from..to).contains(&(t - result.start_s));
     let packets = |bytes: u64| bytes as f64 / result.packet;
     result.samples.iter().filter(|s| within(s.time_s)).map(|s| packets(s.queue_bytes)).collect()
 }
 
-/// Bins in the thesis' window.
+/// Number of bins in the thesis' window.
 const TEN: usize = 10;
-/// As many bins beyond the window as are asked for.
+/// No limit to the bins beyond the window.
 const ALL: usize = usize::MAX;
 
-/// How SEARCH 2.0 would have left with so many bins in its window, and beyond.
+/// The class of SEARCH 2.0's exit with this many bins in its window, and beyond it.
 fn by_bins(result: &RunResult, row: &Row, bins: usize, extra: usize) -> Option<Class> {
     let full = row.capacity_time_s?;
     // Only ACKs before the first known loss are kept: without an exit among them, a loss ended slow start.
@@ -238,16 +237,16 @@ fn mean(values: &[f64]) -> Option<f64> {
 }
 
 impl Measure {
-    /// Whether it is arithmetic and needs no run.
+    /// True if the measure is arithmetic and needs no run.
     pub fn is_formula(&self) -> bool {
         self.formula().is_some()
     }
 
-    /// Its value, if it is arithmetic.
+    /// The value, if the measure is arithmetic.
     pub fn formula(&self) -> Option<f64> {
         match *self {
             Self::LimitedRounds(target, limit) => Some(formula::limited_rounds(target, limit)),
-            // A megabit a second is 125 bytes a millisecond.
+            // 1 Mbit/s is 125 bytes a millisecond.
             Self::BestWindow(mbit, ms) => Some(125.0 * mbit * ms),
             Self::DoublingRounds(from, to) => Some(formula::doubling_rounds(from, to)),
             Self::SearchDifference(w, r) => Some(formula::search_difference(w, r)),
@@ -256,7 +255,7 @@ impl Measure {
         }
     }
 
-    /// Its value in a run, if the run has one.
+    /// The value in a run, if the run has one.
     pub fn of(&self, result: &RunResult, flow: usize) -> Option<f64> {
         if let Some(web) = &result.web {
             let Self::Web(measure) = self else { return None };
@@ -389,7 +388,7 @@ impl Measure {
             | Self::DoublingRounds(..)
             | Self::SearchDifference(..)
             | Self::SearchCrossing(..) => self.formula(),
-            // There were no web clients.
+            // The run has no web clients.
             Self::Web(_) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! A page an experiment: the paper's figure as we measure it, and its claims beside that.
+//! The HTML page of an experiment: its claims with verdicts, its charts and its table of runs.
 
 use crate::claim::{self, Judged, Measured};
 use crate::experiment::{Column, Comparison, Experiment};
@@ -11,7 +11,7 @@ use slowstart_lab::record::Class;
 use slowstart_lab::report::{STYLE, words};
 use slowstart_lab::stats;
 
-/// StudyRuns of each startup in each study, in the order of the runs.
+/// The runs of each startup in each study, in the order of the runs.
 fn groups(results: &[RunResult]) -> Vec<Vec<&RunResult>> {
     let mut groups: Vec<Vec<&RunResult>> = Vec::new();
     for s in results {
@@ -28,13 +28,13 @@ fn median(g: &[&RunResult], f: impl Fn(&RunResult) -> Option<f64>) -> String {
     stats::median(&values).map_or("-".into(), |m| words::number(m.mid))
 }
 
-/// What stands in a column.
+/// The value of a column.
 fn column(g: &[&RunResult], c: &Column) -> String {
     let values: Vec<f64> = g.iter().filter_map(|s| c.measure.of(s, 0)).collect();
     claim::statistic(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
 }
 
-/// In how many of a hundred runs the startup was left early, at a choke point, late; the others did not leave.
+/// Shares of runs, in per cent, in which the startup left early, at a choke point and late. The rest did not leave.
 fn classes(g: &[&RunResult]) -> String {
     let share = |class: Class| {
         let n = g.iter().filter(|s| s.rows[0].class == class).count();
@@ -48,8 +48,8 @@ fn medians(results: &[RunResult], more: &[Column]) -> Markup {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup", "runs", "early / choke / late (%)", "exit (s)", "window at exit (BDP)",
-                        "path full (s)", "first loss (s)", "peak in flight (BDP)", "lost packets", "goodput (Mbit/s)"] {
+                    @for h in ["study", "startup", "runs", "early / choke / late (%)", "exit (s)", "cwnd at exit (BDP)",
+                        "capacity (s)", "first loss (s)", "peak inflight (BDP)", "lost packets", "goodput (Mbit/s)"] {
                         th scope="col" { (h) }
                     }
                     @for c in more { th scope="col" { (c.name) } }
@@ -75,17 +75,17 @@ fn medians(results: &[RunResult], more: &[Column]) -> Markup {
             }
         }
         p class="note" {
-            "Medians over the runs, of the flow studied; a dash where no run has the value. Early, choke and late: shares of the "
-            "runs by what the simulator knows of the path; what is missing to 100 did not leave."
+            "Medians over the runs, for the flow studied; a dash if no run has the value. Early, choke and late are shares of "
+            "the runs, by the true capacity of the path; in the remaining runs slow start did not end."
         }
     }
 }
 
-/// Somebody else's figures, each above ours.
+/// The values of another simulator, each beside ours.
 fn beside(b: &Comparison, results: &[RunResult]) -> Markup {
     let groups = groups(results);
     html! {
-        h2 { "Comparison it" }
+        h2 { "Comparison" }
         p { (b.source) }
         div class="scroll" tabindex="0" {
             table {
@@ -112,12 +112,12 @@ fn beside(b: &Comparison, results: &[RunResult]) -> Markup {
     }
 }
 
-/// What was measured, a row for each study and startup.
+/// The measured values, a row for each study and startup.
 fn measured(all: &[Measured]) -> Markup {
     html! {
         div class="scroll" tabindex="0" {
             table {
-                thead { tr { @for h in ["measured", "", "95 % interval", "runs"] { th scope="col" { (h) } } } }
+                thead { tr { @for h in ["study and startup", "measured", "95 % interval", "runs"] { th scope="col" { (h) } } } }
                 tbody {
                     @for m in all {
                         tr {
@@ -133,7 +133,7 @@ fn measured(all: &[Measured]) -> Markup {
     }
 }
 
-/// Of more places than this what was measured is a table, not a sentence.
+/// With more measured values than this they are a table instead of a sentence.
 const FEW: usize = 2;
 
 fn judged(j: &Judged) -> Markup {
@@ -146,7 +146,7 @@ fn judged(j: &Judged) -> Markup {
         p class="note" {
             @if !j.claim.claimed.is_empty() { "Claimed: " (j.claim.claimed) ". " }
             @if j.claim.measure.is_some() {
-                "Counts as holding: " (j.bound_text()) ". "
+                "Bound: " (j.bound_text()) ". "
                 @if !many { "Measured: " (j.measured_text()) ". " }
             }
             (j.claim.why)
@@ -155,7 +155,7 @@ fn judged(j: &Judged) -> Markup {
     }
 }
 
-/// The page. The same input gives the same bytes.
+/// The page. Equal input gives equal bytes.
 pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String {
     let mut studies: Vec<&str> = results.iter().map(|s| s.study.as_str()).collect();
     studies.dedup();
@@ -172,23 +172,23 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
             body {
                 main {
                     h1 { (e.title) }
-                    p class="about" { (e.figure) "; rows " (e.covers.join(", ")) " of the catalogue" }
+                    p class="about" { (e.figure) "; catalogue rows " (e.covers.join(", ")) }
                     p { (e.about) }
                     h2 { "Claims" }
                     @for j in claims { (judged(j)) }
                     @if !e.ours.is_empty() {
-                        h2 { "What the paper leaves open, and what we take" }
+                        h2 { "Values that the paper does not give, and our choices" }
                         ul { @for o in &e.ours { li { (o) } } }
                     }
                     @if results.first().is_some_and(|s| s.web.is_some()) {
                         (web_figures::charts_and_table(&studies, results))
                     } @else if !results.is_empty() {
                         (figure::charts(&studies, results))
-                        h2 { "StudyRuns" }
+                        h2 { "Runs" }
                         (medians(results, &e.columns))
                         @if let Some(b) = &e.beside { (beside(b, results)) }
                     }
-                    h2 { "Again" }
+                    h2 { "Command" }
                     pre { code { (command) } }
                 }
             }

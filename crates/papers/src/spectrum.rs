@@ -3,20 +3,20 @@
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-/// The greatest peak of a spectrum.
+/// A peak of a spectrum.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Peak {
-    /// Its frequency.
+    /// Frequency.
     pub hz: f64,
-    /// Its magnitude, as the amplitude of a sine in the unit of the values.
+    /// Amplitude of a sine of this magnitude, in the unit of the values.
     pub amplitude: f64,
 }
 
-/// Frequencies and amplitudes of values over time, in order of frequency; the first is above zero.
+/// Frequencies and amplitudes of values over time, in increasing order of frequency, without the frequency 0.
 ///
-/// What is given unevenly is read at even times by linear interpolation; its straight trend is taken away (a queue that
-/// fills would drown every cycle), and its ends are tapered (Hann). Empty if it is too short to say anything: fewer than
-/// 16 points, or no time.
+/// Points are resampled at equal intervals by linear interpolation. The linear trend is subtracted, because a queue that
+/// fills would otherwise dominate the spectrum, and the ends are tapered (Hann). Empty for fewer than 16 points or a
+/// duration of 0.
 pub fn spectrum(points: &[(f64, f64)]) -> Vec<Peak> {
     let points: Vec<(f64, f64)> =
         points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
@@ -56,7 +56,7 @@ pub fn spectrum(points: &[(f64, f64)]) -> Vec<Peak> {
         })
         .collect();
     FftPlanner::new().plan_fft_forward(n).process(&mut values);
-    // A sine's energy lies half at its negative frequency, and the taper halves what is left.
+    // Half of the amplitude is at the negative frequency, and the taper halves the rest.
     values[1..n / 2]
         .iter()
         .enumerate()
@@ -64,7 +64,7 @@ pub fn spectrum(points: &[(f64, f64)]) -> Vec<Peak> {
         .collect()
 }
 
-/// The greatest peak that has three cycles at least in what is looked at: what is slower is a trend, not a cycle.
+/// The greatest peak with at least three cycles in the points; slower components are trends.
 pub fn peak(points: &[(f64, f64)]) -> Option<Peak> {
     spectrum(points).into_iter().skip(2).max_by(|a, b| a.amplitude.total_cmp(&b.amplitude))
 }

@@ -1,23 +1,24 @@
-//! The table at the end: every claim, what was claimed, what was measured, and what that means.
+//! The table of all claims in Markdown: claimed figure, bound, measured value, verdict, reason.
 
 use crate::claim::Judged;
 use crate::experiment::{Experiment, Verdict};
 use std::fmt::Write;
 
-/// What is no table when it stands in one.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// The table in Markdown, with how many of each verdict there are.
+/// The table of all claims, preceded by the number of each verdict.
 pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
     let mut out = String::from(
-        "# The claims of five papers, and what we measure\n\nWritten by `slowstart reproduce --all --out docs/results` \
-         (`make results`); every figure comes from the simulator as `docs/method.md` describes it. Each experiment has a \
-         page with what it does, what the paper leaves open and what we took for it. A claim *holds* where the whole \
-         95 % interval of what we measure lies within its bound, *differs* where it lies outside, and is *undecided* \
-         where it straddles it. With another seed (`make seeds`) an interval may come to straddle its bound, or cease to, but \
-         no claim that holds then differs, or back. Claims in italics are ours, where a paper leaves something to future work.\n\n",
+        "# Claims of five papers and measured values\n\nWritten by `slowstart reproduce --all --out docs/results` \
+         (`make results`). Every measured figure comes from the simulator as `docs/method.md` describes it. The page of \
+         each experiment states what it runs, which values the paper does not give, and which we chose. A claim *holds* \
+         if the whole 95 % interval of the measured value lies within its bound, *differs* if the whole interval lies \
+         outside, and is *undecided* otherwise. With another seed (`make seeds`) a verdict may become undecided or cease \
+         to be, but none that holds becomes *differs*, and none that differs becomes *holds*. Claims in italics are ours: \
+         the paper leaves the question to future work, or assumes the answer.\n\n",
     );
     let all = || results.iter().flat_map(|(_, j)| j);
     let verdicts = [Verdict::Holds, Verdict::Differs, Verdict::Undecided, Verdict::NotCheckable];
@@ -27,7 +28,7 @@ pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
         .collect();
     let _ =
         writeln!(out, "{} experiments, {} claims: {}.\n", results.len(), all().count(), counts.join(", "));
-    out.push_str("| Experiment | Claim | Claimed | Counts as holding | Measured | Verdict | Why |\n|---|---|---|---|---|---|---|\n");
+    out.push_str("| Experiment | Claim | Claimed | Bound | Measured | Verdict | Reason |\n|---|---|---|---|---|---|---|\n");
     for (e, judged) in results {
         for j in judged {
             let says = cell(&j.claim.says);

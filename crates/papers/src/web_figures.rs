@@ -1,5 +1,5 @@
-//! What is drawn of web clients: distributions of what they asked for and of how long it took, each startup a line over
-//! all of its runs.
+//! Charts and table of runs of web clients: distributions of sizes and response times, one line for each startup over all
+//! of its runs.
 
 use crate::figure::line_chart;
 use crate::result::RunResult;
@@ -8,16 +8,16 @@ use maud::{Markup, html};
 use slowstart_lab::report::chart::{Axis, Point};
 use slowstart_lab::report::words;
 
-/// Points of a distribution.
+/// Number of points of a distribution.
 const POINTS: usize = 240;
-/// The least share that is drawn: one of a thousand.
+/// The smallest share that is drawn.
 const LEAST: f64 = 1e-3;
-/// Segments in which answers are counted, bytes.
+/// Payload of a segment, bytes.
 const SEGMENT: f64 = 1460.0;
-/// Up to this many of them (50 kB, as the paper draws it).
+/// Largest answer drawn, in segments (50 kB, as in the paper).
 const SEGMENTS: usize = 34;
 
-/// The share of values above each, at as many places as can be results, closer together towards the tail.
+/// The share of values above each value; points are closer together towards the tail.
 fn above(mut values: Vec<f64>) -> Vec<Point> {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -29,7 +29,7 @@ fn above(mut values: Vec<f64>) -> Vec<Point> {
     (0..=POINTS).filter_map(place).collect()
 }
 
-/// The share of values up to each.
+/// The share of values up to each value, in per cent.
 fn below(mut values: Vec<f64>) -> Vec<Point> {
     values.sort_by(f64::total_cmp);
     let place = |i: usize| {
@@ -39,7 +39,7 @@ fn below(mut values: Vec<f64>) -> Vec<Point> {
     if values.is_empty() { Vec::new() } else { (0..=POINTS).filter_map(place).collect() }
 }
 
-/// The median response time of answers by their number of segments.
+/// The median response time of answers, by their number of segments.
 fn steps(retried: &[&RetriedConnection]) -> Vec<Point> {
     let mut by_size = vec![Vec::new(); SEGMENTS];
     for h in retried {
@@ -58,7 +58,7 @@ fn steps(retried: &[&RetriedConnection]) -> Vec<Point> {
     points
 }
 
-/// The charts of one study, with identifiers from `id` on.
+/// The charts of one study, with identifiers from `id`.
 fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
     let mut labels: Vec<&str> = Vec::new();
     for s in results.iter().filter(|s| s.study == name) {
@@ -79,8 +79,8 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
     let lines = |of: &dyn Fn(&str) -> Vec<Point>| -> Vec<(&str, Vec<Point>)> {
         labels.iter().map(|l| (*l, of(l))).collect()
     };
-    let share = Axis::decades("share that is slower", LEAST, 1.0);
-    let seconds = Axis::decades("share of seconds that lose more", LEAST, 1.0);
+    let share = Axis::decades("share of connections above", LEAST, 1.0);
+    let seconds = Axis::decades("share of seconds above", LEAST, 1.0);
     let rtts = Axis::decades("response time (RTTs)", 2.0, 1000.0);
     let median = Axis::decades("median response time (RTTs)", 1.0, 100.0);
     let size = Axis::cut("answer (kB)", SEGMENT * SEGMENTS as f64 / 1000.0);
@@ -97,38 +97,38 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
         line_chart(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
         line_chart(
             id + 2,
-            &title("loss of a second"),
+            &title("loss rate per second"),
             "distribution",
-            &Axis::round("lost (%)", worst),
+            &Axis::round("packet loss rate (%)", worst),
             &seconds,
             &lost,
         ),
     ]
 }
 
-/// What all connections of a run asked for, and over which round trips.
+/// The distributions of requests, answers and round-trip times of all connections of a run.
 fn drawn_from(id: usize, w: &WebResult) -> Vec<Markup> {
     let of = |f: &dyn Fn(&(u32, u32, f32)) -> f64| below(w.drawn.iter().map(f).collect());
     let share = Axis::cut("share of connections (%)", 100.0);
     let bytes = Axis::decades("bytes", 10.0, 1e6);
-    let ms = Axis::decades("round trip (ms)", 1.0, 10_000.0);
+    let ms = Axis::decades("round-trip time (ms)", 1.0, 10_000.0);
     let sizes = [("requests", of(&|c| f64::from(c.0))), ("answers", of(&|c| f64::from(c.1)))];
-    let rtts = [("round trips", of(&|c| 1000.0 * f64::from(c.2)))];
+    let rtts = [("round-trip times", of(&|c| 1000.0 * f64::from(c.2)))];
     vec![
         line_chart(id, "Requests and answers", "distribution", &bytes, &share, &sizes),
-        line_chart(id + 1, "Round trips", "distribution", &ms, &share, &rtts),
+        line_chart(id + 1, "Round-trip times", "distribution", &ms, &share, &rtts),
     ]
 }
 
-/// A table of response times, a row a run.
+/// A table of response times, one row for each run.
 fn table(results: &[RunResult]) -> Markup {
     const SHARES: [f64; 6] = [0.1, 0.5, 0.7, 0.9, 0.99, 0.999];
     html! {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup", "run", "connections", "lost SYN-ACKs", "lost packets (%)",
-                        "most in a second (%)", "throughput (%)", "correlation of neighbours"] {
+                    @for h in ["study", "startup", "run", "connections", "retransmitted SYNs", "lost packets (%)",
+                        "highest in a second (%)", "throughput (%)", "correlation of neighbours"] {
                         th scope="col" { (h) }
                     }
                     @for s in SHARES { th scope="col" { (words::number(100.0 * s)) " % (RTTs)" } }
@@ -154,13 +154,12 @@ fn table(results: &[RunResult]) -> Markup {
             }
         }
         p class="note" {
-            "Response times of the connections that lost a SYN-ACK, without the timeouts of the handshake; shares of them that "
-            "were done by then."
+            "Quantiles of the response time of connections whose SYN was retransmitted, without the timeouts of the handshake."
         }
     }
 }
 
-/// Every chart, and the table.
+/// All charts, and the table of runs.
 pub fn charts_and_table(studies: &[&str], results: &[RunResult]) -> Markup {
     let mut charts = Vec::new();
     for name in studies {
@@ -170,13 +169,13 @@ pub fn charts_and_table(studies: &[&str], results: &[RunResult]) -> Markup {
         charts.extend(drawn_from(charts.len(), w));
     }
     html! {
-        h2 { "As we measure it" }
+        h2 { "Charts" }
         p class="note" {
-            "Of the connections that lost a SYN-ACK; the last two are what all connections of a run ask for and how far away "
-            "they are."
+            "Response times are those of connections whose SYN was retransmitted. The last two charts show all connections of a "
+            "run."
         }
         div class="charts" { @for c in &charts { (c) } }
-        h2 { "StudyRuns" }
+        h2 { "Runs" }
         (table(results))
     }
 }

@@ -1,4 +1,4 @@
-//! Every experiment's file is read, and the quick ones give what is recorded.
+//! Every experiment's file is valid, and the quick experiments give their recorded verdicts.
 
 use slowstart_papers::experiment::{ALL, Experiment};
 use slowstart_papers::{claim, page, run};
@@ -21,7 +21,7 @@ fn every_file_is_an_experiment() {
 }
 
 #[test]
-fn the_quick_ones_give_what_is_recorded() {
+fn quick_experiments_give_their_recorded_verdicts() {
     for e in Experiment::all().iter().filter(|e| e.quick) {
         let results = run::all(e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
         let judged = claim::judge(e, &results);
@@ -33,7 +33,7 @@ fn the_quick_ones_give_what_is_recorded() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_name_file_and_value() {
     let head = "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n";
     let study =
         "[[study]]\nname = 's'\npath = 'rate=1Mbit rtt=10ms'\nstartups = ['standard']\nduration = '1s'\n";

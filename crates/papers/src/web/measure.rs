@@ -1,51 +1,51 @@
-//! What a claim looks at in a run of web clients. Response times are those of connections that lost a SYN-ACK, without
-//! the timeouts of the handshake, in round trips unless it says seconds.
+//! Measures of a run of web clients. Response times are those of connections whose SYN was retransmitted, without the
+//! timeouts of the handshake, in round-trip times unless stated otherwise.
 
 use super::{RetriedConnection, WebResult};
 
-/// What is looked at.
+/// A measure of a run of web clients.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Measure {
-    /// The mean, of those that used the startup studied.
+    /// The mean response time of connections that used the startup studied.
     Mean,
-    /// The mean of those that used standard TCP beside them.
+    /// The mean response time of connections that used standard TCP in the same run.
     MeanOfStandard,
-    /// The mean of all of them.
+    /// The mean response time of both.
     MeanOfAll,
-    /// The mean of connections that lost no SYN-ACK.
+    /// The mean response time of connections whose SYN was not retransmitted.
     MeanOfOthers,
-    /// The time within which this share was answered.
+    /// The quantile of the response time at this share.
     Quantile(f64),
-    /// The same, of those alone that did lose a SYN-ACK, whose timer did not run out for nothing.
+    /// The same, without connections whose timer expired although nothing was lost.
     LostQuantile(f64),
-    /// The same as [`Quantile`](Self::Quantile) in seconds, of connections of 50 ms and more.
+    /// The same as [`Quantile`](Self::Quantile) in seconds, for connections with an RTT of 50 ms or more.
     FarQuantileS(f64),
-    /// The share of those that took more than so many seconds, in per cent, of connections of 50 ms and more.
+    /// The share of connections that took more than this many seconds, in per cent, among those with an RTT of 50 ms or
+    /// more.
     FarSlower(f64),
-    /// The median of answers of more than, and up to, so many bytes.
+    /// The median response time of answers of more than the first and up to the second number of bytes.
     MedianOfSizes(f64, f64),
-    /// The least of answers up to so many bytes.
+    /// The shortest response time of answers up to this many bytes.
     LeastUpTo(f64),
-    /// How close response times of neighbours are: the correlation of each with the next connection's that lost a
-    /// SYN-ACK, by rank.
+    /// Spearman's rank correlation of the response times of consecutive connections.
     Correlation,
-    /// Of connections with a round trip of more than a second: the median time, timeouts of the handshake included, of
-    /// those whose timer ran out for nothing, as a share of that of those that did lose a SYN-ACK.
+    /// For connections with an RTT of more than a second: the median time, timeouts of the handshake included, of those
+    /// whose timer expired although nothing was lost, divided by that of those that lost a SYN-ACK.
     SpuriousOverLost,
-    /// The share of all connections with a round trip below so many seconds, in per cent.
+    /// The share of all connections with an RTT below this many seconds, in per cent.
     RttBelow(f64),
-    /// The share of all answers of up to so many bytes, in per cent.
+    /// The share of all answers up to this many bytes, in per cent.
     AnswersUpTo(f64),
-    /// Data packets dropped, in per cent.
+    /// The packet loss rate, in per cent.
     Loss,
-    /// The same in the worst second.
+    /// The highest packet loss rate of a second, in per cent.
     PeakLoss,
-    /// Bytes of complete answers, in per cent of the bottleneck's rate.
+    /// Bytes of completed answers, in per cent of the bottleneck's rate.
     Throughput,
 }
 
 impl Measure {
-    /// Of this name, with these numbers.
+    /// The measure of this name, with these numbers.
     pub fn named(name: &str, numbers: &[f64]) -> Option<Self> {
         Some(match (name, numbers) {
             ("web_mean", []) => Self::Mean,
@@ -69,7 +69,7 @@ impl Measure {
         })
     }
 
-    /// Its value in a run, if the run has one.
+    /// The value in a run, if the run has one.
     pub fn of(&self, result: &WebResult) -> Option<f64> {
         let studied = || result.retried.iter().filter(|h| h.studied);
         let far = || studied().filter(|h| h.rtt_s >= 0.05).map(|h| h.response_s);
@@ -125,7 +125,7 @@ fn quantile(share: f64, values: impl Iterator<Item = f64>) -> Option<f64> {
     all.get(((all.len() as f64 * share) as usize).min(all.len().saturating_sub(1))).copied()
 }
 
-/// Spearman's, of each value with the next.
+/// Spearman's rank correlation of each value with the next.
 fn correlation(values: &[f64]) -> Option<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));

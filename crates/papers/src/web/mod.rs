@@ -1,5 +1,5 @@
-//! A cloud of web clients behind one bottleneck, as the TSL paper has it: connections that come and go, one answer each,
-//! and what becomes of those whose SYN-ACK was lost.
+//! Web clients behind one bottleneck, as in the TSL paper: connections arrive, request one answer each, and close. The
+//! connections of interest are those whose SYN-ACK was lost.
 
 mod measure;
 pub mod packmime;
@@ -17,36 +17,36 @@ use slowstart_lab::random::Stream;
 use slowstart_lab::scenario::{self, StudyError};
 use slowstart_lab::tcp::profile::Profile;
 
-/// Connections at a time: what does not find a place is counted and not made.
-const PLACES: usize = 8192;
-/// Nothing counts before this.
+/// Greatest number of concurrent connections; arrivals beyond it are counted as refused.
+const SLOTS: usize = 8192;
+/// Connections that begin before this time are not counted.
 const WARM_UP: Span = Span::secs(60);
-/// The mean answer with its headers, by which a load becomes a rate of connections (PackMime's marginals).
+/// Mean answer with its headers, which converts the load to a connection rate (PackMime's marginals).
 const MEAN_BYTES: f64 = 8300.0;
 /// The first timeout of a handshake (RFC 6298 §2).
 const TIMEOUT_S: f64 = 1.0;
-/// Width of the bins in which arrivals are kept, seconds.
+/// Width of the engine's bins of delivered bytes, seconds.
 const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
 
-/// What is run.
+/// Configuration of the clients and the bottleneck.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
-    /// What the clients ask for, as a share of the bottleneck's rate.
+    /// Offered load, as a share of the bottleneck's rate.
     pub load: f64,
-    /// The bottleneck, without the connections' own delays.
+    /// The bottleneck, without the connections' own round-trip times.
     pub path: String,
-    /// It ends when so many connections have lost a SYN-ACK ...
+    /// The run ends when this many connections had their SYN retransmitted ...
     pub lost: u64,
-    /// ... or so many have come.
+    /// ... or this many connections have arrived.
     pub connections: u64,
-    /// The same with `--full`: the paper's.
+    /// Number of connections with `--full`: that of the paper.
     pub full: u64,
-    /// Of a hundred connections so many use the startup; the others standard TCP.
+    /// Per cent of connections that use the startup; the others use standard TCP.
     #[serde(default = "all")]
     pub share: u64,
-    /// While more than so many of a thousand handshakes of the last ten seconds lost a SYN-ACK, standard TCP is used: the
-    /// feedback that section 3.4 of the paper advises.
+    /// While more than this many of a thousand handshakes of the last ten seconds were retransmitted, standard TCP is used
+    /// (the feedback that section 3.4 of the paper advises).
     pub suspend_above: Option<u64>,
 }
 
@@ -54,79 +54,79 @@ fn all() -> u64 {
     100
 }
 
-/// What standard TCP does after a lost SYN-ACK: TSL (1,2).
+/// Standard TCP after a lost SYN-ACK: TSL (1,2).
 const STANDARD: &str = "tsl:iw=1,ssthresh=2";
 
-/// A connection that lost its SYN-ACK.
+/// A connection whose SYN was retransmitted.
 #[derive(Copy, Clone, Debug)]
 pub struct RetriedConnection {
-    /// Its answer, bytes.
+    /// Size of the answer, bytes.
     pub bytes: u64,
-    /// Its round trip, seconds.
+    /// Its round-trip time, seconds.
     pub rtt_s: f64,
-    /// From the SYN to the last byte, without the timeouts of the handshake, seconds.
+    /// Time from the SYN to the last byte, without the timeouts of the handshake, seconds.
     pub response_s: f64,
-    /// Those timeouts, seconds: 0 if the first answer to its SYN was under way when the timer ran out, so that nothing
-    /// was lost and nothing waited.
+    /// Those timeouts, seconds; 0 if the SYN-ACK was in transit when the timer expired, so that nothing was lost and the
+    /// connection did not wait.
     pub waited_s: f64,
-    /// It used the startup studied, not standard TCP.
+    /// True if it used the startup studied, false if it used standard TCP.
     pub studied: bool,
 }
 
 impl RetriedConnection {
-    /// The response time in round trips.
+    /// The response time in round-trip times.
     pub fn rtts(&self) -> f64 {
         self.response_s / self.rtt_s
     }
 }
 
-/// What was result.
+/// The result of a run of web clients.
 #[derive(Clone, Debug, Default)]
 pub struct WebResult {
-    /// Connections that lost a SYN-ACK, in the order in which they ended.
+    /// Connections whose SYN was retransmitted, in the order in which they ended.
     pub retried: Vec<RetriedConnection>,
-    /// Connections that came after the warm-up, and of all that came, those that found no place.
+    /// Number of connections that arrived after the warm-up.
     pub connections: u64,
-    /// See `connections`.
+    /// Number of arrivals that found no free slot.
     pub refused: u64,
-    /// Of each connection that came after the warm-up: bytes asked with, bytes of the answer, the round trip in seconds.
+    /// For each connection after the warm-up: size of the request and of the answer in bytes, round-trip time in seconds.
     pub drawn: Vec<(u32, u32, f32)>,
-    /// Mean response time of those that lost none, in round trips.
+    /// Mean response time of connections whose SYN was not retransmitted, in round-trip times.
     pub others_rtts: f64,
-    /// Data packets sent and dropped in each second after the warm-up.
+    /// Packets sent and dropped in each second after the warm-up.
     pub seconds: Vec<(u64, u64)>,
-    /// Bytes of answers that were complete, and of all that were asked for, after the warm-up.
+    /// Bytes of completed answers after the warm-up.
     pub delivered: u64,
     /// The bottleneck's rate, bit/s.
     pub rate_bps: u64,
 }
 
 impl WebResult {
-    /// Data packets dropped, of those sent.
+    /// The share of packets that were dropped.
     pub fn loss_rate(&self) -> f64 {
         let (sent, dropped) = self.seconds.iter().fold((0, 0), |a, s| (a.0 + s.0, a.1 + s.1));
         dropped as f64 / sent as f64
     }
 
-    /// The greatest loss rate of any second that sent a hundred packets or more.
+    /// The greatest loss rate of a second with a hundred packets or more.
     pub fn peak_loss_rate(&self) -> f64 {
         let rate = |(sent, dropped): &(u64, u64)| *dropped as f64 / *sent as f64;
         self.seconds.iter().filter(|s| s.0 >= 100).map(rate).fold(0.0, f64::max)
     }
 
-    /// Bytes of complete answers a second, as a share of the bottleneck's rate.
+    /// Rate of completed answers, as a share of the bottleneck's rate.
     pub fn throughput(&self) -> f64 {
         self.delivered as f64 * 8.0 / (self.seconds.len() as f64 * self.rate_bps as f64)
     }
 }
 
-/// A connection under way.
+/// An open connection.
 #[derive(Clone, Copy)]
 struct Open {
-    place: usize,
+    slot: usize,
     connection: Connection,
     studied: bool,
-    /// It began after the warm-up.
+    /// True if it began after the warm-up.
     counts: bool,
 }
 
@@ -135,22 +135,22 @@ struct Cloud<'a> {
     engine: Engine,
     open: Vec<Open>,
     result: WebResult,
-    /// Handshakes that ended, and those of them that lost a SYN-ACK, in each of the last ten seconds.
+    /// Completed handshakes, and those with a retransmission, in each of the last ten seconds.
     handshakes: [(u64, u64); 10],
     others: u64,
 }
 
 impl Cloud<'_> {
-    /// Takes leave of connections that are over.
+    /// Removes finished connections and records their results.
     fn sweep(&mut self) {
         let engine = &mut self.engine;
         let (result, handshakes, others) = (&mut self.result, &mut self.handshakes, &mut self.others);
         self.open.retain(|o| {
-            if !engine.is_over(o.place) {
+            if !engine.is_over(o.slot) {
                 return true;
             }
-            engine.leave(o.place);
-            let f = &engine.flows[o.place];
+            engine.leave(o.slot);
+            let f = &engine.flows[o.slot];
             let losses = f.ends[0].syn_losses();
             handshakes[0].0 += 1;
             handshakes[0].1 += u64::from(losses > 0);
@@ -163,8 +163,8 @@ impl Cloud<'_> {
                 result.others_rtts += took / rtt_s;
                 return false;
             }
-            // A round trip beyond the timeout, with its queue, only seems to lose: the answer's first byte is there before
-            // a handshake that did wait, two round trips with the request, can bring it.
+            // If the RTT with its queue exceeds the timeout, the timer expires although nothing was lost: the first byte
+            // of the answer arrives earlier than a retransmitted handshake and the request (two round trips) allow.
             let waited = TIMEOUT_S * ((1_u64 << losses) - 1) as f64;
             let first = f.truth.bins().iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
             let waited_s = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
@@ -186,7 +186,7 @@ impl Cloud<'_> {
     }
 }
 
-/// One run of a startup among web clients.
+/// Runs one startup among web clients.
 pub fn run(
     web: &Web,
     label: &str,
@@ -203,7 +203,7 @@ pub fn run(
     let avoidance = reno.unwrap_or_else(|| (avoidance::REGISTRY[0].make)());
     let mut cloud = Cloud {
         web,
-        engine: Engine::open(spec.build(seed), PLACES, seed),
+        engine: Engine::open(spec.build(seed), SLOTS, seed),
         open: Vec::new(),
         result: WebResult { rate_bps, ..WebResult::default() },
         handshakes: [(0, 0); 10],
@@ -252,7 +252,7 @@ pub fn run(
             witness_from: None,
         };
         match cloud.engine.enter(flow, seed) {
-            Some(place) => cloud.open.push(Open { place, connection, studied: uses, counts }),
+            Some(slot) => cloud.open.push(Open { slot, connection, studied: uses, counts }),
             None => cloud.result.refused += 1,
         }
     }
@@ -265,9 +265,9 @@ pub fn run(
 mod tests {
     use super::*;
 
-    /// Places are used again, all that comes is answered, and the same seed gives the same.
+    /// Slots are used again, every connection is answered, and the same seed gives the same result.
     #[test]
-    fn a_cloud_comes_and_goes() {
+    fn connections_arrive_and_end() {
         let web: Web = toml::from_str(
             "load = 0.9\npath = 'rate=10Mbit rtt=1us queue=100packets'\nlost = 1000000\nconnections = 20000\nfull = 20000",
         )

@@ -1,23 +1,23 @@
-//! Web connections as ns-2's PackMime-HTTP draws them (Cao, Cleveland, Gao, Jeffay, Smith & Weigle, INFOCOM 2004): when
-//! they come, what they ask for, and over which round trip.
+//! Web connections as ns-2's PackMime-HTTP generates them (Cao, Cleveland, Gao, Jeffay, Smith & Weigle, INFOCOM 2004):
+//! arrival times, sizes of requests and answers, and round-trip times.
 //!
-//! Arrivals have long-range dependence and a Weibull marginal; answers come in runs of small ones (validations) and
-//! downloads. Departs from it: requests and round trips are drawn from their marginals, each by itself; that they are
-//! correlated over connections is left out, since neither the bottleneck nor a response time sees it.
+//! Arrivals have long-range dependence and a Weibull marginal. Answers alternate between runs of small ones (validations)
+//! and runs of downloads. One difference: requests and round-trip times are drawn independently from their marginals. Their
+//! correlation between connections is left out, because it affects neither the bottleneck nor a response time.
 //!
-//! Logarithms and powers are those of `libm`, the same bits on every machine.
+//! Logarithms and powers are those of `libm`, which gives the same bits on every machine.
 
 use slowstart::units::Span;
 use slowstart_lab::random::Stream;
 use std::collections::VecDeque;
 
-/// A table of quantiles: shares, and values at them. In between the logarithm of the value is linear in
-/// `-log10(1 - share)`, so that tails are tails.
+/// A table of quantiles: shares, and the values at them. Between two entries the logarithm of the value is linear in
+/// `-log10(1 - share)`.
 type Quantiles = [(f64, f64)];
 
-/// Answers of validations, in bytes. The least is ours.
+/// Answers of validations, in bytes. The minimum is our choice.
 const SMALL: &Quantiles = &[(0.0, 40.0), (0.1, 75.0), (0.5, 141.0), (0.9, 249.0), (0.9999, 272.0)];
-/// Answers of downloads.
+/// Answers of downloads, in bytes.
 const DOWNLOAD: &Quantiles = &[
     (0.0, 273.0),
     (0.1, 386.0),
@@ -30,7 +30,7 @@ const DOWNLOAD: &Quantiles = &[
     (0.999, 604e3),
     (0.9999, 3.9e6),
 ];
-/// Requests: the low and the high half.
+/// Requests, in bytes.
 const REQUEST: &Quantiles = &[
     (0.0, 100.0),
     (0.05, 217.0),
@@ -41,10 +41,10 @@ const REQUEST: &Quantiles = &[
     (0.995, 4885.0),
     (0.9995, 23e3),
 ];
-/// Round trips on the client's side of the network, in milliseconds. The least is ours.
+/// Round-trip times on the client's side of the network, in milliseconds. The minimum is our choice.
 const NEAR: &Quantiles =
     &[(0.0, 0.1), (0.5, 1.5), (0.75, 5.7), (0.9, 36.0), (0.95, 84.0), (0.99, 600.0), (0.999, 1507.0)];
-/// On the server's side.
+/// Round-trip times on the server's side, in milliseconds.
 const FAR: &Quantiles = &[
     (0.0, 0.5),
     (0.1, 2.3),
@@ -57,41 +57,41 @@ const FAR: &Quantiles = &[
     (0.999, 3121.0),
 ];
 
-/// Terms of the autoregression that stands for the long memory of arrivals.
+/// Number of terms of the autoregression that approximates the long-range dependence of arrivals.
 const MEMORY: usize = 1000;
-/// Its order: d.
+/// Order d of the fractional ARIMA process.
 const ORDER: f64 = 0.33;
 
-/// A connection to come.
+/// A connection that will arrive.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// After the one before it.
+    /// Time after the previous connection.
     pub gap: Span,
-    /// Bytes asked with.
+    /// Size of the request, bytes.
     pub request: u64,
-    /// Bytes of the answer.
+    /// Size of the answer, bytes.
     pub response: u64,
-    /// Its round trip, both of its delay boxes together.
+    /// Its round-trip time, the sum of both delay boxes.
     pub rtt: Span,
 }
 
-/// The connections of a cloud of clients.
+/// Generator of connections.
 pub struct PackMime {
     gaps: Gaps,
     chance: Stream,
-    /// Shapes of the lengths of runs of small answers and of downloads.
+    /// Weibull shapes of the lengths of runs of small answers and of downloads.
     shapes: [f64; 2],
     downloads: bool,
     left: u64,
 }
 
-/// Logistic of a line in the logarithm of the rate.
+/// The logistic function of a line in the logarithm of the rate.
 fn logistic(a: f64, b: f64, rate: f64) -> f64 {
     let x = libm::exp(a + b * libm::log2(rate));
     x / (1.0 + x)
 }
 
-/// Uniform in (0, 1).
+/// A uniform value in (0, 1).
 fn uniform(chance: &mut Stream) -> f64 {
     (chance.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64
 }
@@ -115,8 +115,9 @@ fn quantile(table: &Quantiles, u: f64) -> f64 {
 
 /// Gaps between arrivals: a fractional ARIMA process under a Weibull marginal of mean 1/rate.
 struct Gaps {
-    /// Coefficients of the autoregression, and what it has made, the newest first.
+    /// Coefficients of the autoregression.
     weights: Vec<f64>,
+    /// Past values of the process, the newest first.
     past: VecDeque<f64>,
     signal: f64,
     noise: f64,
@@ -152,21 +153,21 @@ impl Gaps {
         gaps
     }
 
-    /// Seconds.
+    /// The next gap, in seconds.
     fn next(&mut self, chance: &mut Stream) -> f64 {
         let before: f64 = self.weights.iter().zip(&self.past).map(|(w, x)| w * x).sum();
         let x = before + self.signal * normal(chance);
         let y = x + self.past[0] + self.noise * normal(chance);
         self.past.pop_back();
         self.past.push_front(x);
-        // The normal distribution, kept off its ends.
+        // The normal distribution function, limited so that it is neither 0 nor 1.
         let u = (0.5 * libm::erfc(-y / std::f64::consts::SQRT_2)).clamp(1e-12, 1.0 - 1e-12);
         weibull(u, self.shape, self.scale)
     }
 }
 
 impl PackMime {
-    /// So many connections a second in the mean.
+    /// A generator with a mean of `rate` connections a second.
     pub fn new(rate: f64, seed: u64) -> Self {
         let mut chance = Stream::named(seed, "packmime");
         let gaps = Gaps::new(rate, &mut chance);
@@ -174,7 +175,7 @@ impl PackMime {
         Self { gaps, chance, shapes, downloads: false, left: 0 }
     }
 
-    /// The bytes of the next answer: runs of small ones and of downloads take turns.
+    /// Size of the next answer, bytes. Runs of small answers and of downloads alternate.
     fn response(&mut self) -> u64 {
         const SCALES: [f64; 2] = [0.775, 3.11];
         if self.left == 0 {
@@ -204,8 +205,8 @@ impl Iterator for PackMime {
 mod tests {
     use super::*;
 
-    /// The figures of the sheet: answers of 8.1 kB in the mean, 72 in a hundred of them downloads of 11.2 kB; half of the
-    /// connections within 70 ms; arrivals at their rate, in clumps.
+    /// The published marginals: a mean answer of 8.1 kB, 72 % downloads with a mean of 11.2 kB, a median RTT of at most
+    /// 70 ms, and arrivals at the given rate.
     #[test]
     fn connections_are_as_published() {
         for rate in [60.0, 135.0] {
@@ -224,7 +225,8 @@ mod tests {
         }
     }
 
-    /// Long memory: counts in windows vary more than independent arrivals would, the more so the longer the window.
+    /// Long-range dependence: counts in windows vary more than those of independent arrivals, and the excess grows with
+    /// the length of the window.
     #[test]
     fn arrivals_clump() {
         let mut at = 0.0;
