@@ -92,7 +92,7 @@ fn flow(case: &Case, i: u64) -> FlowSpec {
         extra_delay: Span::ZERO,
         recorded: i == 0,
         remembered: None,
-        witness_from: None,
+        impact_from: None,
     }
 }
 

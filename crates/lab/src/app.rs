@@ -1,58 +1,96 @@
-//! What applications send. Most connections are limited by theirs, not by the path.
+//! What applications send, and what they do with what arrives. Most connections are limited by their application, not by
+//! the path.
 
+use crate::engine::{End, PerEnd};
 use crate::random::Stream;
 use slowstart::units::{Instant, Span};
 
 /// What a flow's application does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One transfer of so many bytes, or without end.
+    /// One transfer.
     Bulk {
-        /// Bytes; `None` goes on until the run ends.
+        /// Size in bytes; `None` for a transfer that goes on until the run ends.
         size: Option<u64>,
     },
-    /// A transfer of so many bytes, written by whoever drives the engine ([`Engine::write`](crate::engine::Engine::write)).
-    Told {
-        /// Bytes.
+    /// One transfer that the caller of the engine writes ([`Engine::write`](crate::engine::Engine::write)).
+    External {
+        /// Size in bytes.
         size: u64,
     },
-    /// One request and its answer, after which the server closes (HTTP/1.0).
+    /// One request and one response, after which the server closes (HTTP/1.0).
     Request {
-        /// Bytes of the request.
+        /// Size of the request, bytes.
         request: u64,
-        /// Bytes of the answer.
+        /// Size of the response, bytes.
         response: u64,
     },
-    /// Short objects on one connection, each asked for after a time of thought.
+    /// Short objects on one connection, each requested after a think time.
     Web,
-    /// Segments of a stream: three at once to begin with, then one each period.
+    /// Video segments: three at once at the beginning, then one in each period.
     Video {
-        /// Rate of the stream, bit/s.
+        /// Bit rate of the video, bit/s.
         rate_bps: u64,
     },
 }
 
-/// An exchange: asked for at some time, with so many bytes, and answered with so many.
+/// A request and its response.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// When the request leaves.
     pub at: Instant,
-    /// Its bytes.
+    /// Size of the request, bytes.
     pub request: u64,
-    /// The bytes of the answer.
+    /// Size of the response, bytes.
     pub response: u64,
 }
 
-/// A request, in bytes: the median of `PackMime`'s HTTP requests (Cao et al., INFOCOM 2004).
+/// The connection as the application of one end sees it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Socket {
+    /// The end.
+    pub(crate) end: End,
+    /// True at the end that sends the flow's data.
+    pub(crate) is_sender: bool,
+    /// Bytes delivered to this end, in order.
+    pub(crate) delivered: u64,
+    /// True once the peer's FIN has arrived, and all data before it.
+    pub(crate) peer_closed: bool,
+    /// True once this end has closed.
+    pub(crate) closed: bool,
+}
+
+/// What the application of one end does in answer to an event.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Action {
+    /// Bytes to write.
+    pub(crate) write: u64,
+    /// Close this end, after that.
+    pub(crate) close: bool,
+    /// When the client sends its next request.
+    pub(crate) request_at: Option<Instant>,
+    /// The receiver has all data of the flow.
+    pub(crate) complete: bool,
+    /// The bytes that must be delivered to this end before the application has to act again; 0 to act after each packet.
+    pub(crate) due: u64,
+}
+
+impl Action {
+    /// True if the end has something new to send.
+    pub(crate) fn sends(&self) -> bool {
+        self.write > 0 || self.close
+    }
+}
+
+/// Size of a request, bytes: the median of `PackMime`'s HTTP requests (Cao et al., INFOCOM 2004).
 const REQUEST: u64 = 424;
-/// Seconds of video in a segment, as DASH services commonly cut them.
+/// Duration of a video segment, as is common for DASH.
 const SEGMENT: Span = Span::secs(4);
-/// Segments fetched before play begins.
+/// Segments fetched before playback begins.
 const AHEAD: u64 = 3;
-/// The mean time of thought between objects of the web application.
-const THOUGHT: Span = Span::millis(500);
-/// Quantiles of response sizes in bytes at 0, 10, 25, 50, 75, 90, 95, 99 and 100 per cent: those of `PackMime`'s
-/// downloads (Cao et al., INFOCOM 2004).
+/// Mean think time between objects of the web application.
+const THINK_TIME: Span = Span::millis(500);
+/// Quantiles of response sizes: thousandths and bytes, those of `PackMime`'s downloads (Cao et al., INFOCOM 2004).
 const SIZES: [(u64, u64); 9] = [
     (0, 273),
     (100, 386),
@@ -65,55 +103,136 @@ const SIZES: [(u64, u64); 9] = [
     (1000, 604_000),
 ];
 
-/// The application of a flow.
+/// An exchange under way. Offsets count all bytes that an end has written.
+#[derive(Copy, Clone, Debug)]
+struct Pending {
+    exchange: Exchange,
+    /// The offset at which the request ends, once it is written.
+    request_end: Option<u64>,
+    /// The offset at which the response ends, once it is written.
+    response_end: Option<u64>,
+}
+
+/// The application of a flow, at both of its ends.
 #[derive(Clone, Debug)]
 pub struct App {
     kind: Kind,
-    chance: Stream,
+    random: Stream,
     began: Instant,
-    asked: u64,
+    /// Number of exchanges begun.
+    begun: u64,
+    /// Bytes written by each end.
+    written: PerEnd<u64>,
+    pending: Option<Pending>,
 }
 
 impl App {
-    /// An application, with its own chance.
-    pub fn new(kind: Kind, chance: Stream) -> Self {
-        Self { kind, chance, began: Instant::ZERO, asked: 0 }
+    /// An application with a random stream of its own.
+    pub fn new(kind: Kind, random: Stream) -> Self {
+        Self { kind, random, began: Instant::ZERO, begun: 0, written: PerEnd::default(), pending: None }
     }
 
-    /// What it does.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The first exchange, when the connection is established; `None` for an application that asks for nothing.
+    /// Begins the application at the client of an established connection; returns its first exchange, or `None` for an
+    /// application that requests nothing.
     pub fn begin(&mut self, now: Instant) -> Option<Exchange> {
         self.began = now;
         self.next(now)
     }
 
-    /// The next exchange, when the last was complete at `now`.
+    /// Returns the next exchange, where the last was complete at `now`.
     pub fn next(&mut self, now: Instant) -> Option<Exchange> {
-        let first = self.asked == 0;
-        self.asked += 1;
+        let first = self.begun == 0;
+        self.begun += 1;
         match self.kind {
-            Kind::Bulk { .. } | Kind::Told { .. } => None,
+            Kind::Bulk { .. } | Kind::External { .. } => None,
             Kind::Request { request, response } => first.then_some(Exchange { at: now, request, response }),
             Kind::Web => {
-                let wait = if first { Span::ZERO } else { self.chance.uniform_span(THOUGHT * 2) };
-                let response = self.size();
+                let wait = if first { Span::ZERO } else { self.random.uniform_span(THINK_TIME * 2) };
+                let response = self.draw_size();
                 Some(Exchange { at: now + wait, request: REQUEST, response })
             }
             Kind::Video { rate_bps } => {
-                let due = self.began + SEGMENT * (self.asked - 1).saturating_sub(AHEAD - 1);
+                let due = self.began + SEGMENT * (self.begun - 1).saturating_sub(AHEAD - 1);
                 let response = rate_bps / 8 * (SEGMENT.0 / 1_000_000_000);
                 Some(Exchange { at: due.max(now), request: REQUEST, response })
             }
         }
     }
 
-    /// A size from the table, interpolated between its quantiles.
-    fn size(&mut self) -> u64 {
-        let u = self.chance.below(1000);
+    /// Returns what an end of an established connection does after an event. To be called at least when [`Action::due`]
+    /// bytes are delivered and when the peer closes.
+    pub(crate) fn on_event(&mut self, now: Instant, s: &Socket) -> Action {
+        let mut action = match self.kind {
+            Kind::Bulk { size } => self.transfer(s, size, false),
+            Kind::External { size } => self.transfer(s, Some(size), true),
+            // The client does not close: the server does, after its response.
+            _ if s.end == End::Client => return self.on_response(now, s.delivered),
+            _ => self.on_request(s.delivered),
+        };
+        action.close |= s.peer_closed && !s.closed;
+        action
+    }
+
+    /// One transfer of `size` bytes.
+    fn transfer(&mut self, s: &Socket, size: Option<u64>, external: bool) -> Action {
+        let mut action = Action::default();
+        if s.is_sender && self.written[s.end] == 0 && !external {
+            action.write = size.unwrap_or(u64::MAX >> 2);
+            action.close = size.is_some();
+            self.written[s.end] = action.write;
+        }
+        let left = size.filter(|size| *size > s.delivered);
+        action.complete = !s.is_sender && size.is_some() && left.is_none();
+        action.due = left.unwrap_or(u64::MAX);
+        action
+    }
+
+    /// The client of an exchange, to which this many bytes are delivered.
+    fn on_response(&mut self, now: Instant, delivered: u64) -> Action {
+        let response_end = self.pending.and_then(|p| p.response_end);
+        let whole = response_end.is_some_and(|end| delivered >= end);
+        let next = match self.pending {
+            None => self.begin(now),
+            Some(_) if whole => self.next(now),
+            Some(_) => None,
+        };
+        if let Some(exchange) = next {
+            self.pending = Some(Pending { exchange, request_end: None, response_end: None });
+        }
+        Action {
+            request_at: next.map(|e| e.at),
+            complete: whole && matches!(self.kind, Kind::Request { .. }),
+            ..Action::default()
+        }
+    }
+
+    /// The server of an exchange, to which this many bytes are delivered.
+    fn on_request(&mut self, delivered: u64) -> Action {
+        match &mut self.pending {
+            Some(Pending { exchange, request_end: Some(end), response_end: response @ None })
+                if delivered >= *end =>
+            {
+                self.written[End::Server] += exchange.response;
+                *response = Some(self.written[End::Server]);
+                let close = matches!(self.kind, Kind::Request { .. });
+                Action { write: exchange.response, close, ..Action::default() }
+            }
+            _ => Action::default(),
+        }
+    }
+
+    /// The time of [`Action::request_at`] has come: returns the bytes of the request for the client to write, or `None` if
+    /// no exchange is under way.
+    pub(crate) fn request(&mut self) -> Option<u64> {
+        let p = self.pending.as_mut()?;
+        self.written[End::Client] += p.exchange.request;
+        p.request_end = Some(self.written[End::Client]);
+        Some(p.exchange.request)
+    }
+
+    /// Draws a size from the table, interpolated linearly between its quantiles.
+    fn draw_size(&mut self) -> u64 {
+        let u = self.random.below(1000);
         let i = SIZES.partition_point(|s| s.0 <= u).min(SIZES.len() - 1);
         let ((p0, s0), (p1, s1)) = (SIZES[i - 1], SIZES[i]);
         s0 + (s1 - s0) * (u - p0) / (p1 - p0)

@@ -87,11 +87,11 @@ fn by_heuristic(f: &Flow, base_rtt: Span) -> (Option<Class>, Option<Instant>) {
 /// What the flow did to those that were there before it.
 fn others(engine: &Engine, flow: usize) -> Option<Others> {
     let start = engine.flows[flow].spec.start;
-    let witnesses: Vec<&Flow> = engine.flows.iter().filter(|f| f.truth.witness.is_some()).collect();
+    let witnesses: Vec<&Flow> = engine.flows.iter().filter(|f| f.truth.impact.is_some()).collect();
     let first = witnesses.first()?;
     let arrived: Vec<(Instant, Vec<u32>)> =
         witnesses.iter().map(|f| (f.spec.start, f.truth.bins())).collect();
-    let lost_packets = witnesses.iter().filter_map(|f| f.truth.witness.as_ref()).map(|w| w.dropped).sum();
+    let lost_packets = witnesses.iter().filter_map(|f| f.truth.impact.as_ref()).map(|w| w.dropped).sum();
     // Goodput of all of them together, second by second around the start.
     let per_second = (1_000_000_000 / BIN.0) as usize;
     let second = |from: Instant| -> Option<f64> {
@@ -106,7 +106,7 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     let mean = before.iter().sum::<f64>() / before.len().max(1) as f64;
     let lasted = engine.now().since(start).0 / 1_000_000_000;
     let lowest = (0..lasted).filter_map(|s| second(start + Span::secs(s))).min_by(f64::total_cmp);
-    let delay = first.truth.witness.as_ref().and_then(|w| w.quantile(990));
+    let delay = first.truth.impact.as_ref().and_then(|w| w.quantile(990));
     Some(Others {
         lost_packets,
         goodput_dip: lowest.filter(|_| mean > 0.0).map(|l| ((mean - l) / mean).max(0.0)),

@@ -65,14 +65,14 @@ impl Study {
             extra_delay: Span::ZERO,
             remembered: None,
             recorded,
-            witness_from: None,
+            impact_from: None,
         };
         let mut flows = vec![flow(contender, start, Direction::Download, self.app, true)];
         for b in &self.against {
             let begins = start - b.before + b.after;
             let app = crate::app::Kind::Bulk { size: None };
             let mut other = flow(&b.contender, begins, b.direction, app, false);
-            other.witness_from = (b.direction == Direction::Download && begins <= start).then_some(start);
+            other.impact_from = (b.direction == Direction::Download && begins <= start).then_some(start);
             flows.push(other);
         }
         flows
@@ -133,11 +133,11 @@ impl Study {
         let seed = self.run_seed(job.run);
         let (mut engine, end) = self.prepare(job, sampling, gauges);
         if capture {
-            engine.capture();
+            engine.start_capture();
         }
         engine.complete(end);
         let row = eval::row(self, contender, &engine, 0, job.run, seed);
-        engine.trace.packets = engine.captured();
+        engine.trace.packets = engine.take_capture();
         Outcome { job, row, trace: engine.trace }
     }
 

@@ -12,7 +12,7 @@ use common::{engine, flow, run, run_to_exit, sized, with};
 use slowstart::control::Controller;
 use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::engine::{BIN, Flow};
+use slowstart_lab::engine::{BIN, End, Flow};
 use slowstart_lab::tcp::profile::Profile;
 
 /// One acknowledgement for every second packet, each worth one segment (`ideal` counts ACKs).
@@ -95,7 +95,7 @@ fn the_window_doubles_each_round_trip() {
     for n in 0..9 {
         // The server may send after one and a half round trips; half of one later its rounds' ACKs are all in.
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
-        let cwnd = e.flows[0].ends[0].tx.control().state().cwnd;
+        let cwnd = e.flows[0].ends[End::Server].tx.control().state().cwnd;
         assert_eq!(cwnd.0, (10 * 1448) << n, "after {n} round trips");
     }
 }
@@ -107,7 +107,7 @@ fn acknowledging_every_second_packet_makes_it_half_as_much_again() {
     let (mut least, mut most) = (10, 10);
     for n in 0..12 {
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
-        let cwnd = e.flows[0].ends[0].tx.control().state().cwnd.0 / 1448;
+        let cwnd = e.flows[0].ends[End::Server].tx.control().state().cwnd.0 / 1448;
         assert!((least..=most).contains(&cwnd), "after {n} round trips: {cwnd}, not {least} to {most}");
         // The odd packet of a flight waits for the timer, and so may that of the packets it lets go.
         least = cwnd + (cwnd - 2) / 2;
@@ -154,8 +154,8 @@ fn cubic_keeps_a_buffered_link_busy() {
         // Every packet that arrives is of use but for the spurious retransmissions, of which this path makes none.
         let packets = arrived(f) - before;
         assert!((119_990..=120_001).contains(&packets), "{name}: {packets} of 120000");
-        let useful = f.ends[0].tx.board().delivered / 1448;
-        assert!(arrived(f) - useful <= f.ends[0].tx.board().packets_inflight().into(), "{name}");
+        let useful = f.ends[End::Server].tx.board().delivered / 1448;
+        assert!(arrived(f) - useful <= f.ends[End::Server].tx.board().packets_inflight().into(), "{name}");
     }
 }
 
@@ -193,10 +193,10 @@ fn a_complete_transfer_leaves_nothing_unaccounted() {
         let e = run(path, vec![sized("standard", *profile, size)], Span::secs(120));
         let f = &e.flows[0];
         assert_eq!(f.delivered(), size, "{}", profile.name);
-        assert!(f.ends[0].tx.done(), "{}: everything is acknowledged", profile.name);
+        assert!(f.ends[End::Server].tx.done(), "{}: everything is acknowledged", profile.name);
         assert_eq!(e.cost.packets, arrived(f) + f.truth.dropped, "{}", profile.name);
         let fin = u64::from(profile.fin);
-        let once = sent(f) - f.ends[0].tx.counters.retransmitted;
+        let once = sent(f) - f.ends[End::Server].tx.counters.retransmitted;
         assert_eq!(once, 2000 + fin, "{}: each segment is sent once for the first time", profile.name);
     }
     assert_eq!(BIN, Span::millis(10));

@@ -11,7 +11,7 @@ use common::{engine, flow};
 use rayon::prelude::*;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::app::Kind;
-use slowstart_lab::engine::{Direction, Engine, FlowSpec, Sampling};
+use slowstart_lab::engine::{Direction, End, Engine, FlowSpec, Sampling};
 use slowstart_lab::path::PathSpec;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};
@@ -89,7 +89,7 @@ fn recording_changes_nothing() {
 
 /// What an engine did, in words.
 fn done(mut e: Engine) -> String {
-    let packets = e.captured();
+    let packets = e.take_capture();
     let flows = e.flows.iter().map(|f| {
         let ends = f.ends.iter().map(|end| (end.state(), end.tx.counters, end.tx.next(), end.rx.delivered()));
         format!("{:?} {:?}\n", f.truth, ends.collect::<Vec<_>>())
@@ -127,7 +127,7 @@ fn the_order_of_time_is_kept_though_one_end_runs_ahead() {
                 let begin = || {
                     let path = PathSpec::load(path, None).expect("a path").build(3);
                     let mut e = Engine::new(path, flows(first), 3, sampling, true);
-                    e.capture();
+                    e.start_capture();
                     e
                 };
                 let (mut ahead, mut strict) = (begin(), begin());
@@ -186,7 +186,7 @@ fn debug_and_release_agree_with_the_golden_rows() {
 fn sizes(e: &mut Engine) -> Vec<u64> {
     let mut all = Vec::new();
     e.run_until(Instant::ZERO + Span::secs(60), |e| {
-        let tx = &e.flows[0].ends[0].tx;
+        let tx = &e.flows[0].ends[End::Server].tx;
         if tx.idle() && all.last() != Some(&tx.next()) {
             all.push(tx.next());
         }

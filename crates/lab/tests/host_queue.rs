@@ -5,6 +5,7 @@ mod common;
 
 use common::{run, sized};
 use slowstart::units::Span;
+use slowstart_lab::engine::End;
 use slowstart_lab::tcp::profile::Profile;
 
 /// Stalls of a transfer over 100 Mbit/s and 60 ms with an interface queue of 100 packets.
@@ -12,7 +13,7 @@ fn stalls(startup: &str, profile: &str) -> u64 {
     let profile = Profile::named(profile).expect("a profile");
     let path = "rate=100Mbit rtt=60ms queue=100packets link=host";
     let e = run(path, vec![sized(startup, profile, 30_000_000)], Span::secs(60));
-    e.flows[0].ends[0].tx.counters.stalls
+    e.flows[0].ends[End::Server].tx.counters.stalls
 }
 
 #[test]

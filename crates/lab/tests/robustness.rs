@@ -35,7 +35,7 @@ fn complete(path: &str, spec: FlowSpec) {
     let f = &e.flows[0];
     assert!(e.cost.events <= EVENTS, "{what}: it goes on after the end");
     assert!(f.ends[f.sender()].tx.done(), "{what}: not all acknowledged");
-    assert_eq!(f.ends[1 - f.sender()].rx.finished(), fin, "{what}");
+    assert_eq!(f.ends[f.sender().other()].rx.finished(), fin, "{what}");
     assert_eq!(f.delivered(), SIZE, "{what}");
     assert!(e.done());
 }

@@ -84,7 +84,7 @@ impl Naive {
     }
 
     /// RFC 6675 `IsLost`, by its definition.
-    fn behind(&self, k: usize) -> Vec<u64> {
+    fn lost_by_duplicates(&self, k: usize) -> Vec<u64> {
         let above = |start: u64| self.all.range(start..).filter(|(_, p)| p.sacked).count();
         let open = self.all.iter().filter(|(_, p)| !p.sacked && !p.lost);
         open.filter(|(start, _)| above(**start) >= k).map(|(_, p)| p.number).collect()
@@ -105,8 +105,8 @@ fn compare(ours: &mut Scoreboard, plain: &Naive) {
     assert_eq!(ours.first(), plain.all.values().next().map(|p| p.number));
     for k in [1, 3] {
         let mut found = Vec::new();
-        ours.behind(k, |n| found.push(n));
-        assert_eq!(found, plain.behind(k as usize), "IsLost with {k}");
+        ours.lost_by_duplicates(k, |n| found.push(n));
+        assert_eq!(found, plain.lost_by_duplicates(k as usize), "IsLost with {k}");
     }
     #[cfg(debug_assertions)]
     ours.check();
@@ -160,7 +160,7 @@ fn sequence(seed: u64, steps: u64) {
             }
             8 => {
                 let mut found = Vec::new();
-                ours.behind(3, |n| found.push(n));
+                ours.lost_by_duplicates(3, |n| found.push(n));
                 for n in found {
                     assert_eq!(ours.mark_lost(n), plain.mark_lost(n));
                 }

@@ -46,7 +46,7 @@ impl Background {
                     extra_delay: chance.uniform_span(Span::millis(self.extra_ms) / 2),
                     remembered: None,
                     recorded: false,
-                    witness_from: None,
+                    impact_from: None,
                 });
             }
         }

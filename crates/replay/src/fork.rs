@@ -14,7 +14,7 @@ use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::Facts;
 use slowstart_lab::app;
-use slowstart_lab::engine::{Direction, Engine, FlowSpec, Sampling};
+use slowstart_lab::engine::{Direction, End, Engine, FlowId, FlowSpec, Sampling};
 use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::path::{PathError, PathSpec};
 use slowstart_lab::record::Class;
@@ -126,32 +126,32 @@ impl Simulation<'_> {
             // Leaves time for the handshake.
             start: begin - rtt * 3 - Span::millis(1),
             direction: Direction::Download,
-            app: app::Kind::Told { size: self.size },
+            app: app::Kind::External { size: self.size },
             startup: Algorithm::Startup(of.startup.clone()),
             avoidance: self.avoidance.clone(),
             profile: self.profile,
             extra_delay: Span::ZERO,
             remembered: None,
             recorded: false,
-            witness_from: None,
+            impact_from: None,
         };
         let mut e = Engine::new(self.path.build(SEED), vec![spec], SEED, Sampling::Off, false);
         let mut written = 0;
         for (i, (at, bytes)) in sends.iter().enumerate() {
             let bytes = bytes.0.min(self.size - written);
             e.run(*at + EPOCH);
-            e.write(0, bytes);
+            e.write(FlowId(0), bytes);
             written += bytes;
             if i == 0 {
                 // The endpoint has called the controller for the connection: from here on nothing limits it.
-                e.take_over(0, self.open(of));
+                e.replace_controller(FlowId(0), self.open(of));
             }
         }
         e.run(s.at);
         // What happened before belongs to the original sender.
         let truth = &mut e.flows[0].truth;
         (truth.exit, truth.dropped_in_startup) = (None, 0);
-        let again = e.flows[0].ends[0].tx.counters.retransmitted;
+        let again = e.flows[0].ends[End::Server].tx.counters.retransmitted;
         if !sends.is_empty() {
             let mut control = self.composed(of, s);
             if let Some((why, m)) = s.left {
@@ -165,11 +165,11 @@ impl Simulation<'_> {
                     inflight: Bytes::ZERO,
                 });
             }
-            e.take_over(0, AnyController::Composed(control));
+            e.replace_controller(FlowId(0), AnyController::Composed(control));
         }
-        e.write(0, self.size - written);
+        e.write(FlowId(0), self.size - written);
         let size = self.size;
-        let done = |e: &Engine| e.flows[0].ends[0].tx.board().una() > size;
+        let done = |e: &Engine| e.flows[0].ends[End::Server].tx.board().una() > size;
         e.run_until(self.end, done);
         let flow = &e.flows[0];
         let truth = &flow.truth;
@@ -184,7 +184,7 @@ impl Simulation<'_> {
             class: eval::class(truth.exit.as_ref().map(Ended::from), truth.capacity, truth.first_loss),
             done_s: done(&e).then(|| seconds(e.now())),
             lost_packets: truth.dropped,
-            retransmitted_packets: flow.ends[0].tx.counters.retransmitted - again,
+            retransmitted_packets: flow.ends[End::Server].tx.counters.retransmitted - again,
             peak_queue_delay_s: truth.peak_queue_delay.as_secs_f64(),
         }
     }

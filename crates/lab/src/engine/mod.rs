@@ -1,30 +1,34 @@
-//! Flows over a path: what happens to each, what their applications do, and what is recorded of it.
+//! The engine: runs flows over a path, event by event, and records what happens.
 
 mod flow;
+mod id;
 mod net;
+mod truth;
 
-pub use flow::{BIN, Control, Direction, Flow, FlowSpec, MILESTONES, Truth, Witness};
+pub use flow::{Control, Direction, Flow, FlowSpec};
+pub use id::{End, FlowId, PerEnd};
+pub use truth::{BIN, Impact, MILESTONES, Truth};
 
-use crate::app::Kind as AppKind;
+use crate::app::{Kind as AppKind, Socket};
 use crate::path::{Dropped, Path};
 use crate::record::{CapturedPacket, Cost, EventRow, Sample, Trace};
-use crate::tcp::endpoint::{CLOCKS, Endpoint, State};
+use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
-use flow::{CLIENT, SERVER};
-use net::{APPLICATION, Arrival, Net};
+use id::{ClockId, LineId};
+use net::{Arrival, Net};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 
-/// How much to record.
+/// When recorded flows are sampled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// Nothing but what rows need.
+    /// Never; events are not recorded either.
     Off,
     /// At this interval.
     Every(Span),
-    /// After each acknowledgement of a recorded flow.
+    /// After each acknowledgement.
     EachAck,
 }
 
@@ -32,33 +36,35 @@ pub enum Sampling {
 #[derive(Clone, Debug)]
 pub struct Engine {
     net: Net,
-    /// What arrived last. It stays here: to copy what was just written waits for it.
+    /// The segment that arrived last. Kept here because a copy of what was just written would wait for the write.
     arrived: Segment,
-    /// The flows, in the order they were given.
+    /// The flows, by [`FlowId`].
     pub flows: Vec<Flow>,
-    /// Places of flows that have left, and how many have come.
-    left: Vec<usize>,
-    entered: usize,
+    /// Free slots, where flows [come](Self::add_flow) and go.
+    free: Vec<FlowId>,
+    /// Number of flows added so far.
+    added: usize,
     sampling: Sampling,
     next_sample: Instant,
     gauges: bool,
-    /// What was recorded.
+    /// Recorded samples, events and packets.
     pub trace: Trace,
-    /// What it took.
+    /// Number of events and of data packets so far.
     pub cost: Cost,
-    /// Data packets that the path has dropped.
+    /// Number of data packets dropped by the path.
     pub dropped: u64,
 }
 
 impl Engine {
-    /// Nothing has happened yet. `gauges` records what startups think with each sample.
+    /// An engine at time zero. All random numbers follow from `seed`; `gauges` adds the controllers' internal values to each
+    /// sample.
     pub fn new(path: Path, specs: Vec<FlowSpec>, seed: u64, sampling: Sampling, gauges: bool) -> Self {
         let net = Net::new(path, specs.iter().map(|s| s.extra_delay).collect(), seed);
         let mut engine = Self::over(net, sampling, gauges);
         for (i, spec) in specs.into_iter().enumerate() {
             let (start, lines) = (spec.start, engine.net.lines_of(spec.extra_delay));
             let mut flow = Flow::new(i, spec, lines, seed);
-            engine.net.arm(i, &mut flow, APPLICATION, start);
+            engine.net.arm(FlowId(i as u32), &mut flow, ClockId::APPLICATION, start);
             engine.flows.push(flow);
         }
         engine
@@ -69,8 +75,8 @@ impl Engine {
             net,
             arrived: Segment::default(),
             flows: Vec::new(),
-            left: Vec::new(),
-            entered: 0,
+            free: Vec::new(),
+            added: 0,
             sampling,
             next_sample: if matches!(sampling, Sampling::Every(_)) { Instant::ZERO } else { Instant::NEVER },
             gauges,
@@ -80,65 +86,70 @@ impl Engine {
         }
     }
 
-    /// An engine whose flows [come](Self::enter) and go, at most so many at a time.
-    pub fn open(path: Path, places: usize, seed: u64) -> Self {
-        Self::over(Net::open(path, places, seed), Sampling::Off, false)
+    /// An engine without flows, for flows that [come](Self::add_flow) and go, at most `slots` at a time. It samples nothing.
+    pub fn with_slots(path: Path, slots: usize, seed: u64) -> Self {
+        Self::over(Net::with_slots(path, slots, seed), Sampling::Off, false)
     }
 
-    /// A flow comes, now or later: to a place that another has left, or to one of its own. Answers which; none if all are
-    /// taken. Nobody asks of such a flow when the path was full: it is one of many.
-    pub fn enter(&mut self, spec: FlowSpec, seed: u64) -> Option<usize> {
-        let place =
-            self.left.pop().or_else(|| (self.flows.len() < self.net.places()).then_some(self.flows.len()))?;
-        self.net.set_extra(place, spec.extra_delay);
+    /// Adds a flow to an engine [with slots](Self::with_slots), to begin now or later. Returns its slot, or `None` if all are
+    /// taken. [`Truth::capacity`] of such a flow is its start: it is not measured.
+    pub fn add_flow(&mut self, spec: FlowSpec, seed: u64) -> Option<FlowId> {
+        let unused = FlowId(self.flows.len() as u32);
+        let slot = self.free.pop().or_else(|| (unused.index() < self.net.slots()).then_some(unused))?;
         let start = spec.start;
-        let lines = [2 * place as u32, 2 * place as u32 + 1];
-        let mut flow = Flow::new(self.entered, spec, lines, seed);
-        self.entered += 1;
+        let lines = self.net.set_slot(slot.index(), spec.extra_delay);
+        let mut flow = Flow::new(self.added, spec, lines, seed);
+        self.added += 1;
         flow.truth.capacity = Some(start);
-        self.net.arm(place, &mut flow, APPLICATION, start);
-        match self.flows.get_mut(place) {
+        self.net.arm(slot, &mut flow, ClockId::APPLICATION, start);
+        match self.flows.get_mut(slot.index()) {
             Some(old) => *old = flow,
             None => self.flows.push(flow),
         }
-        Some(place)
+        Some(slot)
     }
 
-    /// Whether nothing will happen to a flow any more.
-    pub fn is_over(&self, place: usize) -> bool {
-        let f = &self.flows[place];
-        let still = |end: &Endpoint<Control>| end.deadlines().into_iter().all(|d| d == Instant::NEVER);
-        f.ends.iter().all(still) && f.armed[APPLICATION] == Instant::NEVER && self.net.is_empty(f.lines)
+    /// The flow with this identifier.
+    pub fn flow(&self, id: FlowId) -> &Flow {
+        &self.flows[id.index()]
     }
 
-    /// The place of a flow that [is over](Self::is_over) may be taken.
-    pub fn leave(&mut self, place: usize) {
-        self.left.push(place);
+    /// True if nothing more will happen to a flow: no packet is on its way and no clock is set.
+    pub fn is_finished(&self, id: FlowId) -> bool {
+        let f = self.flow(id);
+        let idle = |end: &Endpoint<Control>| end.deadlines().into_iter().all(|d| d == Instant::NEVER);
+        let app = f.armed[ClockId::APPLICATION.index()];
+        f.ends.iter().all(idle) && app == Instant::NEVER && self.net.is_empty(&f.lines)
     }
 
-    /// The time.
+    /// Frees the slot of a flow that [is finished](Self::is_finished).
+    pub fn free_slot(&mut self, id: FlowId) {
+        self.free.push(id);
+    }
+
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.net.now
     }
 
-    /// Keeps the packets of recorded flows from now on.
-    pub fn capture(&mut self) {
+    /// Captures the packets of recorded flows at both ends, from now on.
+    pub fn start_capture(&mut self) {
         self.net.capture = Some(Vec::new());
     }
 
-    /// The packets kept so far, in order of time.
-    pub fn captured(&mut self) -> Vec<CapturedPacket> {
+    /// Stops capturing; returns the captured packets in order of time.
+    pub fn take_capture(&mut self) -> Vec<CapturedPacket> {
         let mut packets = self.net.capture.take().unwrap_or_default();
         packets.sort_by_key(|p| p.at);
         packets
     }
 
-    /// The path as it stands.
+    /// The path in its current state.
     pub fn path(&self) -> &Path {
         &self.net.path
     }
 
-    /// Every finite flow is complete.
+    /// True if every flow has completed its transfer.
     pub fn done(&self) -> bool {
         self.flows.iter().all(|f| f.truth.completed.is_some())
     }
@@ -148,26 +159,25 @@ impl Engine {
         self.advance(end, true, |_| false);
     }
 
-    /// Runs until `end`, or until the first flow is complete.
+    /// Runs until `end`, or until the first flow has completed its transfer.
     pub fn complete(&mut self, end: Instant) {
         self.advance(end, true, |e| e.flows[0].truth.completed.is_some());
     }
 
-    /// Runs until `end`, or until `stop` says so after an event. In contrast to the others it sees the events in the order
-    /// of time whatever their end, which costs.
+    /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all events in order of
+    /// time, which is slower (docs/engine.md, "Look-ahead").
     pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {
         self.advance(end, false, stop);
     }
 
-    /// What one end does the other cannot know before a packet has travelled. So all that happens at the first flow's
-    /// receiver goes `ahead` of its sender, as far as nothing can reach it that has not left yet; then the sender follows.
-    /// Each finds its code and its branches as it left them. Nothing can tell: neither end reads what the other has become
-    /// since, and what is recorded of both waits for both.
+    /// Processes events until `end`, or until `stop` returns true. With `ahead` it processes all events of the first flow's
+    /// receiving end within the least delay of the path in one batch, then those of the sending end: neither end reads the
+    /// state that the other has reached since, so that the result is the same (docs/engine.md, "Look-ahead").
     fn advance(&mut self, end: Instant, ahead: bool, mut stop: impl FnMut(&Self) -> bool) {
-        let receiver = self.flows.first().map_or(CLIENT, |f| 1 - f.sender());
-        // After an ACK what both ends know is recorded.
+        let receiver = self.flows.first().map_or(End::Client, |f| f.sender().other());
+        // A sample after an acknowledgement records the state of both ends at that time.
         let ahead = ahead && self.sampling != Sampling::EachAck;
-        let ahead = if ahead { self.net.least_delay(1 - receiver) } else { Span::ZERO };
+        let ahead = if ahead { self.net.least_delay(receiver.other()) } else { Span::ZERO };
         let mut stopped = None;
         loop {
             let first = self.net.first();
@@ -177,18 +187,21 @@ impl Engine {
             if first > end || first == Instant::NEVER {
                 break;
             }
-            // Nothing that leaves at `first` or later arrives before `first + ahead`; a sample sees nothing of its time.
+            // No packet that leaves at `first` or later arrives before `first + ahead`. A sample is taken before the events
+            // of its time.
             let mut until = ((first + ahead).min(self.next_sample) - Span(1)).max(first).min(end);
-            for side in [receiver, 1 - receiver] {
+            for side in [receiver, receiver.other()] {
                 let late = until + Span(1);
                 while let Some((at, source, other)) = self.net.next(side, until) {
-                    let at = match self.net.clock(side, source) {
-                        // Said twice, so that each has code of its own.
-                        None if side == SERVER => self.follow(SERVER, at, source, other.min(late), &mut stop),
-                        None => self.follow(CLIENT, at, source, other.min(late), &mut stop),
-                        Some((flow, clock)) => {
+                    let at = match self.net.take_clock(side, source) {
+                        // A call for each end, so that each is compiled for its end.
+                        Err(line) if side == End::Server => {
+                            self.drain_line(End::Server, at, line, other.min(late), &mut stop)
+                        }
+                        Err(line) => self.drain_line(End::Client, at, line, other.min(late), &mut stop),
+                        Ok((flow, clock)) => {
                             self.cost.events += 1;
-                            self.expire(flow, clock);
+                            self.on_clock(flow, clock);
                             stop(self).then_some(at)
                         }
                     };
@@ -207,24 +220,24 @@ impl Engine {
         self.trace.events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
     }
 
-    /// Packets arrive over a line, one after the other while no other source of their end is due, before `until`. Answers
-    /// when to stop, if `stop` says so after one.
-    #[allow(clippy::inline_always, reason = "for each end with what is known of it")]
+    /// Processes the arrivals of a line one after the other, as long as no other source of their end has an event, before
+    /// `until`. Returns the time at which `stop` returned true, if it did.
+    #[allow(clippy::inline_always, reason = "compiled for each end (docs/engine.md)")]
     #[inline(always)]
-    fn follow(
+    fn drain_line(
         &mut self,
-        end: usize,
+        end: End,
         mut at: Instant,
-        line: usize,
+        line: LineId,
         until: Instant,
         stop: &mut impl FnMut(&Self) -> bool,
     ) -> Option<Instant> {
-        while let Some(arrival) = self.net.arrival(line, &mut self.arrived) {
+        while let Some(arrival) = self.net.take_arrival(line, &mut self.arrived) {
             self.cost.events += 1;
-            self.arrive(end, at, &arrival);
+            self.on_arrival(end, at, &arrival);
             let stops = stop(self);
-            if stops || !self.net.goes_on(line, arrival.next, until) {
-                self.net.expect(line, arrival.next);
+            if stops || !self.net.continue_line(line, arrival.next, until) {
+                self.net.schedule_line(line, arrival.next);
                 return stops.then_some(at);
             }
             at = arrival.next;
@@ -232,134 +245,142 @@ impl Engine {
         None
     }
 
-    /// A packet arrives.
-    #[allow(clippy::inline_always, reason = "from one place")]
+    /// Processes the arrival of `self.arrived` at an end.
+    #[allow(clippy::inline_always, reason = "called from one place")]
     #[inline(always)]
-    fn arrive(&mut self, end: usize, at: Instant, &Arrival { to, sent, .. }: &Arrival) {
+    fn on_arrival(&mut self, end: End, at: Instant, &Arrival { flow, sent, .. }: &Arrival) {
         let arrived = &self.arrived;
-        let flow = to as usize / 2;
-        let f = &mut self.flows[flow];
+        let f = &mut self.flows[flow.index()];
         let len = arrived.len;
         if len > 0 && end != f.sender() {
-            f.observe(at, sent, len);
+            f.record_arrival(at, sent, len);
         }
         if f.recorded
             && let Some(packets) = &mut self.net.capture
         {
-            let (flow, end, segment) = (flow as u32, end as u8, *arrived);
+            let (flow, end, segment) = (flow.0, end as u8, *arrived);
             packets.push(CapturedPacket { at, flow, end, leaves: false, segment });
         }
-        let mut road = self.net.road(flow, f, end);
-        let sender_told = f.ends[end].on_segment(at, arrived, &mut road);
-        if sender_told {
-            self.cost.packets += road.told(f);
+        let mut sink = self.net.sink(flow, f, end);
+        let reached_sender = f.ends[end].on_segment(at, arrived, &mut sink);
+        if reached_sender {
+            self.cost.packets += sink.finish(f);
         }
         if !self.net.losses.is_empty() || !f.is_quiet(end) {
-            self.after(flow, end);
-        } else if sender_told {
+            self.finish_event(flow, end);
+        } else if reached_sender {
             self.net.arm_end(flow, f, end);
         } else {
-            self.net.arm_answer(flow, f, end);
+            self.net.arm_delayed_ack(flow, f, end);
         }
-        if self.sampling == Sampling::EachAck && end == self.flows[flow].sender() {
+        if self.sampling == Sampling::EachAck && end == self.flow(flow).sender() {
             self.sample(flow, at);
         }
     }
 
+    /// Processes a clock event. It may be stale: the clock was set to another time since, or its deadline has moved.
     #[inline(never)]
-    fn expire(&mut self, flow: usize, clock: usize) {
-        let (f, now) = (&mut self.flows[flow], self.net.now);
-        if f.armed[clock] != now {
+    fn on_clock(&mut self, flow: FlowId, clock: ClockId) {
+        let (f, now) = (&mut self.flows[flow.index()], self.net.now);
+        if f.armed[clock.index()] != now {
             return;
         }
-        f.armed[clock] = Instant::NEVER;
-        if clock == APPLICATION {
-            self.ask(flow);
+        f.armed[clock.index()] = Instant::NEVER;
+        if clock == ClockId::APPLICATION {
+            self.on_application_clock(flow);
             return;
         }
-        let (end, c) = (clock / CLOCKS, clock % CLOCKS);
-        let due = f.ends[end].deadlines()[c];
+        let (end, i) = clock.deadline();
+        let due = f.ends[end].deadlines()[i];
         if due <= now {
-            self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.on_timer(now, road));
-            self.after(flow, end);
+            self.cost.packets += self.net.call(flow, f, end, |end, now, sink| end.on_timer(now, sink));
+            self.finish_event(flow, end);
         } else if due < Instant::NEVER {
             self.net.arm(flow, f, clock, due);
         }
     }
 
-    /// What the path dropped of what was just sent.
+    /// Records what the path dropped of the packets that a flow just sent.
     #[cold]
-    fn take_losses(&mut self, flow: usize) {
+    fn record_drops(&mut self, flow: FlowId) {
         let mut losses = std::mem::take(&mut self.net.losses);
-        for (watched, d) in losses.drain(..) {
-            self.dropped(flow, watched, &d);
+        for (is_data, d) in losses.drain(..) {
+            self.record_drop(flow, is_data, &d);
         }
         self.net.losses = losses;
     }
 
-    fn dropped(&mut self, flow: usize, data: bool, d: &Dropped) {
-        let f = &mut self.flows[flow];
-        if data {
+    fn record_drop(&mut self, flow: FlowId, is_data: bool, d: &Dropped) {
+        let f = &mut self.flows[flow.index()];
+        if is_data {
             self.dropped += 1;
             f.truth.first_drop = f.truth.first_drop.or(Some(d.at));
             f.truth.dropped += 1;
             f.truth.dropped_in_startup += u64::from(f.truth.exit.is_none());
-            if let Some(w) = f.truth.witness.as_mut().filter(|w| self.net.now >= w.from) {
-                w.dropped += 1;
+            if let Some(impact) = f.truth.impact.as_mut().filter(|i| self.net.now >= i.from) {
+                impact.dropped += 1;
             }
         }
-        if f.recorded && self.sampling != Sampling::Off {
-            self.happened(flow, "drop", d.at, Some(d.cause.to_string()));
+        self.record_event(flow, "drop", d.at, || Some(d.cause.to_string()));
+    }
+
+    /// Adds an event of a recorded flow to the trace, unless sampling is off.
+    fn record_event(
+        &mut self,
+        flow: FlowId,
+        what: &'static str,
+        at: Instant,
+        why: impl FnOnce() -> Option<String>,
+    ) {
+        if self.flow(flow).recorded && self.sampling != Sampling::Off {
+            let time_s = Span(at.0).as_secs_f64();
+            self.trace.events.push(EventRow { time_s, flow: flow.0, what, why: why() });
         }
     }
 
-    fn happened(&mut self, flow: usize, what: &'static str, at: Instant, why: Option<String>) {
-        let time_s = Span(at.0).as_secs_f64();
-        self.trace.events.push(EventRow { time_s, flow: flow as u32, what, why });
-    }
-
-    /// After an end was told something: what happened, what the application makes of it, what to wait for.
+    /// Completes an event of an end: records drops and the sender's events, lets the application act, and sets the clocks.
     #[inline(never)]
-    fn after(&mut self, flow: usize, end: usize) {
+    fn finish_event(&mut self, flow: FlowId, end: End) {
         if !self.net.losses.is_empty() {
-            self.take_losses(flow);
+            self.record_drops(flow);
         }
-        if !self.flows[flow].is_quiet(end) {
-            self.attend(flow, end);
+        if !self.flow(flow).is_quiet(end) {
+            self.handle_events(flow, end);
         }
-        self.net.arm_end(flow, &mut self.flows[flow], end);
+        self.net.arm_end(flow, &mut self.flows[flow.index()], end);
     }
 
     #[inline(never)]
-    fn attend(&mut self, flow: usize, end: usize) {
-        let f = &self.flows[flow];
+    fn handle_events(&mut self, flow: FlowId, end: End) {
+        let f = self.flow(flow);
         if end == f.sender() {
             let tx = &f.ends[end].tx;
-            let judges = f.truth.capacity.is_none() && !tx.board().is_empty();
+            let checks_capacity = f.truth.capacity.is_none() && !tx.board().is_empty();
             if !tx.events.is_empty() {
-                self.take_events(flow, end);
+                self.take_sender_events(flow, end);
             }
-            if judges {
-                self.judge_capacity(flow);
+            if checks_capacity {
+                self.check_capacity(flow);
             }
         }
-        let f = &self.flows[flow];
+        let f = self.flow(flow);
         let rx = &f.ends[end].rx;
         if rx.delivered() >= f.due[end] || (rx.finished() && !f.closed[end]) {
-            self.serve(flow, end);
+            self.run_application(flow, end);
         }
     }
 
-    fn take_events(&mut self, flow: usize, end: usize) {
-        let events = std::mem::take(&mut self.flows[flow].ends[end].tx.events);
-        let rtt = self.flows[flow].ends[end].tx.last_rtt();
+    fn take_sender_events(&mut self, flow: FlowId, end: End) {
+        let tx = &mut self.flows[flow.index()].ends[end].tx;
+        let events = std::mem::take(&mut tx.events);
+        let rtt = tx.last_rtt();
         for (at, event) in &events {
-            let t = &mut self.flows[flow].truth;
+            let t = &mut self.flows[flow.index()].truth;
             let (what, why) = match event {
                 Event::Exited(e) => {
                     t.exit = Some(*e);
                     t.exit_rtt = rtt;
-                    ("exit", Some(e.why.name().to_string()))
+                    ("exit", Some(e.why.name()))
                 }
                 Event::Resumed => {
                     t.exit = None;
@@ -378,163 +399,118 @@ impl Engine {
                 Event::Probe => ("probe", None),
                 Event::Stall => ("stall", None),
             };
-            if self.flows[flow].recorded && self.sampling != Sampling::Off {
-                self.happened(flow, what, *at, why);
-            }
+            self.record_event(flow, what, *at, || why.map(str::to_string));
         }
     }
 
-    /// Whether what all flows of a direction have in flight fills it: what its link carries in one base round trip.
-    fn judge_capacity(&mut self, flow: usize) {
-        let direction = self.flows[flow].spec.direction;
+    /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, reach what its link
+    /// carries in one base RTT.
+    fn check_capacity(&mut self, flow: FlowId) {
+        let direction = self.flow(flow).spec.direction;
         let link =
             if direction == Direction::Download { &self.net.path.forward } else { &self.net.path.back };
-        let rtt = self.net.path.facts.base_rtt + self.flows[flow].spec.extra_delay * 2;
-        let holds = if self.net.path.facts.variable || direction == Direction::Upload {
+        let rtt = self.net.path.facts.base_rtt + self.flow(flow).spec.extra_delay * 2;
+        let capacity = if self.net.path.facts.variable || direction == Direction::Upload {
             link.capacity(self.net.now, self.net.now + rtt)
         } else {
             self.net.path.facts.rate.over(rtt)
         };
-        let sender = self.flows[flow].sender();
+        let sender = self.flow(flow).sender();
         let same = |f: &&Flow| f.sender() == sender;
         let inflight: Bytes = self.flows.iter().filter(same).map(Flow::inflight_wire).sum();
-        if inflight >= holds {
-            self.flows[flow].truth.capacity = Some(self.net.now);
+        if inflight >= capacity {
+            self.flows[flow.index()].truth.capacity = Some(self.net.now);
         }
     }
 
     // Applications.
 
     /// The flow begins, or its next request is due.
-    fn ask(&mut self, flow: usize) {
-        let f = &mut self.flows[flow];
-        if f.ends[CLIENT].state() == State::Closed {
-            self.cost.packets += self.net.tell(flow, f, CLIENT, |end, now, road| end.connect(now, road));
-        } else if let Some((e, request, _)) = &mut f.exchange {
-            f.written[CLIENT] += e.request;
-            *request = Some(f.written[CLIENT]);
-            f.ends[CLIENT].tx.write(e.request);
-            self.cost.packets += self.net.tell(flow, f, CLIENT, |end, now, road| end.send(now, road));
+    fn on_application_clock(&mut self, flow: FlowId) {
+        let end = End::Client;
+        let f = &mut self.flows[flow.index()];
+        if f.ends[end].state() == State::Closed {
+            self.cost.packets += self.net.call(flow, f, end, |end, now, sink| end.connect(now, sink));
+        } else if let Some(bytes) = f.app.request() {
+            f.ends[end].tx.write(bytes);
+            self.send(flow, end);
         }
-        self.after(flow, CLIENT);
+        self.finish_event(flow, end);
     }
 
-    /// What the application of one end does about what has arrived there.
-    fn serve(&mut self, flow: usize, end: usize) {
-        let f = &mut self.flows[flow];
+    /// Lets the application of one end act on what has been delivered to it.
+    fn run_application(&mut self, flow: FlowId, end: End) {
+        let now = self.net.now;
+        let f = &mut self.flows[flow.index()];
         if f.ends[end].state() != State::Established {
             return;
         }
-        let sender = f.sender();
-        if end != sender {
-            let got = f.delivered();
-            for (at, bytes) in f.truth.milestones.iter_mut().zip(MILESTONES) {
-                if at.is_none() && got >= bytes {
-                    *at = Some(self.net.now);
-                }
-            }
+        let rx = &f.ends[end].rx;
+        let socket = Socket {
+            end,
+            is_sender: end == f.sender(),
+            delivered: rx.delivered(),
+            peer_closed: rx.finished(),
+            closed: f.closed[end],
+        };
+        if !socket.is_sender {
+            f.truth.reach_milestones(now, socket.delivered);
         }
-        let mut sends = false;
-        match f.app.kind() {
-            kind @ (AppKind::Bulk { .. } | AppKind::Told { .. }) => {
-                let (size, told) = match kind {
-                    AppKind::Told { size } => (Some(size), true),
-                    AppKind::Bulk { size } => (size, false),
-                    AppKind::Request { .. } | AppKind::Web | AppKind::Video { .. } => (None, true),
-                };
-                if end == sender && f.written[end] == 0 && !told {
-                    let bytes = size.unwrap_or(u64::MAX >> 2);
-                    f.written[end] = bytes;
-                    f.ends[end].tx.write(bytes);
-                    if size.is_some() {
-                        f.ends[end].tx.close();
-                        f.closed[end] = true;
-                    }
-                    sends = true;
-                }
-                let got = f.ends[end].rx.delivered();
-                if end != sender && f.truth.completed.is_none() && size.is_some_and(|s| got >= s) {
-                    f.truth.completed = Some(self.net.now);
-                }
-                f.due[end] =
-                    MILESTONES.into_iter().chain(size).filter(|b| *b > got).min().unwrap_or(u64::MAX);
-            }
-            AppKind::Request { .. } | AppKind::Web | AppKind::Video { .. } => {
-                let got = f.ends[end].rx.delivered();
-                if end == CLIENT {
-                    let one = matches!(f.app.kind(), AppKind::Request { .. });
-                    let whole = f.exchange.and_then(|(_, _, whole)| whole);
-                    if one && f.truth.completed.is_none() && whole.is_some_and(|w| got >= w) {
-                        f.truth.completed = Some(self.net.now);
-                    }
-                    let next = match f.exchange {
-                        None => f.app.begin(self.net.now),
-                        Some((_, _, Some(whole))) if got >= whole => f.app.next(self.net.now),
-                        Some(_) => return,
-                    };
-                    if let Some(e) = next {
-                        f.exchange = Some((e, None, None));
-                        self.net.arm(flow, f, APPLICATION, e.at);
-                    }
-                    return;
-                }
-                if let Some((e, Some(asked), answer @ None)) = &mut f.exchange
-                    && got >= *asked
-                {
-                    f.written[SERVER] += e.response;
-                    *answer = Some(f.written[SERVER]);
-                    let bytes = e.response;
-                    f.ends[SERVER].tx.write(bytes);
-                    if let AppKind::Request { .. } = f.app.kind() {
-                        f.ends[SERVER].tx.close();
-                        f.closed[SERVER] = true;
-                    }
-                    sends = true;
-                }
-            }
+        let action = f.app.on_event(now, &socket);
+        f.due[end] = action.due.min(Truth::next_milestone(socket.delivered));
+        if action.complete && f.truth.completed.is_none() {
+            f.truth.completed = Some(now);
         }
-        // Who has been told that the other is done, is done.
-        if f.ends[end].rx.finished() && !f.closed[end] {
-            f.closed[end] = true;
-            f.ends[end].tx.close();
-            sends = true;
+        if let Some(at) = action.request_at {
+            self.net.arm(flow, f, ClockId::APPLICATION, at);
         }
-        if sends {
-            let f = &mut self.flows[flow];
-            self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.send(now, road));
-            self.take_losses(flow);
+        if action.sends() {
+            f.ends[end].tx.write(action.write);
+            if action.close {
+                f.closed[end] = true;
+                f.ends[end].tx.close();
+            }
+            self.send(flow, end);
+            self.record_drops(flow);
         }
     }
 
-    // Driven from outside.
+    /// Sends what an end may send now, after its application wrote or closed.
+    fn send(&mut self, flow: FlowId, end: End) {
+        let f = &mut self.flows[flow.index()];
+        self.cost.packets += self.net.call(flow, f, end, |end, now, sink| end.send(now, sink));
+    }
 
-    /// The sender of a flow whose application is told so ([`AppKind::Told`]) writes, now.
-    pub fn write(&mut self, flow: usize, bytes: u64) {
-        let f = &mut self.flows[flow];
+    // Control by the caller.
+
+    /// Writes `bytes` at the sender of a flow with application [`AppKind::External`], now.
+    pub fn write(&mut self, id: FlowId, bytes: u64) {
+        let f = &mut self.flows[id.index()];
+        debug_assert!(matches!(f.spec.app, AppKind::External { .. }), "its application writes by itself");
         let end = f.sender();
-        f.written[end] += bytes;
         f.ends[end].tx.write(bytes);
-        self.cost.packets += self.net.tell(flow, f, end, |end, now, road| end.send(now, road));
-        self.take_losses(flow);
-        self.after(flow, end);
+        self.send(id, end);
+        self.record_drops(id);
+        self.finish_event(id, end);
     }
 
-    /// From now on another controller drives the sender of a flow: the connection goes on as it stands.
-    pub fn take_over(&mut self, flow: usize, control: Control) {
-        let f = &mut self.flows[flow];
+    /// Replaces the controller of a flow's sender; the connection stays as it is.
+    pub fn replace_controller(&mut self, id: FlowId, control: Control) {
+        let f = &mut self.flows[id.index()];
         let end = f.sender();
-        f.ends[end].tx.take_over(control);
-        self.after(flow, end);
+        f.ends[end].tx.replace_controller(control);
+        self.finish_event(id, end);
     }
 
-    // Records.
+    // Samples.
 
+    /// Takes the periodic sample of every recorded flow.
     #[cold]
     fn sample_all(&mut self) {
         let at = self.next_sample;
-        for flow in 0..self.flows.len() {
-            if self.flows[flow].recorded && self.flows[flow].spec.start <= at {
-                self.sample(flow, at);
+        for i in 0..self.flows.len() {
+            if self.flows[i].spec.start <= at {
+                self.sample(FlowId(i as u32), at);
             }
         }
         if let Sampling::Every(interval) = self.sampling {
@@ -542,9 +518,10 @@ impl Engine {
         }
     }
 
+    /// Takes a sample of a flow at `at`, if it is recorded.
     #[cold]
-    fn sample(&mut self, flow: usize, at: Instant) {
-        let f = &self.flows[flow];
+    fn sample(&mut self, flow: FlowId, at: Instant) {
+        let f = &self.flows[flow.index()];
         if !f.recorded {
             return;
         }
@@ -565,7 +542,7 @@ impl Engine {
         }
         self.trace.samples.push(Sample {
             time_s: Span(at.0).as_secs_f64(),
-            flow: flow as u32,
+            flow: flow.0,
             cwnd_bytes: s.cwnd.0,
             ssthresh_bytes: s.ssthresh.map(|t| t.0),
             inflight_bytes: tx.board().inflight().0,

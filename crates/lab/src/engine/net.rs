@@ -1,33 +1,27 @@
-//! What is under way between the ends, and what is due: lines of packets, clocks, and the order of events.
+//! Packets on their way between the ends, clocks, and the order of events.
 //!
-//! Every direction of the path is first in, first out, so the arrival of a packet is known when it enters, and one
-//! pending event stands for all that travel one way: the cost of an event does not grow with the window. Timers are
-//! lazy: a deadline that moves away, as a retransmission timeout does with each acknowledgement, leaves its event where
-//! it is, to be set again when it comes up.
+//! Every direction of the path is first in, first out, and its elements compute a packet's arrival when it enters. So one
+//! pending event stands for all packets of a line, and the cost of an event does not grow with the window. Timers are
+//! lazy: see docs/engine.md, "Events and timers".
 
-use super::flow::{CLIENT, Control, Flow, SERVER};
+use super::flow::{Control, Flow};
+use super::id::{ClockId, Destination, End, FlowId, LineId, PerEnd, Source};
 use crate::path::{self, ArrivalQueue, Dropped, Kind, PacketInfo, Path};
 use crate::random;
 use crate::record::CapturedPacket;
-use crate::tcp::endpoint::{CLOCKS, Endpoint};
-use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire};
-use crate::tcp::sender::milliseconds;
+use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
+use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire, milliseconds};
 use slowstart::units::{Instant, Span};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a pending event of a flow stands for: the clocks of each end, then the application.
-pub(super) const SOURCES: usize = 2 * CLOCKS + 1;
-/// The application's.
-pub(super) const APPLICATION: usize = SOURCES - 1;
-
-/// A pending event: time, tie and source, packed so that one comparison orders them. Lines come first in the numbering
-/// of sources.
+/// A pending event: its time, a tie-breaker and its [`Source`], packed so that one comparison orders two of them.
 type Pending = u128;
 
-/// Nothing is pending.
+/// No event is pending.
 const IDLE: Pending = Pending::MAX;
 
+/// The kind of packet that the path distinguishes.
 fn kind(s: &Segment) -> Kind {
     if s.len > 0 {
         return Kind::Data;
@@ -40,41 +34,41 @@ fn kind(s: &Segment) -> Kind {
     }
 }
 
-/// A packet on its way, in a few words: thousands are, and what most of them say fits.
+/// A packet on its way, in 40 bytes: a segment of 64 bytes is kept only if these cannot express it (docs/engine.md,
+/// "Packets on their way").
 #[derive(Copy, Clone, Debug, Default)]
 struct Packet {
     sent: Instant,
-    /// Twice the flow, and the end it goes to.
-    to: u32,
+    to: Destination,
     seq: u32,
     ack: u32,
     echo: u32,
     window: u16,
     len: u16,
     flags: u8,
-    /// It says more than that: its segment is kept beside the line.
-    whole: bool,
+    /// True if its segment is in [`LineQueue::segments`].
+    has_segment: bool,
 }
 
 impl Packet {
     #[allow(
         clippy::inline_always,
-        reason = "a segment just made and read back through memory waits for the store"
+        reason = "else the segment is written to memory and read back (docs/engine.md)"
     )]
     #[inline(always)]
-    fn new(sent: Instant, to: u32, s: &Segment) -> Self {
+    fn new(sent: Instant, to: Destination, s: &Segment) -> Self {
         let Segment { seq, ack, window, flags, .. } = *s;
         let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
-        let whole = s.sacks > 0
+        let has_segment = s.sacks > 0
             || s.has(SYN)
             || s.rate_response > 0
             || s.timestamp.is_none()
             || stamp != milliseconds(sent)
             || s.len > u32::from(u16::MAX);
-        Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, whole }
+        Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, has_segment }
     }
 
-    /// The segment of one that is not [whole](Packet::whole).
+    /// Writes the segment of a packet without [`Packet::has_segment`] to `s`.
     #[inline]
     fn unpack(&self, s: &mut Segment) {
         let Self { seq, ack, window, flags, .. } = *self;
@@ -83,32 +77,32 @@ impl Packet {
     }
 }
 
-/// One direction's packets on their way.
+/// The packets on their way over one line.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct LineQueue {
     line: ArrivalQueue<Packet>,
-    /// The segments of those that are [whole](Packet::whole), in order.
-    whole: VecDeque<Segment>,
+    /// The segments of those with [`Packet::has_segment`], in order.
+    segments: VecDeque<Segment>,
 }
 
-impl Way {
-    /// Keeps the segment of a packet that is [whole](Packet::whole).
+impl LineQueue {
+    /// Stores the segment of a packet with [`Packet::has_segment`].
     #[inline(never)]
-    fn keep(&mut self, s: &Segment) {
-        self.whole.push_back(*s);
+    fn store_segment(&mut self, s: &Segment) {
+        self.segments.push_back(*s);
     }
 
-    /// Hands the first of those over.
+    /// Writes the first stored segment to `s`.
     #[inline(never)]
-    fn hand_over(&mut self, s: &mut Segment) {
-        *s = self.whole.pop_front().unwrap_or_default();
+    fn take_segment(&mut self, s: &mut Segment) {
+        *s = self.segments.pop_front().unwrap_or_default();
     }
 
-    /// An ACK takes the place of the one before it if that waits for the same release and says less of the same; whether
-    /// it did. What the modem replaces are numbers, so ACKs that also say what is missing stay (US 2004/0213278).
-    fn filter(&mut self, at: Instant, p: &Packet) -> bool {
+    /// Lets an ACK replace the one before it, if that waits for the same release and acknowledges less of the same flow;
+    /// returns whether it did. A modem replaces only numbers, so ACKs with SACK blocks stay (US 2004/0213278).
+    fn replace_older_ack(&mut self, at: Instant, p: &Packet) -> bool {
         if let Some((release, old)) = self.line.last()
-            && (release, old.to, old.flags, old.len, old.whole) == (at, p.to, p.flags, 0, false)
+            && (release, old.to, old.flags, old.len, old.has_segment) == (at, p.to, p.flags, 0, false)
             && p.ack.wrapping_sub(old.ack) as i32 > 0
         {
             *old = Packet { sent: p.sent, ack: p.ack, window: p.window, echo: p.echo, ..*old };
@@ -118,30 +112,32 @@ impl Way {
     }
 }
 
-/// One direction as an end sees it that sends: what leaves is on its way at once.
-pub(super) struct Road<'a> {
+/// Where an end of a flow puts the packets it sends during one event: each enters the path at once.
+pub(super) struct PacketSink<'a> {
     net: &'a mut Net,
-    line: usize,
-    /// The flow, and the end that sends.
-    flow: usize,
-    end: usize,
-    /// Whether its packets may be kept, and whether the end is the one whose data is looked at.
+    line: LineId,
+    flow: FlowId,
+    /// The end that sends.
+    end: End,
+    /// True if its packets are captured, once capturing is on.
     recorded: bool,
-    watched: bool,
-    /// How much of that has left.
+    /// True at the end that sends the flow's data.
+    is_sender: bool,
+    /// Number of data packets sent by a flow's sender so far.
     data: u64,
 }
 
-impl Road<'_> {
-    /// Its end has been told. Answers how much data left.
+impl PacketSink<'_> {
+    /// Updates the flow after the event; returns the number of data packets that its sender sent.
     #[inline]
-    pub(super) fn told(self, flow: &mut Flow) -> u64 {
+    pub(super) fn finish(self, flow: &mut Flow) -> u64 {
         let now = self.net.now;
-        if self.watched {
-            flow.learn(self.end, now);
+        if self.is_sender {
+            let min_rtt = flow.ends[self.end].tx.rtt().min();
+            flow.one_way.record_min_rtt(now, min_rtt);
         }
         if self.data > 0 {
-            // The last of a burst waits longest; what a packet after it would wait is that and its own transmission.
+            // The last packet of a burst waits longest: as long as a packet sent now would, its own transmission included.
             let wait = leaving(&mut self.net.path, self.end).queue_delay(now);
             flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
         }
@@ -149,155 +145,168 @@ impl Road<'_> {
     }
 }
 
-impl Wire for Road<'_> {
+impl Wire for PacketSink<'_> {
     #[allow(
         clippy::inline_always,
-        reason = "a segment just made and read back through memory waits for the store"
+        reason = "else the segment is written to memory and read back (docs/engine.md)"
     )]
     #[inline(always)]
     fn put_train(&mut self, s: &Segment, n: u32) {
         let kind = kind(s);
-        let watched = self.watched && kind == Kind::Data;
-        self.data += if watched { u64::from(n) } else { 0 };
-        let parcel = PacketInfo { bytes: s.wire(), flow: self.flow as u32, kind };
+        let is_data = self.is_sender && kind == Kind::Data;
+        self.data += if is_data { u64::from(n) } else { 0 };
+        let info = PacketInfo { bytes: s.wire(), flow: self.flow.0, kind };
         let now = self.net.now;
-        let mut packet = Packet::new(now, (2 * self.flow + 1 - self.end) as u32, s);
+        let mut packet = Packet::new(now, Destination::new(self.flow, self.end.other()), s);
         if self.recorded && self.net.capture.is_some() {
-            self.net.keep(self.flow, self.end, *s, n);
+            self.net.capture_departure(self.flow, self.end, *s, n);
         }
         let direction = leaving(&mut self.net.path, self.end);
-        let way = &mut self.net.lines[self.line];
-        let extra = self.net.extra[self.line / 2];
-        let idle = way.line.is_empty();
+        let queue = &mut self.net.lines[self.line.index()];
+        let extra = self.net.extra[self.line.pair()];
+        let idle = queue.line.is_empty();
         for _ in 0..n {
-            match direction.pass(now, &parcel) {
+            match direction.pass(now, &info) {
                 Ok(at) => {
                     let at = at + extra;
                     let numbers_only = kind == Kind::Ack && s.sacks == 0;
-                    if numbers_only && direction.filters_acks() && way.filter(at, &packet) {
+                    if numbers_only && direction.filters_acks() && queue.replace_older_ack(at, &packet) {
                         continue;
                     }
-                    if packet.whole {
-                        way.keep(&Segment {
+                    if packet.has_segment {
+                        queue.store_segment(&Segment {
                             seq: packet.seq,
                             rate_request: direction.grant(s.rate_request),
                             ..*s
                         });
                     }
-                    way.line.push(at, packet);
+                    queue.line.push(at, packet);
                 }
-                Err(d) => self.net.losses.push((watched, d)),
+                Err(d) => self.net.losses.push((is_data, d)),
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
-        if idle && let Some(at) = way.line.next() {
-            self.net.expect(self.line, at);
+        if idle && let Some(at) = queue.line.next() {
+            self.net.schedule_line(self.line, at);
         }
     }
 }
 
-/// The path, and all that is under way or due.
+/// The path, the packets on their way, and all pending events.
 #[derive(Clone, Debug)]
 pub(super) struct Net {
     pub(super) path: Path,
+    /// The time of the current event.
     pub(super) now: Instant,
-    /// How far each end has come: events of one may run ahead of the other's.
-    reached: [Instant; 2],
+    /// The time of the last event at each end: one end may be ahead of the other (docs/engine.md, "Look-ahead").
+    reached: PerEnd<Instant>,
     seed: u64,
-    /// Each direction, each extra delay.
-    lines: Vec<Way>,
+    /// The lines, by [`LineId`].
+    lines: Vec<LineQueue>,
+    /// The extra delay of each pair of lines.
     extra: Vec<Span>,
-    /// When the first packet of each line arrives, where lines are few: a heap would sift with every packet. Of more
-    /// than a few, the heap of clocks of the end where they arrive knows.
-    heads: Vec<[Instant; 2]>,
-    /// Those of either end.
-    clocks: [BinaryHeap<Reverse<Pending>>; 2],
-    /// What the path dropped of a burst: whether it was data that is being watched, and where it ended.
+    /// When the first packet of each line arrives, by pair and sender; [`Instant::NEVER`] if the line is empty. Used for at
+    /// most [`FEW`] pairs, since a heap would be sifted with every packet; with more, arrivals are pending in `clocks`.
+    heads: Vec<PerEnd<Instant>>,
+    /// The pending events of each end.
+    clocks: PerEnd<BinaryHeap<Reverse<Pending>>>,
+    /// What the path dropped during the current event: whether it was data of the flow's sender, and where and why.
     pub(super) losses: Vec<(bool, Dropped)>,
-    /// Packets of recorded flows at both ends, if they are kept.
+    /// Packets of recorded flows at both ends; `None` if they are not captured.
     pub(super) capture: Option<Vec<CapturedPacket>>,
 }
 
-/// Delays up to which each line is looked at for what is due.
+/// Number of distinct extra delays up to which every line is checked for the next arrival.
 const FEW: usize = 4;
 
-/// A packet has arrived.
+/// A packet that has arrived. Its segment is handed over separately.
 pub(super) struct Arrival {
-    /// Where: twice the flow, and its end.
-    pub(super) to: u32,
+    /// The flow.
+    pub(super) flow: FlowId,
     /// When it left its sender.
     pub(super) sent: Instant,
-    /// When the packet behind it arrives.
+    /// When the next packet of the line arrives; [`Instant::NEVER`] if there is none.
     pub(super) next: Instant,
 }
 
 impl Net {
-    /// For flows with these delays of their own.
+    /// A net for flows with these extra delays.
     pub(super) fn new(path: Path, mut extra: Vec<Span>, seed: u64) -> Self {
         extra.sort_unstable();
         extra.dedup();
+        let few = extra.len() <= FEW;
         Self {
             path,
             now: Instant::ZERO,
-            reached: [Instant::ZERO; 2],
+            reached: PerEnd::new(Instant::ZERO, Instant::ZERO),
             seed,
-            lines: vec![Way::default(); 2 * extra.len()],
-            heads: if extra.len() <= FEW { vec![[Instant::NEVER; 2]; extra.len()] } else { Vec::new() },
+            lines: vec![LineQueue::default(); 2 * extra.len()],
+            heads: if few {
+                vec![PerEnd::new(Instant::NEVER, Instant::NEVER); extra.len()]
+            } else {
+                Vec::new()
+            },
             extra,
-            clocks: Default::default(),
+            clocks: PerEnd::default(),
             losses: Vec::new(),
             capture: None,
         }
     }
 
-    /// For so many flows at a time, which come and go, each with lines of its own.
-    pub(super) fn open(path: Path, places: usize, seed: u64) -> Self {
+    /// A net for flows that come and go, at most `slots` at a time. Each slot has lines of its own.
+    pub(super) fn with_slots(path: Path, slots: usize, seed: u64) -> Self {
         let mut net = Self::new(path, Vec::new(), seed);
-        net.lines.resize(2 * places, Way::default());
-        net.extra.resize(places, Span::ZERO);
+        net.lines.resize(2 * slots, LineQueue::default());
+        net.extra.resize(slots, Span::ZERO);
         net
     }
 
-    /// How many flows there may be at a time, where they come and go.
-    pub(super) fn places(&self) -> usize {
+    /// Number of slots of a net [with slots](Net::with_slots).
+    pub(super) fn slots(&self) -> usize {
         self.extra.len()
     }
 
-    /// The delay of the flow that takes a place.
-    pub(super) fn set_extra(&mut self, place: usize, extra: Span) {
-        self.extra[place] = extra;
+    /// Sets the extra delay of a slot; returns the slot's lines.
+    pub(super) fn set_slot(&mut self, slot: usize, extra: Span) -> PerEnd<LineId> {
+        self.extra[slot] = extra;
+        Self::pair(slot)
     }
 
-    /// Whether nothing is under way on these lines.
-    pub(super) fn is_empty(&self, lines: [u32; 2]) -> bool {
-        lines.into_iter().all(|l| self.lines[l as usize].line.is_empty())
+    /// The lines into which the server and the client of a flow with this extra delay send.
+    pub(super) fn lines_of(&self, extra: Span) -> PerEnd<LineId> {
+        Self::pair(self.extra.partition_point(|e| *e < extra))
     }
 
-    /// The lines that the server and the client of a flow with this delay of its own send into.
-    pub(super) fn lines_of(&self, extra: Span) -> [u32; 2] {
-        let i = self.extra.partition_point(|e| *e < extra) as u32;
-        [2 * i, 2 * i + 1]
+    fn pair(i: usize) -> PerEnd<LineId> {
+        PerEnd::new(LineId::new(i, End::Server), LineId::new(i, End::Client))
     }
 
-    /// When the first event of either end is due, [`Instant::NEVER`] if there is none.
+    /// True if no packet is on its way over these lines.
+    pub(super) fn is_empty(&self, lines: &PerEnd<LineId>) -> bool {
+        lines.iter().all(|l| self.lines[l.index()].line.is_empty())
+    }
+
+    /// When the first event of either end is due; [`Instant::NEVER`] if there is none.
     pub(super) fn first(&self) -> Instant {
         let clocks = self.clocks.iter().map(|c| c.peek().map_or(Instant::NEVER, |p| time(p.0)));
-        clocks.chain(self.heads.iter().flatten().copied()).min().unwrap_or(Instant::NEVER)
+        let heads = self.heads.iter().flat_map(PerEnd::iter).copied();
+        clocks.chain(heads).min().unwrap_or(Instant::NEVER)
     }
 
-    /// How long whatever leaves an end takes at least.
-    pub(super) fn least_delay(&mut self, end: usize) -> Span {
+    /// The least time that any packet takes from `end` to its peer.
+    pub(super) fn least_delay(&mut self, end: End) -> Span {
         leaving(&mut self.path, end).least_delay()
     }
 
-    /// The source of the next event of an end up to `until`, when it is due: now, and before when no other source of that
-    /// end is. It is to be taken by [`Net::clock`], or if it is no clock's by [`Net::arrival`].
-    pub(super) fn next(&mut self, end: usize, until: Instant) -> Option<(Instant, usize, Instant)> {
+    /// Sets the time to the next event of an end, if it is due by `until`. Returns its time and source, and when the next
+    /// event of any other source of that end is due. The event is to be taken by [`Net::take_clock`] and then, if it is not
+    /// a clock's, by [`Net::take_arrival`].
+    pub(super) fn next(&mut self, end: End, until: Instant) -> Option<(Instant, Source, Instant)> {
         let clock = self.clocks[end].peek().map_or(IDLE, |p| p.0);
-        let (mut at, mut source) = (time(clock), clock as u32 as usize);
+        let (mut at, mut source) = (time(clock), source_of(clock));
         let mut other = Instant::NEVER;
         for (i, heads) in self.heads.iter().enumerate() {
-            let (head, line) = (heads[1 - end], 2 * i + 1 - end);
+            let (head, line) = (heads[end.other()], Source::line(LineId::new(i, end.other())));
             other = other.min(head.max(at));
             (at, source) = if head < at { (head, line) } else { (at, source) };
         }
@@ -305,78 +314,83 @@ impl Net {
             return None;
         }
         if other == at {
-            source = self.first_of(end, at, clock);
+            source = self.break_tie(end, at, clock);
         }
-        self.reach(end, at);
+        self.advance_to(end, at);
         Some((at, source, other))
     }
 
-    /// It is now `at`, for that end.
-    fn reach(&mut self, end: usize, at: Instant) {
-        debug_assert!(at >= self.reached[end], "an event in the past of {}", self.reached[end].0);
+    /// Sets the time to `at`, the time of an event of `end`.
+    fn advance_to(&mut self, end: End, at: Instant) {
+        debug_assert!(at >= self.reached[end], "an event before {}", self.reached[end].0);
         (self.now, self.reached[end]) = (at, at);
     }
 
-    /// Which of several sources of an end comes first whose events are due at the same time.
+    /// Returns which of several sources of an end with events at the same time comes first.
     #[inline(never)]
-    fn first_of(&self, end: usize, at: Instant, clock: Pending) -> usize {
-        let lines = self.heads.iter().enumerate().filter(|(_, heads)| heads[1 - end] == at);
-        let first = lines.map(|(i, _)| key(self.seed, at, 2 * i + 1 - end)).fold(clock, Pending::min);
-        first as u32 as usize
+    fn break_tie(&self, end: End, at: Instant, clock: Pending) -> Source {
+        let lines = self.heads.iter().enumerate().filter(|(_, heads)| heads[end.other()] == at);
+        let keys = lines.map(|(i, _)| key(self.seed, at, Source::line(LineId::new(i, end.other()))));
+        source_of(keys.fold(clock, Pending::min))
     }
 
-    /// Takes the event of a clock of an end: its flow and which it is.
-    pub(super) fn clock(&mut self, end: usize, source: usize) -> Option<(usize, usize)> {
-        let clock = source.checked_sub(self.lines.len());
-        if clock.is_some() || self.heads.is_empty() {
+    /// Takes the event that [`Net::next`] returned, if it is a clock's: its flow and clock. Else returns the line.
+    pub(super) fn take_clock(&mut self, end: End, source: Source) -> Result<(FlowId, ClockId), LineId> {
+        let split = source.split(self.lines.len());
+        if split.is_ok() || self.heads.is_empty() {
             self.clocks[end].pop();
         }
-        clock.map(|c| (c / SOURCES, c % SOURCES))
+        split
     }
 
-    /// Takes the first packet of a line; its segment goes to `arrived`.
+    /// Takes the first packet of a line and writes its segment to `segment`.
     #[inline]
-    pub(super) fn arrival(&mut self, line: usize, arrived: &mut Segment) -> Option<Arrival> {
-        let way = &mut self.lines[line];
-        let (at, packet) = way.line.first()?;
+    pub(super) fn take_arrival(&mut self, line: LineId, segment: &mut Segment) -> Option<Arrival> {
+        let queue = &mut self.lines[line.index()];
+        let (at, packet) = queue.line.first()?;
         debug_assert_eq!(at, self.now, "an arrival that is not due");
-        let (to, sent) = (packet.to, packet.sent);
-        if packet.whole {
-            way.hand_over(arrived);
+        let (flow, sent) = (packet.to.flow(), packet.sent);
+        if packet.has_segment {
+            queue.take_segment(segment);
         } else {
-            packet.unpack(arrived);
+            packet.unpack(segment);
         }
-        way.line.skip();
-        let next = way.line.next().unwrap_or(Instant::NEVER);
-        Some(Arrival { to, sent, next })
+        queue.line.skip();
+        let next = queue.line.next().unwrap_or(Instant::NEVER);
+        Some(Arrival { flow, sent, next })
     }
 
-    /// Goes on with a line whose next packet arrives at `at`, if no other source of the end where it does is due by then.
+    /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end has an event by
+    /// then (`other` is when the next is due, clocks set since excluded). Returns whether it did.
     #[inline]
-    pub(super) fn goes_on(&mut self, line: usize, at: Instant, other: Instant) -> bool {
-        let end = 1 - line % 2;
-        let on = at < self.clocks[end].peek().map_or(other, |p| time(p.0).min(other));
-        if on {
-            self.reach(end, at);
+    pub(super) fn continue_line(&mut self, line: LineId, at: Instant, other: Instant) -> bool {
+        let end = line.sender().other();
+        let first = at < self.clocks[end].peek().map_or(other, |p| time(p.0).min(other));
+        if first {
+            self.advance_to(end, at);
         }
-        on
+        first
     }
 
-    /// The next packet of a line arrives at `at`, if there is one.
+    /// Makes the arrival of a line's first packet at `at` a pending event; [`Instant::NEVER`] if the line is empty.
     #[inline]
-    pub(super) fn expect(&mut self, line: usize, at: Instant) {
-        match self.heads.get_mut(line / 2) {
-            Some(heads) => heads[line % 2] = at,
+    pub(super) fn schedule_line(&mut self, line: LineId, at: Instant) {
+        match self.heads.get_mut(line.pair()) {
+            Some(heads) => heads[line.sender()] = at,
             None if at == Instant::NEVER => {}
-            None => self.clocks[1 - line % 2].push(Reverse(key(self.seed, at, line))),
+            None => {
+                let key = key(self.seed, at, Source::line(line));
+                self.clocks[line.sender().other()].push(Reverse(key));
+            }
         }
     }
 
-    /// Keeps what leaves an end of a flow. A segment by value: one that is looked at from elsewhere would lie in memory for all.
+    /// Captures `n` packets that leave an end of a flow. Takes the segment by value: a reference would force it into memory
+    /// for all callers.
     #[cold]
-    fn keep(&mut self, flow: usize, end: usize, s: Segment, n: u32) {
-        let (at, flow, end) = (self.now, flow as u32, end as u8);
-        // rustc 1.95 fails on an update of what a closure owns.
+    fn capture_departure(&mut self, flow: FlowId, end: End, s: Segment, n: u32) {
+        let (at, flow, end) = (self.now, flow.0, end as u8);
+        // rustc 1.95 rejects a struct update from a value that the closure owns.
         let s = &s;
         let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
         if let Some(packets) = &mut self.capture {
@@ -384,83 +398,91 @@ impl Net {
         }
     }
 
-    /// Sets a clock of a flow.
+    /// Sets a clock of a flow to `at`.
     #[inline(never)]
-    pub(super) fn arm(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
-        flow.armed[clock] = at;
-        // The application's acts at the client.
-        let end = if clock < CLOCKS { SERVER } else { CLIENT };
-        self.clocks[end].push(Reverse(key(self.seed, at, self.lines.len() + i * SOURCES + clock)));
+    pub(super) fn arm(&mut self, i: FlowId, flow: &mut Flow, clock: ClockId, at: Instant) {
+        flow.armed[clock.index()] = at;
+        let source = Source::clock(self.lines.len(), i, clock);
+        self.clocks[clock.end()].push(Reverse(key(self.seed, at, source)));
     }
 
-    /// Sets the clocks of an end.
+    /// Sets all clocks of an end to its deadlines.
     #[inline]
-    pub(super) fn arm_end(&mut self, i: usize, flow: &mut Flow, end: usize) {
-        let [loss, answer, pacer] = flow.ends[end].deadlines();
-        let first = end * CLOCKS;
-        for (clock, at) in [(first, loss), (first + 1, answer), (first + 2, pacer)] {
-            self.arm_before(i, flow, clock, at);
+    pub(super) fn arm_end(&mut self, i: FlowId, flow: &mut Flow, end: End) {
+        for (c, at) in flow.ends[end].deadlines().into_iter().enumerate() {
+            self.arm_if_earlier(i, flow, ClockId::of(end, c), at);
         }
     }
 
-    /// Sets the clock of the answer that an end owes: where its sending half was not told of anything.
+    /// Sets the clock of an end's delayed ACK: enough after an event that did not reach its sending half.
     #[inline]
-    pub(super) fn arm_answer(&mut self, i: usize, flow: &mut Flow, end: usize) {
-        let at = flow.ends[end].rx.wakes();
-        self.arm_before(i, flow, end * CLOCKS + 1, at);
+    pub(super) fn arm_delayed_ack(&mut self, i: FlowId, flow: &mut Flow, end: End) {
+        let at = flow.ends[end].rx.ack_deadline();
+        self.arm_if_earlier(i, flow, ClockId::of(end, DELAYED_ACK_CLOCK), at);
     }
 
-    /// Sets a clock if it is pending for later. What was pending is then stale; if it is for earlier, it will see.
+    /// Sets a clock to `at` if it is not pending for an earlier time. A clock pending for an earlier time is set again when
+    /// it fires; one pending for a later time fires in vain.
     #[inline]
-    fn arm_before(&mut self, i: usize, flow: &mut Flow, clock: usize, at: Instant) {
-        if at < flow.armed[clock] {
+    fn arm_if_earlier(&mut self, i: FlowId, flow: &mut Flow, clock: ClockId, at: Instant) {
+        if at < flow.armed[clock.index()] {
             self.arm(i, flow, clock, at);
         }
     }
 
-    /// The end sees the interface that it sends into.
+    /// Gives an end the state of the interface into which it sends.
     #[cold]
-    fn look_at_interface(&mut self, flow: &mut Flow, end: usize) {
+    fn update_interface(&mut self, flow: &mut Flow, end: End) {
         let interface = leaving(&mut self.path, end).interface(self.now, &flow.spec.profile);
         flow.ends[end].tx.interface = interface;
     }
 
-    /// The road of an end that is about to be told something.
+    /// Returns the sink for the packets that an end sends during one event.
     #[inline]
-    pub(super) fn road(&mut self, i: usize, flow: &mut Flow, end: usize) -> Road<'_> {
+    pub(super) fn sink(&mut self, i: FlowId, flow: &mut Flow, end: End) -> PacketSink<'_> {
         if leaving(&mut self.path, end).is_interface() {
-            self.look_at_interface(flow, end);
+            self.update_interface(flow, end);
         }
-        let (line, recorded, watched) = (flow.lines[end] as usize, flow.recorded, end == flow.sender());
-        Road { net: self, line, flow: i, end, recorded, watched, data: 0 }
+        let (line, recorded, is_sender) = (flow.lines[end], flow.recorded, end == flow.sender());
+        PacketSink { net: self, line, flow: i, end, recorded, is_sender, data: 0 }
     }
 
-    /// Tells an end something; what it sends goes on its way. Answers how much data that was.
-    pub(super) fn tell(
+    /// Calls an endpoint with the time and a sink for its packets; returns the number of data packets that the flow's
+    /// sender sent.
+    pub(super) fn call(
         &mut self,
-        i: usize,
+        i: FlowId,
         flow: &mut Flow,
-        end: usize,
-        what: impl FnOnce(&mut Endpoint<Control>, Instant, &mut Road),
+        end: End,
+        call: impl FnOnce(&mut Endpoint<Control>, Instant, &mut PacketSink),
     ) -> u64 {
-        let mut road = self.road(i, flow, end);
-        what(&mut flow.ends[end], road.net.now, &mut road);
-        road.told(flow)
+        let mut sink = self.sink(i, flow, end);
+        call(&mut flow.ends[end], sink.net.now, &mut sink);
+        sink.finish(flow)
     }
 }
 
-/// The direction that what leaves an end takes.
-fn leaving(path: &mut Path, end: usize) -> &mut path::Direction {
-    if end == SERVER { &mut path.forward } else { &mut path.back }
+/// The direction of the path that packets from an end take.
+fn leaving(path: &mut Path, end: End) -> &mut path::Direction {
+    match end {
+        End::Server => &mut path.forward,
+        End::Client => &mut path.back,
+    }
 }
 
-/// When that is due.
+/// The time of a pending event; [`Instant::NEVER`] for [`IDLE`].
 fn time(p: Pending) -> Instant {
     Instant((p >> 64) as u64)
 }
 
-/// Ties are broken by chance of the seed's own, so that no flow is always first (and one line keeps its order).
-fn key(seed: u64, at: Instant, source: usize) -> Pending {
-    let tie = random::at(seed ^ at.0, source as u64) as u32;
-    u128::from(at.0) << 64 | u128::from(tie) << 32 | source as u128
+/// The source of a pending event.
+fn source_of(p: Pending) -> Source {
+    Source(p as u32)
+}
+
+/// Packs a pending event. A hash of seed, time and source breaks ties, so that no flow always comes first; packets of one
+/// line keep their order.
+fn key(seed: u64, at: Instant, source: Source) -> Pending {
+    let tie = random::at(seed ^ at.0, u64::from(source.0)) as u32;
+    u128::from(at.0) << 64 | u128::from(tie) << 32 | u128::from(source.0)
 }

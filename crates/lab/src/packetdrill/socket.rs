@@ -105,7 +105,7 @@ impl Sockets {
         // tcp_cwnd_validate: all is sent, the window has room, and the application was told to wait.
         let starved = self.buffer.full
             && e.tx.unsent() == 0
-            && (self.chrono.wait() == Wait::Buffer || (heard && e.tx.limit() != Limit::Window));
+            && (self.chrono.wait() == Wait::Buffer || (heard && e.tx.growth_limit() != Limit::Window));
         let wait = if idle {
             Wait::Idle
         } else if e.tx.peer_limited() && e.tx.unsent() > 0 {
@@ -161,7 +161,7 @@ impl Sockets {
             Some(e) if !gone => {
                 let (before, was) = (e.rx.delivered(), e.state());
                 e.on_segment(now, s, out);
-                self.largest_window = self.largest_window.max(e.tx.offered());
+                self.largest_window = self.largest_window.max(e.tx.peer_window());
                 if was != State::Established {
                     // tcp_init_buffer_space
                     self.buffer.expand(u64::from(self.host.profile.iw), 3, u64::from(e.tx.mss()));
@@ -374,9 +374,9 @@ impl Sockets {
             e.tx.write(n);
             done += n;
             // MSG_MORE holds back what is not full for now; an acknowledgement lets it go.
-            e.tx.hold(self.hold.0 || more, !self.hold.1);
+            e.tx.set_hold(self.hold.0 || more, !self.hold.1);
             e.send(now, out);
-            e.tx.hold(self.hold.0, !self.hold.1);
+            e.tx.set_hold(self.hold.0, !self.hold.1);
         }
         self.look(now, false);
         done
@@ -384,7 +384,7 @@ impl Sockets {
 
     fn finish(&mut self, now: Instant, out: &mut Vec<Segment>) {
         if let Some(e) = &mut self.end {
-            e.tx.hold(false, false);
+            e.tx.set_hold(false, false);
             e.tx.close();
             e.send(now, out);
         }
@@ -416,11 +416,11 @@ impl Sockets {
         if let Some(e) = &mut self.end {
             // To switch delay off, or to uncork, is to push what waits.
             let push = matches!((name, n), ("TCP_NODELAY", 1..) | ("TCP_CORK", 0));
-            e.tx.hold(self.hold.0 && !push, !self.hold.1 && !push);
+            e.tx.set_hold(self.hold.0 && !push, !self.hold.1 && !push);
             if push {
                 e.send(now, out);
             }
-            e.tx.hold(self.hold.0, !self.hold.1);
+            e.tx.set_hold(self.hold.0, !self.hold.1);
         }
         Some(())
     }

@@ -1,10 +1,10 @@
 //! A connection's end: both halves, the handshake and the close, segments in and segments out.
 
 use super::profile::Profile;
-use super::receiver::{Answer, Receiver};
+use super::receiver::{AckDecision, Receiver};
 use super::rtt::RTO_INITIAL;
-use super::segment::{self, ACK, FIN, PSH, RST, SYN, Segment, Wire};
-use super::sender::{Chunk, Incoming, Sender, milliseconds};
+use super::segment::{self, ACK, FIN, PSH, RST, SYN, Segment, Wire, milliseconds};
+use super::sender::{Incoming, Outgoing, Sender};
 use slowstart::control::Controller;
 use slowstart::units::{Instant, Span};
 use slowstart::view::{Handshake, PathMemory};
@@ -28,10 +28,12 @@ pub enum State {
 
 /// How many clocks an end has.
 pub const CLOCKS: usize = 3;
+/// The index of the delayed acknowledgement's in [`Endpoint::deadlines`].
+pub const DELAYED_ACK_CLOCK: usize = 1;
 
 /// What the handshake agreed on: all that a header needs beside what is sent.
 #[derive(Clone, Debug)]
-struct Head {
+struct Header {
     isn: u32,
     peer_isn: u32,
     peer_scale: u8,
@@ -42,20 +44,28 @@ struct Head {
     timestamps: bool,
 }
 
-impl Head {
+impl Header {
     /// What is to leave, `n` times in sequence, says what has arrived, and what is held beyond if there is something. It never
     /// lies in memory where it is put on the wire at once: a segment just written and read back waits for it.
     #[allow(clippy::inline_always, reason = "each packet passes here, from two places")]
     #[inline(always)]
-    fn put(&self, now: Instant, rx: &mut Receiver, held: bool, s: Segment, n: u32, out: &mut impl Wire) {
+    fn send_train(
+        &self,
+        now: Instant,
+        rx: &mut Receiver,
+        held: bool,
+        s: Segment,
+        n: u32,
+        out: &mut impl Wire,
+    ) {
         let s = Segment {
             ack: segment::wrap(rx.next(), self.peer_isn),
             timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
-            window: u16::try_from(rx.offer() >> self.scale).unwrap_or(u16::MAX),
+            window: u16::try_from(rx.advertise_window() >> self.scale).unwrap_or(u16::MAX),
             ..s
         };
         if held {
-            self.put_with_blocks(rx, s, n, out);
+            self.send_train_with_sack(rx, s, n, out);
         } else {
             out.put_train(&s, n);
         }
@@ -64,8 +74,8 @@ impl Head {
     /// The same, with what is held beyond.
     #[cold]
     #[inline(never)]
-    fn put_with_blocks(&self, rx: &mut Receiver, mut s: Segment, n: u32, out: &mut impl Wire) {
-        for ((from, to), block) in rx.held().zip(&mut s.sack).filter(|_| self.sack) {
+    fn send_train_with_sack(&self, rx: &mut Receiver, mut s: Segment, n: u32, out: &mut impl Wire) {
+        for ((from, to), block) in rx.sack_blocks().zip(&mut s.sack).filter(|_| self.sack) {
             *block = (segment::wrap(from, self.peer_isn), segment::wrap(to, self.peer_isn));
             s.sacks += 1;
         }
@@ -73,18 +83,18 @@ impl Head {
     }
 
     /// Puts headers on what the sending half wants to leave, all of which is one acknowledgement.
-    fn packer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Chunk) {
+    fn packetizer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Outgoing) {
         let mut held = None;
         move |c| {
             let held = *held.get_or_insert_with(|| rx.acknowledge());
             let flags = match c {
-                Chunk { fin: true, .. } => ACK | FIN,
-                Chunk { len: 1.., .. } => ACK | PSH,
+                Outgoing { fin: true, .. } => ACK | FIN,
+                Outgoing { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
             let s =
                 Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ..Segment::default() };
-            self.put(now, rx, held, s, c.times, out);
+            self.send_train(now, rx, held, s, c.times, out);
         }
     }
 }
@@ -94,11 +104,11 @@ impl Head {
 #[repr(C)]
 pub struct Endpoint<C> {
     state: State,
-    peer_first: bool,
+    peer_closed_first: bool,
     syn_losses: u8,
     /// What is left of the peer's Quick-Start request: to be told.
     rate_response: u8,
-    head: Head,
+    header: Header,
     /// The receiving half.
     pub rx: Receiver,
     /// The sending half.
@@ -109,11 +119,11 @@ pub struct Endpoint<C> {
     /// What an earlier connection to this peer found.
     pub remembered: Option<PathMemory>,
     /// Until when no other acknowledgement of what was never sent is answered.
-    answered_until: Instant,
+    next_challenge_ack: Instant,
 }
 
 /// How often segments that make no sense are answered (`tcp_invalid_ratelimit`).
-const ANSWERS_EVERY: Span = Span::millis(500);
+const CHALLENGE_INTERVAL: Span = Span::millis(500);
 
 impl<C: Controller> Endpoint<C> {
     /// An end that listens.
@@ -121,7 +131,7 @@ impl<C: Controller> Endpoint<C> {
         Self {
             profile: *profile,
             state: State::Listen,
-            head: Head {
+            header: Header {
                 isn,
                 peer_isn: 0,
                 peer_scale: 0,
@@ -138,8 +148,8 @@ impl<C: Controller> Endpoint<C> {
             syn_losses: 0,
             rate_response: 0,
             remembered: None,
-            peer_first: false,
-            answered_until: Instant::ZERO,
+            peer_closed_first: false,
+            next_challenge_ack: Instant::ZERO,
         }
     }
 
@@ -156,15 +166,15 @@ impl<C: Controller> Endpoint<C> {
 
     /// The peer's FIN arrived before ours was sent: there is nothing to wait for after ours is acknowledged.
     pub fn peer_closed_first(&self) -> bool {
-        self.peer_first
+        self.peer_closed_first
     }
 
     /// What tells the peer that the connection is over at once.
     pub fn reset(&self, now: Instant) -> Segment {
         Segment {
-            timestamp: self.head.timestamps.then(|| (milliseconds(now), self.rx.echo())),
-            seq: segment::wrap(self.tx.next(), self.head.isn),
-            ack: segment::wrap(self.rx.next(), self.head.peer_isn),
+            timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
+            seq: segment::wrap(self.tx.next(), self.header.isn),
+            ack: segment::wrap(self.rx.next(), self.header.peer_isn),
             flags: RST | ACK,
             ..Segment::default()
         }
@@ -192,15 +202,15 @@ impl<C: Controller> Endpoint<C> {
         }
         let answering = self.state == State::SynReceived;
         out.put(&Segment {
-            seq: self.head.isn,
-            ack: if answering { self.head.peer_isn.wrapping_add(1) } else { 0 },
+            seq: self.header.isn,
+            ack: if answering { self.header.peer_isn.wrapping_add(1) } else { 0 },
             // The window of a SYN is not scaled.
-            window: u16::try_from(self.rx.offer()).unwrap_or(u16::MAX),
+            window: u16::try_from(self.rx.advertise_window()).unwrap_or(u16::MAX),
             flags: if answering { SYN | ACK } else { SYN },
-            timestamp: self.head.timestamps.then(|| (milliseconds(now), self.rx.echo())),
+            timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
-            scale: self.head.scaled.then_some(self.head.scale),
-            sack_ok: self.head.sack,
+            scale: self.header.scaled.then_some(self.header.scale),
+            sack_ok: self.header.sack,
             rate_request: self.tx.control().requested_rate().map_or(0, segment::rate_code),
             rate_response: self.rate_response,
             ..Segment::default()
@@ -214,13 +224,13 @@ impl<C: Controller> Endpoint<C> {
     /// An acknowledgement that carries no data.
     fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
         let s = Segment {
-            seq: segment::wrap(self.tx.next(), self.head.isn),
+            seq: segment::wrap(self.tx.next(), self.header.isn),
             flags: ACK,
             rate_response: std::mem::take(&mut self.rate_response),
             ..Segment::default()
         };
         let held = self.rx.acknowledge();
-        self.head.put(now, &mut self.rx, held, s, 1, out);
+        self.header.send_train(now, &mut self.rx, held, s, 1, out);
     }
 
     /// A segment arrived. Answers whether the sending half was told of it: if not, that stands as it stood.
@@ -228,8 +238,8 @@ impl<C: Controller> Endpoint<C> {
     #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let plain = self.state == State::Established && s.flags & (RST | SYN) == 0;
-        let told = (plain || self.on_control(now, s, out)) && self.on_data(now, s, out);
-        told || !plain
+        let reached_sender = (plain || self.on_control(now, s, out)) && self.on_data(now, s, out);
+        reached_sender || !plain
     }
 
     /// A segment of the handshake, or that resets the connection; whether it may also carry data.
@@ -241,20 +251,20 @@ impl<C: Controller> Endpoint<C> {
             _ if s.has(RST) => self.state = State::Failed,
             State::Listen if s.has(SYN) => {
                 self.state = State::SynReceived;
-                self.meet(s);
+                self.accept_syn(s);
                 self.send_syn(now, out);
             }
-            State::SynSent if s.has(SYN | ACK) && s.ack == self.head.isn.wrapping_add(1) => {
-                self.meet(s);
+            State::SynSent if s.has(SYN | ACK) && s.ack == self.header.isn.wrapping_add(1) => {
+                self.accept_syn(s);
                 self.establish(now, s, u64::from(s.window));
                 self.acknowledge(now, out);
                 self.send(now, out);
             }
             State::SynReceived if s.has(SYN) => self.send_syn(now, out),
-            State::SynReceived if s.has(ACK) && s.ack == self.head.isn.wrapping_add(1) => {
+            State::SynReceived if s.has(ACK) && s.ack == self.header.isn.wrapping_add(1) => {
                 // Told with the SYN-ACK.
                 self.rate_response = 0;
-                self.establish(now, s, u64::from(s.window) << self.head.peer_scale);
+                self.establish(now, s, u64::from(s.window) << self.header.peer_scale);
                 return true;
             }
             // The acknowledgement of a SYN-ACK was lost.
@@ -265,23 +275,23 @@ impl<C: Controller> Endpoint<C> {
     }
 
     /// Takes what the peer's SYN says.
-    fn meet(&mut self, s: &Segment) {
-        self.head.peer_isn = s.seq;
-        self.head.scaled = s.scale.is_some();
+    fn accept_syn(&mut self, s: &Segment) {
+        self.header.peer_isn = s.seq;
+        self.header.scaled = s.scale.is_some();
         // A larger shift is taken for 14 (RFC 7323 §2.3).
-        self.head.peer_scale = s.scale.unwrap_or(0).min(14);
-        if !self.head.scaled {
-            self.head.scale = 0;
+        self.header.peer_scale = s.scale.unwrap_or(0).min(14);
+        if !self.header.scaled {
+            self.header.scale = 0;
         }
-        self.head.sack &= s.sack_ok;
-        self.head.timestamps &= s.timestamp.is_some();
-        let options = if self.head.timestamps { segment::TIMESTAMP_OPTION } else { 0 };
+        self.header.sack &= s.sack_ok;
+        self.header.timestamps &= s.timestamp.is_some();
+        let options = if self.header.timestamps { segment::TIMESTAMP_OPTION } else { 0 };
         // Without the option 536 (RFC 9293 §3.7.1). Options count against it, those of a SYN do not (RFC 6691).
         let peer = if s.mss == 0 { 536 } else { u32::from(s.mss).max(64) };
         let mss = peer.min(self.profile.packet() - segment::HEADERS) - options;
-        self.tx.agreed(mss, self.head.sack);
-        self.rx.agreed(mss);
-        self.rx.heard(0, s.timestamp.map(|t| t.0));
+        self.tx.negotiated(mss, self.header.sack);
+        self.rx.set_mss(mss);
+        self.rx.update_echo(0, s.timestamp.map(|t| t.0));
         self.rate_response = s.rate_request;
     }
 
@@ -305,9 +315,9 @@ impl<C: Controller> Endpoint<C> {
 
     /// An acknowledgement of what was never sent came: the segment is dropped, and answered (RFC 9293 §3.10.7.4).
     #[cold]
-    fn refuse(&mut self, now: Instant, out: &mut impl Wire) {
-        if now >= self.answered_until {
-            self.answered_until = now + ANSWERS_EVERY;
+    fn on_ack_of_unsent(&mut self, now: Instant, out: &mut impl Wire) {
+        if now >= self.next_challenge_ack {
+            self.next_challenge_ack = now + CHALLENGE_INTERVAL;
             self.acknowledge(now, out);
         }
     }
@@ -315,42 +325,42 @@ impl<C: Controller> Endpoint<C> {
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
-        let sent = segment::wrap(self.tx.next(), self.head.isn);
+        let sent = segment::wrap(self.tx.next(), self.header.isn);
         if s.ack.wrapping_sub(sent).cast_signed() > 0 && s.has(ACK) {
-            self.refuse(now, out);
+            self.on_ack_of_unsent(now, out);
             return false;
         }
-        if self.receive(now, s) == Answer::Now {
+        if self.receive(now, s) == AckDecision::Now {
             self.acknowledge(now, out);
         }
         // To an end that has nothing in flight and nothing to send, the acknowledgement that comes with data says nothing;
         // a bare one may report a duplicate or another window.
-        let tells = s.has(ACK) && (s.len == 0 || !self.tx.idle());
-        if tells {
+        let has_news = s.has(ACK) && (s.len == 0 || !self.tx.idle());
+        if has_news {
             self.on_ack(now, s, out);
         }
-        tells
+        has_news
     }
 
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn receive(&mut self, now: Instant, s: &Segment) -> Answer {
-        let mut answer = Answer::Wait;
-        let Some(from) = segment::unwrap(s.seq, self.head.peer_isn, self.rx.next()) else { return answer };
+    fn receive(&mut self, now: Instant, s: &Segment) -> AckDecision {
+        let mut answer = AckDecision::Later;
+        let Some(from) = segment::unwrap(s.seq, self.header.peer_isn, self.rx.next()) else { return answer };
         let stamp = s.timestamp.map(|t| t.0);
         if s.span() > 0 {
             answer = self.rx.on_data(now, from, from + s.span(), s.has(FIN), stamp);
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
-                self.rx.on_echo(now, echo);
+                self.rx.sample_rtt(now, echo);
             }
             if s.has(FIN) {
-                self.peer_first |= self.rx.finished() && !self.tx.closing();
+                self.peer_closed_first |= self.rx.finished() && !self.tx.closing();
             }
         } else {
-            self.rx.heard(from, stamp);
+            self.rx.update_echo(from, stamp);
             if from < self.rx.next() {
                 // A probe of the window.
-                answer = Answer::Now;
+                answer = AckDecision::Now;
             }
         }
         answer
@@ -358,31 +368,31 @@ impl<C: Controller> Endpoint<C> {
 
     #[inline(never)]
     fn on_ack(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
-        let Some(ack) = segment::unwrap(s.ack, self.head.isn, self.tx.board().una()) else { return };
+        let Some(ack) = segment::unwrap(s.ack, self.header.isn, self.tx.board().una()) else { return };
         let mut a = Incoming {
             ack,
-            window_end: ack + (u64::from(s.window) << self.head.peer_scale),
+            window_end: ack + (u64::from(s.window) << self.header.peer_scale),
             echo: s.timestamp.map(|t| t.1),
             ..Incoming::default()
         };
         for &(from, to) in s.blocks() {
             if let (Some(from), Some(to)) =
-                (segment::unwrap(from, self.head.isn, ack), segment::unwrap(to, self.head.isn, ack))
+                (segment::unwrap(from, self.header.isn, ack), segment::unwrap(to, self.header.isn, ack))
                 && from < to
             {
                 a.blocks[a.sacks] = (from, to);
                 a.sacks += 1;
             }
         }
-        let Self { tx, rx, head, .. } = self;
-        tx.on_ack(now, &a, &mut head.packer(now, rx, out));
+        let Self { tx, rx, header, .. } = self;
+        tx.on_ack(now, &a, &mut header.packetizer(now, rx, out));
     }
 
     /// Sends what may be sent now: after the application wrote.
     pub fn send(&mut self, now: Instant, out: &mut impl Wire) {
         if self.state == State::Established {
-            let Self { tx, rx, head, .. } = self;
-            tx.transmit(now, &mut head.packer(now, rx, out));
+            let Self { tx, rx, header, .. } = self;
+            tx.transmit(now, &mut header.packetizer(now, rx, out));
         }
     }
 
@@ -391,7 +401,7 @@ impl<C: Controller> Endpoint<C> {
     /// They move in different ways, and a host may keep one pending event for each.
     pub fn deadlines(&self) -> [Instant; CLOCKS] {
         if self.state == State::Established {
-            [self.tx.timer(), self.rx.wakes(), self.tx.paced()]
+            [self.tx.timer(), self.rx.ack_deadline(), self.tx.paced()]
         } else {
             [self.syn_timer.unwrap_or(Instant::NEVER), Instant::NEVER, Instant::NEVER]
         }
@@ -419,8 +429,8 @@ impl<C: Controller> Endpoint<C> {
             self.acknowledge(now, out);
         }
         if self.tx.timer().min(self.tx.paced()) <= now {
-            let Self { tx, rx, head, .. } = self;
-            tx.on_timer(now, &mut head.packer(now, rx, out));
+            let Self { tx, rx, header, .. } = self;
+            tx.on_timer(now, &mut header.packetizer(now, rx, out));
         }
     }
 }

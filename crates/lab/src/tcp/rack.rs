@@ -36,7 +36,7 @@ impl Lost {
 pub struct Rack {
     /// Number and time of each retransmission not yet judged, oldest first; entries go stale when the segment is sent
     /// once more.
-    again: VecDeque<(u64, Instant)>,
+    retransmissions: VecDeque<(u64, Instant)>,
     /// The newest transmission known to have arrived: its time and end.
     newest: (Instant, u64),
     /// The round trip of that.
@@ -66,7 +66,7 @@ impl Default for Rack {
     fn default() -> Self {
         Self {
             first: 0,
-            again: VecDeque::new(),
+            retransmissions: VecDeque::new(),
             newest: (Instant::ZERO, 0),
             rtt: Span::ZERO,
             reorderings: 0,
@@ -81,12 +81,12 @@ impl Default for Rack {
 impl Rack {
     /// A segment left again.
     pub fn resent(&mut self, n: u64, at: Instant) {
-        self.again.push_back((n, at));
+        self.retransmissions.push_back((n, at));
     }
 
     /// No retransmission waits to be judged.
-    pub(super) fn is_calm(&self) -> bool {
-        self.again.is_empty()
+    pub(super) fn has_no_retransmissions(&self) -> bool {
+        self.retransmissions.is_empty()
     }
 
     /// A segment was delivered (`tcp_rack_advance`).
@@ -151,7 +151,7 @@ impl Rack {
         srtt: Option<Span>,
     ) -> (Lost, Option<Instant>) {
         // Without holes, all that is out was sent after what arrived.
-        if board.sacked.packets == 0 && self.again.is_empty() {
+        if board.sacked.packets == 0 && self.retransmissions.is_empty() {
             return (Lost::default(), None);
         }
         self.search(board, now, recovering, min, srtt)
@@ -166,7 +166,7 @@ impl Rack {
         srtt: Option<Span>,
     ) -> (Lost, Option<Instant>) {
         let mut lost = Lost::default();
-        let mut patience = None;
+        let mut timeout = None;
         while let Some((n, at, again)) = self.oldest(board) {
             // Acknowledged, selectively acknowledged, waiting to be resent, or sent again since.
             let live = board.get(n).filter(|r| r.at == at && !r.sacked() && !r.awaits_resending());
@@ -176,7 +176,7 @@ impl Rack {
                 }
                 // Mostly nothing older than the newest arrival is out, and this is not asked.
                 let overdue = at
-                    + *patience.get_or_insert_with(|| {
+                    + *timeout.get_or_insert_with(|| {
                         self.rtt + self.reordering_window(board, recovering, min, srtt)
                     });
                 if overdue > now {
@@ -185,7 +185,7 @@ impl Rack {
                 lost.add(n, board.mark_lost(n));
             }
             if again {
-                self.again.pop_front();
+                self.retransmissions.pop_front();
             } else {
                 self.first += 1;
             }
@@ -201,11 +201,11 @@ impl Rack {
         while board.get(self.first).is_some_and(Record::ever_resent) {
             self.first += 1;
         }
-        while self.again.front().is_some_and(|e| e.0 < base) {
-            self.again.pop_front();
+        while self.retransmissions.front().is_some_and(|e| e.0 < base) {
+            self.retransmissions.pop_front();
         }
         let original = board.get(self.first).map(|r| (self.first, r.at, false));
-        match (original, self.again.front()) {
+        match (original, self.retransmissions.front()) {
             (Some((_, sent, _)), Some(&(n, at))) if at <= sent => Some((n, at, true)),
             (None, Some(&(n, at))) => Some((n, at, true)),
             (original, _) => original,

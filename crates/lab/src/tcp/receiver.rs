@@ -3,21 +3,20 @@
 use super::profile::{AckRule, Profile};
 use super::rack::DUPLICATES;
 use super::ranges::Ranges;
-use super::segment::TIMESTAMP_OPTION;
-use super::sender::milliseconds;
+use super::segment::{TIMESTAMP_OPTION, milliseconds};
 use slowstart::units::{Bytes, Instant, Span};
 
-/// Blocks remembered, newest first (`tp->selective_acks`).
-const REMEMBERED: usize = 4;
+/// Blocks block_count, newest first (`tp->selective_acks`).
+const BLOCKS: usize = 4;
 /// Answers to duplicates that wait, and how long, at most (`tcp_comp_sack_nr`, `tcp_comp_sack_delay_ns`).
 const COMPRESSED: u8 = 44;
 const COMPRESSED_FOR: Span = Span::millis(1);
 
 /// What arrived data asks for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AckDecision {
     /// Nothing yet.
-    Wait,
+    Later,
     /// An acknowledgement now.
     Now,
 }
@@ -32,7 +31,7 @@ pub struct Receiver {
     /// What the last acknowledgement said.
     acked: u64,
     /// Up to where the peer was told it may send.
-    told: u64,
+    window_edge: u64,
     window: u64,
     max: Bytes,
     /// When a delayed acknowledgement is due; never, if none is.
@@ -46,9 +45,9 @@ pub struct Receiver {
     compressed: u8,
     duplicates: u8,
     /// How many of `blocks` there are.
-    remembered: u8,
+    block_count: u8,
     /// Whether `duplicate` is still to be told of.
-    duplicated: bool,
+    dsack_pending: bool,
     rule: AckRule,
     autotune: bool,
     mss: u32,
@@ -57,15 +56,15 @@ pub struct Receiver {
     // tcp_rcv_space_adjust
     rtt: Option<Span>,
     /// The end of the window over which the receiver measures a round trip, and when it began.
-    round: (u64, Instant),
+    rtt_round: (u64, Instant),
     measured_from: (Instant, u64),
     fin_at: Option<u64>,
-    beyond: Ranges,
-    duplicate: (u64, u64),
+    out_of_order: Ranges,
+    dsack: (u64, u64),
     space: u64,
-    blocks: [(u64, u64); REMEMBERED],
+    blocks: [(u64, u64); BLOCKS],
     /// As many acknowledgements as are sent at once at first.
-    quick_most: u32,
+    quick_initial: u32,
     compresses: bool,
 }
 
@@ -87,16 +86,16 @@ impl Receiver {
             max: Bytes(fixed),
             autotune: p.autotune,
             next: 1,
-            beyond: Ranges::default(),
-            blocks: [(0, 0); REMEMBERED],
-            remembered: 0,
-            duplicated: false,
-            duplicate: (0, 0),
+            out_of_order: Ranges::default(),
+            blocks: [(0, 0); BLOCKS],
+            block_count: 0,
+            dsack_pending: false,
+            dsack: (0, 0),
             fin_at: None,
             acked: 1,
-            told: 1 + first,
+            window_edge: 1 + first,
             quick,
-            quick_most: quick,
+            quick_initial: quick,
             compresses: p.compress_acks && p.sack,
             duplicates: 0,
             compressed: 0,
@@ -108,12 +107,12 @@ impl Receiver {
             measured_from: (Instant::ZERO, 1),
             rtt: None,
             last_echo: 0,
-            round: (0, Instant::ZERO),
+            rtt_round: (0, Instant::ZERO),
         }
     }
 
     /// The handshake agreed on segments of this many bytes.
-    pub(super) fn agreed(&mut self, mss: u32) {
+    pub(super) fn set_mss(&mut self, mss: u32) {
         self.mss = mss;
     }
 
@@ -133,7 +132,7 @@ impl Receiver {
     }
 
     /// When [`Receiver::on_timer`] wants to be called; [`Instant::NEVER`] for not at all.
-    pub fn wakes(&self) -> Instant {
+    pub fn ack_deadline(&self) -> Instant {
         self.delayed_until
     }
 
@@ -144,7 +143,7 @@ impl Receiver {
 
     /// A segment that begins at `from` arrived, with data or without: its timestamp is echoed if it does not lie beyond
     /// what was acknowledged (RFC 7323 §4.3).
-    pub fn heard(&mut self, from: u64, stamp: Option<u32>) {
+    pub fn update_echo(&mut self, from: u64, stamp: Option<u32>) {
         if from <= self.acked
             && let Some(stamp) = stamp
         {
@@ -155,48 +154,55 @@ impl Receiver {
     /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
     #[allow(clippy::inline_always, reason = "each packet of data passes here")]
     #[inline(always)]
-    pub fn on_data(&mut self, now: Instant, from: u64, to: u64, fin: bool, stamp: Option<u32>) -> Answer {
-        self.heard(from, stamp);
+    pub fn on_data(
+        &mut self,
+        now: Instant,
+        from: u64,
+        to: u64,
+        fin: bool,
+        stamp: Option<u32>,
+    ) -> AckDecision {
+        self.update_echo(from, stamp);
         if fin {
             self.fin_at = Some(to - 1);
         }
         self.measure_round(now);
         if to <= self.next {
             // Nothing new: say which, at once (RFC 2883).
-            (self.duplicated, self.duplicate) = (true, (from, to));
-            self.quick = self.quick.max(self.quick_most);
-            return Answer::Now;
+            (self.dsack_pending, self.dsack) = (true, (from, to));
+            self.quick = self.quick.max(self.quick_initial);
+            return AckDecision::Now;
         }
         if from > self.next {
             self.grow_window();
-            self.out_of_order(from, to);
-            return self.for_hole(now);
+            self.on_out_of_order(from, to);
+            return self.ack_decision_for_hole(now);
         }
         self.next = to;
         self.duplicates = 0;
-        if !self.beyond.is_empty() {
-            return self.filled(now);
+        if !self.out_of_order.is_empty() {
+            return self.on_hole_filled(now);
         }
         self.right_size(now);
         self.grow_window();
-        if fin { Answer::Now } else { self.in_order(now) }
+        if fin { AckDecision::Now } else { self.ack_decision_in_order(now) }
     }
 
     /// What has just arrived in order may reach what lies beyond.
     #[cold]
-    fn filled(&mut self, now: Instant) -> Answer {
-        if let Some((_, end)) = self.beyond.holding(self.next) {
+    fn on_hole_filled(&mut self, now: Instant) -> AckDecision {
+        if let Some((_, end)) = self.out_of_order.holding(self.next) {
             self.next = self.next.max(end);
         }
-        self.beyond.forget_below(self.next);
+        self.out_of_order.forget_below(self.next);
         let next = self.next;
         self.forget_blocks(|b| b.1 <= next);
         self.right_size(now);
         self.grow_window();
-        Answer::Now
+        AckDecision::Now
     }
 
-    fn in_order(&mut self, now: Instant) -> Answer {
+    fn ack_decision_in_order(&mut self, now: Instant) -> AckDecision {
         let due = match self.rule {
             AckRule::Each => true,
             AckRule::QuickThenDelayed | AckRule::Delayed => {
@@ -204,50 +210,50 @@ impl Receiver {
             }
         };
         if due {
-            return Answer::Now;
+            return AckDecision::Now;
         }
         self.delayed_until = self.delayed_until.min(now + self.delay);
-        Answer::Wait
+        AckDecision::Later
     }
 
     #[cold]
-    fn out_of_order(&mut self, from: u64, to: u64) {
+    fn on_out_of_order(&mut self, from: u64, to: u64) {
         let mut fresh = false;
-        let block = self.beyond.add(from, to, |_, _| fresh = true);
+        let block = self.out_of_order.add(from, to, |_, _| fresh = true);
         if !fresh {
-            (self.duplicated, self.duplicate) = (true, (from, to));
+            (self.dsack_pending, self.dsack) = (true, (from, to));
         }
         // tcp_sack_new_ofo_skb: the block it extends moves to the front.
         self.forget_blocks(|b| block.0 <= b.0 && b.1 <= block.1);
-        self.blocks.copy_within(0..REMEMBERED - 1, 1);
+        self.blocks.copy_within(0..BLOCKS - 1, 1);
         self.blocks[0] = block;
-        self.remembered = (self.remembered + 1).min(REMEMBERED as u8);
+        self.block_count = (self.block_count + 1).min(BLOCKS as u8);
     }
 
     /// Data beyond a hole: told at once until the sender must know, then together, a twentieth of a round trip apart at most.
-    fn for_hole(&mut self, now: Instant) -> Answer {
+    fn ack_decision_for_hole(&mut self, now: Instant) -> AckDecision {
         let wait = self.rtt.map_or(Span::ZERO, |r| (r / 20).min(COMPRESSED_FOR));
         if !self.compresses || self.quick > 0 || wait == Span::ZERO || self.compressed >= COMPRESSED {
-            return Answer::Now;
+            return AckDecision::Now;
         }
         if u32::from(self.duplicates) < DUPLICATES {
             self.duplicates += 1;
-            return Answer::Now;
+            return AckDecision::Now;
         }
         self.compressed += 1;
         self.delayed_until = self.delayed_until.min(now + wait);
-        Answer::Wait
+        AckDecision::Later
     }
 
     fn forget_blocks(&mut self, gone: impl Fn((u64, u64)) -> bool) {
         let mut kept = 0;
-        for i in 0..usize::from(self.remembered) {
+        for i in 0..usize::from(self.block_count) {
             if !gone(self.blocks[i]) {
                 self.blocks[kept] = self.blocks[i];
                 kept += 1;
             }
         }
-        self.remembered = kept as u8;
+        self.block_count = kept as u8;
     }
 
     /// The delay of an acknowledgement is over; whether one is due.
@@ -255,10 +261,10 @@ impl Receiver {
         self.delayed_until <= now
     }
 
-    /// An acknowledgement leaves; whether there is more to say than that, of what is [held](Receiver::held).
+    /// An acknowledgement leaves; whether there is more to say than that, of what is [held](Receiver::sack_blocks).
     #[inline]
     pub fn acknowledge(&mut self) -> bool {
-        let news = self.duplicated || self.remembered > 0;
+        let news = self.dsack_pending || self.block_count > 0;
         // What goes with data, or answers a handshake, uses up none of them (tcp_dec_quickack_mode).
         if self.next > self.acked || news {
             self.quick = self.quick.saturating_sub(1);
@@ -270,33 +276,33 @@ impl Receiver {
     }
 
     /// What an acknowledgement may say of what is held: a duplicate first, which is said once.
-    pub fn held(&mut self) -> impl Iterator<Item = (u64, u64)> {
-        let duplicate = std::mem::take(&mut self.duplicated).then_some(self.duplicate);
-        duplicate.into_iter().chain(self.blocks[..usize::from(self.remembered)].iter().copied())
+    pub fn sack_blocks(&mut self) -> impl Iterator<Item = (u64, u64)> {
+        let duplicate = std::mem::take(&mut self.dsack_pending).then_some(self.dsack);
+        duplicate.into_iter().chain(self.blocks[..usize::from(self.block_count)].iter().copied())
     }
 
     /// The window to offer, in bytes beyond what is acknowledged; it never takes back what was offered.
-    pub fn offer(&mut self) -> u64 {
-        let window = self.window.max(self.told.saturating_sub(self.next)).min(self.max.0);
-        self.told = self.told.max(self.next + window);
+    pub fn advertise_window(&mut self) -> u64 {
+        let window = self.window.max(self.window_edge.saturating_sub(self.next)).min(self.max.0);
+        self.window_edge = self.window_edge.max(self.next + window);
         window
     }
 
     /// How long a window's worth takes to arrive (`tcp_rcv_rtt_measure`): a round trip, or more.
     fn measure_round(&mut self, now: Instant) {
-        if !self.autotune || self.next < self.round.0 {
+        if !self.autotune || self.next < self.rtt_round.0 {
             return;
         }
-        if self.round.0 > 0 {
-            let took = now.since(self.round.1);
+        if self.rtt_round.0 > 0 {
+            let took = now.since(self.rtt_round.1);
             self.rtt = Some(self.rtt.map_or(took, |r| r.min(took)));
         }
-        self.round = (self.next + self.window, now);
+        self.rtt_round = (self.next + self.window, now);
     }
 
     /// A round trip between peers, seen from here by an echoed timestamp (`tcp_rcv_rtt_measure_ts`): smoothed, so that it
     /// follows the queue, and one sample for each timestamp.
-    pub fn on_echo(&mut self, now: Instant, echo: u32) {
+    pub fn sample_rtt(&mut self, now: Instant, echo: u32) {
         if !self.autotune || echo == self.last_echo {
             return;
         }

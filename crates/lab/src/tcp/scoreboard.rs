@@ -9,7 +9,7 @@ pub use record::Record;
 
 use super::ranges::Ranges;
 use crate::ring::Ring;
-use record::{APP_LIMITED, EVER_RETRANS, LOST, RETRANS, SACKED, Standing};
+use record::{APP_LIMITED, DeliveryState, EVER_RETRANS, LOST, RETRANS, SACKED};
 use slowstart::units::{Bytes, Instant};
 use slowstart::view::Sent;
 use std::collections::VecDeque;
@@ -46,11 +46,11 @@ pub struct Delivered {
     /// When the newest of them left, and its end.
     newest: (Instant, u64),
     /// Where it stands in the ring, until something is acknowledged.
-    place: usize,
+    newest_index: usize,
     /// When the oldest and the newest of those sent only once left: round-trip samples.
-    once: (Instant, Instant),
+    sent_once: (Instant, Instant),
     /// How far the peer held data before this acknowledgement.
-    held_to: u64,
+    highest_held: u64,
     /// Where the lowest begins that was sent only once and arrived after something sent later: the path reorders.
     pub reordered: Option<u64>,
     /// Something newly selectively acknowledged.
@@ -60,16 +60,16 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// Nothing yet, by a peer that holds data up to `held_to`.
-    pub fn new(held_to: u64) -> Self {
+    /// Nothing yet, by a peer that holds data up to `highest_held`.
+    pub fn new(highest_held: u64) -> Self {
         Self {
             bytes: 0,
             packets: 0,
             acked: 0,
             newest: (Instant::ZERO, 0),
-            place: 0,
-            once: (Instant::NEVER, Instant::ZERO),
-            held_to,
+            newest_index: 0,
+            sent_once: (Instant::NEVER, Instant::ZERO),
+            highest_held,
             reordered: None,
             sacked: false,
             resent: false,
@@ -77,13 +77,13 @@ impl Delivered {
     }
 
     /// When the oldest and the newest of those sent only once left, if there are any.
-    pub fn once(&self) -> Option<(Instant, Instant)> {
-        (self.once.0 <= self.once.1).then_some(self.once)
+    pub fn sent_once(&self) -> Option<(Instant, Instant)> {
+        (self.sent_once.0 <= self.sent_once.1).then_some(self.sent_once)
     }
 }
 
 /// Segments sent once and acknowledged in order.
-pub(super) struct Plain {
+pub(super) struct InOrder {
     /// Their bytes.
     pub(super) bytes: u64,
     /// When the first left.
@@ -129,8 +129,8 @@ pub struct Scoreboard {
     /// What the peer holds beyond `una`.
     pub(super) sacked_ranges: Ranges,
     /// Beside each in the ring, how delivery stood, if that is measured.
-    standings: Ring<Standing>,
-    newest_standing: Standing,
+    delivery_states: Ring<DeliveryState>,
+    newest_delivery: DeliveryState,
 }
 
 impl Scoreboard {
@@ -146,7 +146,7 @@ impl Scoreboard {
     }
 
     /// How far the peer holds data.
-    pub fn held_to(&self) -> u64 {
+    pub fn highest_held(&self) -> u64 {
         self.sacked_ranges.end().unwrap_or(self.una)
     }
 
@@ -172,17 +172,17 @@ impl Scoreboard {
 
     /// The packet sent last among those that the last acknowledgement of news delivered, as the algorithms see it.
     pub fn newest(&self) -> Sent {
-        let standing = if self.measures { self.newest_standing } else { Standing::default() };
-        self.newest.sent(&standing)
+        let delivery = if self.measures { self.newest_delivery } else { DeliveryState::default() };
+        self.newest.sent(&delivery)
     }
 
     /// Segment `n` as the algorithms see it, while it is unacknowledged.
     pub fn sent(&self, n: u64) -> Option<Sent> {
-        self.get(n).map(|r| r.sent(&self.standing(n)))
+        self.get(n).map(|r| r.sent(&self.delivery_of(n)))
     }
 
-    fn standing(&self, n: u64) -> Standing {
-        self.standings.get((n - self.base) as usize).copied().unwrap_or_default()
+    fn delivery_of(&self, n: u64) -> DeliveryState {
+        self.delivery_states.get((n - self.base) as usize).copied().unwrap_or_default()
     }
 
     /// The number of the segment that holds `offset`.
@@ -207,7 +207,7 @@ impl Scoreboard {
 
     /// A segment as it leaves now.
     #[inline]
-    fn stamp(&mut self, now: Instant, start: u64, len: u16, flags: u16) -> Record {
+    fn new_record(&mut self, now: Instant, start: u64, len: u16, flags: u16) -> Record {
         if self.out.packets == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -217,8 +217,8 @@ impl Scoreboard {
     }
 
     /// How delivery stands as a segment of `len` bytes leaves, before it counts as in flight.
-    fn stand(&self, len: u16, cwnd: Bytes) -> Standing {
-        Standing {
+    fn delivery_state(&self, len: u16, cwnd: Bytes) -> DeliveryState {
+        DeliveryState {
             sent_total: self.sent_total,
             inflight: self.inflight() + Bytes(u64::from(len)),
             delivered: self.delivered,
@@ -232,9 +232,9 @@ impl Scoreboard {
     /// New data leaves; answers its number.
     #[inline]
     pub fn send(&mut self, now: Instant, start: u64, len: u16, cwnd: Bytes, app_limited: bool) -> u64 {
-        let r = self.stamp(now, start, len, if app_limited { APP_LIMITED } else { 0 });
+        let r = self.new_record(now, start, len, if app_limited { APP_LIMITED } else { 0 });
         if self.measures {
-            self.standings.push(self.stand(len, cwnd));
+            self.delivery_states.push(self.delivery_state(len, cwnd));
         }
         self.out.add(&r);
         self.ring.push(r);
@@ -250,7 +250,7 @@ impl Scoreboard {
             }
             return;
         }
-        let mut r = self.stamp(now, start, len, if app_limited { APP_LIMITED } else { 0 });
+        let mut r = self.new_record(now, start, len, if app_limited { APP_LIMITED } else { 0 });
         for _ in 0..n {
             self.ring.push(r);
             r.start += u64::from(len);
@@ -271,16 +271,16 @@ impl Scoreboard {
             panic!("{n} is not in flight")
         };
         let again = flags & (LOST | SACKED) | RETRANS | EVER_RETRANS;
-        let r = self.stamp(now, start, len, again);
-        let standing = self.stand(len, cwnd);
+        let r = self.new_record(now, start, len, again);
+        let delivery = self.delivery_state(len, cwnd);
         if flags & RETRANS == 0 {
             self.resent.add(&r);
         }
         if let Some(place) = self.ring.get_mut(i) {
             *place = r;
         }
-        if let Some(place) = self.standings.get_mut(i) {
-            *place = standing;
+        if let Some(place) = self.delivery_states.get_mut(i) {
+            *place = delivery;
         }
         (start, len)
     }
@@ -357,23 +357,23 @@ impl Scoreboard {
         if r.ever_resent() {
             d.resent = true;
         } else {
-            d.once = (d.once.0.min(r.at), d.once.1.max(r.at));
-            if r.end() < d.held_to {
+            d.sent_once = (d.sent_once.0.min(r.at), d.sent_once.1.max(r.at));
+            if r.end() < d.highest_held {
                 d.reordered = Some(d.reordered.map_or(r.start, |low| low.min(r.start)));
             }
         }
         if (r.at, r.end()) > d.newest {
             d.newest = (r.at, r.end());
-            d.place = i;
+            d.newest_index = i;
         }
     }
 
     /// Keeps the newest of what was delivered, while its place is what it was.
-    fn keep_newest(&mut self, before: (Instant, u64), d: &Delivered) {
-        if let Some(r) = self.ring.get(d.place).filter(|_| d.newest > before) {
+    fn save_newest(&mut self, before: (Instant, u64), d: &Delivered) {
+        if let Some(r) = self.ring.get(d.newest_index).filter(|_| d.newest > before) {
             self.newest = *r;
-            if let Some(standing) = self.standings.get(d.place) {
-                self.newest_standing = *standing;
+            if let Some(delivery) = self.delivery_states.get(d.newest_index) {
+                self.newest_delivery = *delivery;
             }
             self.first_sent_at = r.at;
         }
@@ -428,12 +428,12 @@ impl Scoreboard {
             }
         });
         self.sacked_ranges = ranges;
-        self.keep_newest(before, d);
+        self.save_newest(before, d);
     }
 
     /// How many of the first segments, all before `una`, were sent once and neither held nor missed.
     #[inline]
-    fn plain(&self, una: u64) -> usize {
+    fn count_in_order(&self, una: u64) -> usize {
         let mut n = 0;
         while self.ring.get(n).is_some_and(|r| r.end() <= una && r.flags & !APP_LIMITED == 0) {
             n += 1;
@@ -441,23 +441,29 @@ impl Scoreboard {
         n
     }
 
-    /// The first `n` segments, [plain](Scoreboard::plain) ones, were delivered: they left in order, so that the first and
+    /// The first `n` segments, [plain](Scoreboard::count_in_order) ones, were delivered: they left in order, so that the first and
     /// the last tell of all.
     #[inline]
-    fn deliver_plain(&mut self, now: Instant, n: usize, d: &mut Delivered, each: &mut impl FnMut(&Record)) {
+    fn deliver_in_order(
+        &mut self,
+        now: Instant,
+        n: usize,
+        d: &mut Delivered,
+        each: &mut impl FnMut(&Record),
+    ) {
         let (Some(first), Some(last)) = (self.ring.front(), n.checked_sub(1).and_then(|i| self.ring.get(i)))
         else {
             return;
         };
         let bytes = last.end() - first.start;
-        d.once = (d.once.0.min(first.at), d.once.1.max(last.at));
-        if first.end() < d.held_to {
+        d.sent_once = (d.sent_once.0.min(first.at), d.sent_once.1.max(last.at));
+        if first.end() < d.highest_held {
             d.reordered = Some(d.reordered.map_or(first.start, |low| low.min(first.start)));
         }
         each(last);
         if (last.at, last.end()) > d.newest {
             d.newest = (last.at, last.end());
-            d.place = n - 1;
+            d.newest_index = n - 1;
         }
         d.bytes += bytes;
         d.packets += n as u32;
@@ -468,15 +474,15 @@ impl Scoreboard {
     }
 
     /// Nothing is held, missed or under way again.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn has_no_holes(&self) -> bool {
         self.sacked.packets | self.lost.packets | self.resent.packets == 0
     }
 
-    /// Everything before `una` has arrived, while the board [is whole](Scoreboard::is_whole); `None`, and nothing has
+    /// Everything before `una` has arrived, while the board [is whole](Scoreboard::has_no_holes); `None`, and nothing has
     /// changed, if that ends within a segment or something of it was sent more than once.
     #[inline]
-    pub(super) fn acknowledge_plain(&mut self, now: Instant, una: u64) -> Option<Plain> {
-        let n = self.plain(una);
+    pub(super) fn acknowledge_in_order(&mut self, now: Instant, una: u64) -> Option<InOrder> {
+        let n = self.count_in_order(una);
         let (first, last) = (*self.ring.front()?, *self.ring.get(n.checked_sub(1)?)?);
         if last.end() != una {
             return None;
@@ -487,15 +493,15 @@ impl Scoreboard {
         self.first_sent_at = last.at;
         self.newest = last;
         if self.measures {
-            self.newest_standing = self.standings.get(n - 1).copied().unwrap_or_default();
-            self.standings.skip(n);
+            self.newest_delivery = self.delivery_states.get(n - 1).copied().unwrap_or_default();
+            self.delivery_states.skip(n);
         }
         self.out.packets -= n as u32;
         self.out.bytes -= bytes;
         self.ring.skip(n);
         self.base += n as u64;
         self.una = una;
-        Some(Plain { bytes, first: first.at, last })
+        Some(InOrder { bytes, first: first.at, last })
     }
 
     /// Everything before `una` has arrived. `each` sees what is newly delivered, but of segments sent once and in order
@@ -506,8 +512,8 @@ impl Scoreboard {
         }
         d.acked += una - self.una;
         let before = d.newest;
-        let mut gone = self.plain(una);
-        self.deliver_plain(now, gone, d, &mut each);
+        let mut gone = self.count_in_order(una);
+        self.deliver_in_order(now, gone, d, &mut each);
         while let Some(r) = self.ring.get(gone).filter(|r| r.start < una) {
             if r.end() > una {
                 self.trim(now, gone, una, d);
@@ -526,9 +532,9 @@ impl Scoreboard {
             }
             gone += 1;
         }
-        self.keep_newest(before, d);
+        self.save_newest(before, d);
         self.ring.skip(gone);
-        self.standings.skip(gone);
+        self.delivery_states.skip(gone);
         self.base += gone as u64;
         self.una = una;
         self.sacked_ranges.forget_below(una);
@@ -560,7 +566,7 @@ impl Scoreboard {
 
     /// How many segments above `n` are selectively acknowledged is at least `k` (RFC 6675 `IsLost`), for the first
     /// segments: calls `lost` with each not yet held for lost. Walks from the front only as far as that holds.
-    pub fn behind(&self, k: u32, mut lost: impl FnMut(u64)) {
+    pub fn lost_by_duplicates(&self, k: u32, mut lost: impl FnMut(u64)) {
         let mut above = self.sacked.packets;
         for (i, r) in self.ring.iter().enumerate() {
             if above < k {

@@ -1,6 +1,6 @@
 //! What travels: a TCP segment of 64 bytes, whatever its payload (which is only counted).
 
-use slowstart::units::{Bytes, Rate};
+use slowstart::units::{Bytes, Instant, Rate};
 
 /// Synchronise.
 pub const SYN: u8 = 1 << 1;
@@ -120,6 +120,11 @@ impl Wire for Vec<Segment> {
     fn put_train(&mut self, s: &Segment, n: u32) {
         self.extend((0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s }));
     }
+}
+
+/// The timestamp clock (RFC 7323 §5.4): milliseconds since time zero.
+pub fn milliseconds(now: Instant) -> u32 {
+    (now.0 / 1_000_000) as u32
 }
 
 /// The offset that `wire` stands for, nearest to `near`, where `isn` is the wire number of offset 0.

@@ -174,7 +174,7 @@ impl Case {
             profile: Profile { mss: self.mss_bytes, growth, ..Profile::NS3 },
             extra_delay: Span::ZERO,
             recorded: false,
-            witness_from: None,
+            impact_from: None,
             remembered: None,
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn flow(startup: &str, profile: Profile) -> FlowSpec {
         extra_delay: Span::ZERO,
         recorded: true,
         remembered: None,
-        witness_from: None,
+        impact_from: None,
     }
 }
 

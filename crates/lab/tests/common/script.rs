@@ -10,8 +10,8 @@ use slowstart_lab::engine::Control;
 use slowstart_lab::scenario;
 use slowstart_lab::tcp::endpoint::{Endpoint, State};
 use slowstart_lab::tcp::profile::Profile;
+use slowstart_lab::tcp::segment::milliseconds;
 use slowstart_lab::tcp::segment::{ACK, FIN, SYN, Segment};
-use slowstart_lab::tcp::sender::milliseconds;
 
 /// The endpoint's first sequence number: its stream wraps after 5000 bytes.
 pub(crate) const ISN: u32 = u32::MAX - 5000;

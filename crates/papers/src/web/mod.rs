@@ -11,7 +11,7 @@ use serde::Deserialize;
 use slowstart::avoidance;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::app;
-use slowstart_lab::engine::{Direction, Engine, FlowSpec};
+use slowstart_lab::engine::{Direction, End, Engine, FlowId, FlowSpec};
 use slowstart_lab::path::PathSpec;
 use slowstart_lab::random::Stream;
 use slowstart_lab::scenario::{self, StudyError};
@@ -123,7 +123,7 @@ impl WebResult {
 /// An open connection.
 #[derive(Clone, Copy)]
 struct Open {
-    slot: usize,
+    slot: FlowId,
     connection: Connection,
     studied: bool,
     /// True if it began after the warm-up.
@@ -146,12 +146,12 @@ impl Cloud<'_> {
         let engine = &mut self.engine;
         let (result, handshakes, others) = (&mut self.result, &mut self.handshakes, &mut self.others);
         self.open.retain(|o| {
-            if !engine.is_over(o.slot) {
+            if !engine.is_finished(o.slot) {
                 return true;
             }
-            engine.leave(o.slot);
-            let f = &engine.flows[o.slot];
-            let losses = f.ends[0].syn_losses();
+            engine.free_slot(o.slot);
+            let f = engine.flow(o.slot);
+            let losses = f.ends[End::Server].syn_losses();
             handshakes[0].0 += 1;
             handshakes[0].1 += u64::from(losses > 0);
             let Some(done) = f.truth.completed.filter(|_| o.counts) else { return false };
@@ -203,7 +203,7 @@ pub fn run(
     let avoidance = reno.unwrap_or_else(|| (avoidance::REGISTRY[0].make)());
     let mut cloud = Cloud {
         web,
-        engine: Engine::open(spec.build(seed), SLOTS, seed),
+        engine: Engine::with_slots(spec.build(seed), SLOTS, seed),
         open: Vec::new(),
         result: WebResult { rate_bps, ..WebResult::default() },
         handshakes: [(0, 0); 10],
@@ -249,9 +249,9 @@ pub fn run(
             extra_delay: connection.rtt / 2,
             remembered: None,
             recorded: false,
-            witness_from: None,
+            impact_from: None,
         };
-        match cloud.engine.enter(flow, seed) {
+        match cloud.engine.add_flow(flow, seed) {
             Some(slot) => cloud.open.push(Open { slot, connection, studied: uses, counts }),
             None => cloud.result.refused += 1,
         }

@@ -27,7 +27,7 @@ pub struct Record {
 
 /// How delivery stood when a segment left, for those who measure it (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct DeliveryState {
     pub(super) sent_total: u64,
     pub(super) inflight: Bytes,
     pub(super) delivered: u64,
@@ -68,7 +68,7 @@ impl Record {
     }
 
     /// As the algorithms see it.
-    pub(super) fn sent(&self, s: &Standing) -> Sent {
+    pub(super) fn sent(&self, s: &DeliveryState) -> Sent {
         Sent {
             mark: Mark(self.end()),
             at: self.at,

@@ -16,7 +16,7 @@ use slowstart::view::{Facts, Handshake, HostQueue, Limit};
 
 /// What is to leave: the endpoint puts a header on it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct Outgoing {
     /// Offset of its first byte.
     pub start: u64,
     /// Payload bytes.
@@ -24,7 +24,7 @@ pub struct Chunk {
     /// The sender is done.
     pub fin: bool,
     /// It has been sent before.
-    pub again: bool,
+    pub retransmission: bool,
     /// How many such segments leave, one after the other in sequence, of which this is the first.
     pub times: u32,
 }
@@ -127,7 +127,7 @@ struct Probe {
     /// What had been sent when it left.
     high: u64,
     /// It was a retransmission.
-    again: bool,
+    retransmission: bool,
 }
 
 /// What holds back a segment that is not full.
@@ -173,7 +173,7 @@ pub struct Sender<C> {
     next: u64,
     end: u64,
     /// When the timer fires, or the controller wants to be called: what each packet asks, kept as those two change.
-    due: Instant,
+    deadline: Instant,
     /// When the pacer lets the next burst go, if that is what sending waits for.
     paced: Instant,
     /// What happened since it was last asked.
@@ -185,7 +185,7 @@ pub struct Sender<C> {
     // tcp_cwnd_validate: whether the window was used, within the last window of data.
     cwnd_limited: bool,
     /// What else held it back.
-    held_by: Limit,
+    limited_by: Limit,
     /// The application has closed: a FIN stands at `end`.
     closed: bool,
     /// What the controller last said, and its window in segments.
@@ -204,7 +204,7 @@ pub struct Sender<C> {
     app_limited_until: u64,
     iw: Bytes,
     /// When the timer fires; never, while it is off.
-    fires: Instant,
+    timer_at: Instant,
     rtt: Rtt,
     pacer: Pacer,
     rack: Rack,
@@ -250,8 +250,8 @@ impl<C: Controller> Sender<C> {
             undo: None,
             probe: None,
             timer: Timer::Off,
-            fires: Instant::NEVER,
-            due: Instant::NEVER,
+            timer_at: Instant::NEVER,
+            deadline: Instant::NEVER,
             duplicates: 0,
             last_sent: Instant::ZERO,
             hold: Hold::default(),
@@ -261,7 +261,7 @@ impl<C: Controller> Sender<C> {
             cwnd_limited: false,
             max_out: 0,
             usage_mark: 0,
-            held_by: Limit::Application,
+            limited_by: Limit::Application,
             app_limited_until: 0,
             ready: false,
             handshake: None,
@@ -307,16 +307,16 @@ impl<C: Controller> Sender<C> {
         self.next
     }
     /// The end of what there is to send: the FIN counts as one.
-    fn limit_of_data(&self) -> u64 {
+    fn data_end(&self) -> u64 {
         self.end + u64::from(self.closed)
     }
     /// Everything written is acknowledged, the FIN included if there is one.
     pub fn done(&self) -> bool {
-        self.board.una() == self.limit_of_data()
+        self.board.una() == self.data_end()
     }
     /// When the timer fires, or the algorithm wants to be called; [`Instant::NEVER`] for not at all.
     pub fn timer(&self) -> Instant {
-        self.due
+        self.deadline
     }
     /// When the pacer lets the next burst go, if that is what sending waits for; else [`Instant::NEVER`].
     pub fn paced(&self) -> Instant {
@@ -340,7 +340,7 @@ impl<C: Controller> Sender<C> {
         self.end
     }
     /// Bytes the peer takes beyond what it acknowledged.
-    pub fn offered(&self) -> u64 {
+    pub fn peer_window(&self) -> u64 {
         self.window_end.saturating_sub(self.board.una())
     }
     /// The congestion window has room, the peer's window has none for what is next.
@@ -382,32 +382,32 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    fn note(&mut self, now: Instant, event: Event) {
+    fn push_event(&mut self, now: Instant, event: Event) {
         self.events.push((now, event));
     }
 
     /// Takes what the controller says. Its window in segments is a division, and mostly it has not changed.
-    fn heed(&mut self) {
+    fn sync_state(&mut self) {
         let before = self.state.cwnd;
         self.state = *self.control.state();
         if self.state.cwnd != before {
             self.cwnd = self.state.cwnd.units(self.segment());
         }
-        self.be_due();
+        self.update_deadline();
     }
 
     /// After the timer was set, or the controller heard.
-    fn be_due(&mut self) {
-        self.due = self.fires.min(self.state.wake.unwrap_or(Instant::NEVER));
+    fn update_deadline(&mut self) {
+        self.deadline = self.timer_at.min(self.state.wake.unwrap_or(Instant::NEVER));
     }
 
-    fn took(&mut self, now: Instant, change: Change) {
-        self.heed();
+    fn apply_change(&mut self, now: Instant, change: Change) {
+        self.sync_state();
         if let Some(e) = change.exited {
-            self.note(now, Event::Exited(e));
+            self.push_event(now, Event::Exited(e));
         }
         if change.resumed {
-            self.note(now, Event::Resumed);
+            self.push_event(now, Event::Resumed);
         }
     }
 
@@ -428,14 +428,14 @@ impl<C: Controller> Sender<C> {
 
     /// Holds back a segment that is not full: always (`TCP_CORK`, `MSG_MORE`), or while one is not acknowledged (Nagle,
     /// RFC 9293 §3.7.4, with Minshall's: `tcp_nagle_check`). Neither to begin with.
-    pub fn hold(&mut self, cork: bool, nagle: bool) {
+    pub fn set_hold(&mut self, cork: bool, nagle: bool) {
         self.hold = Hold { cork, nagle };
     }
 
     // What the handshake says.
 
     /// What the peer's SYN leaves of the profile; nothing has been sent.
-    pub(super) fn agreed(&mut self, mss: u32, sack: bool) {
+    pub(super) fn negotiated(&mut self, mss: u32, sack: bool) {
         self.profile.sack = sack;
         if mss != self.profile.mss {
             self.iw = Bytes(self.iw.units(self.segment()) * u64::from(mss));
@@ -461,9 +461,9 @@ impl<C: Controller> Sender<C> {
     }
 
     /// From now on this controller has the say. The window is held for used: whoever takes over knows that it was.
-    pub fn take_over(&mut self, control: C) {
+    pub fn replace_controller(&mut self, control: C) {
         self.control = control;
-        self.heed();
+        self.sync_state();
         (self.cwnd_limited, self.max_out, self.usage_mark) = (true, self.board.out.packets, self.next);
         self.app_limited_until = 0;
         self.update_pacer();
@@ -471,10 +471,10 @@ impl<C: Controller> Sender<C> {
 
     /// The first data is there: now the algorithm is told of the connection, as a server accepts before it answers.
     #[cold]
-    fn begin(&mut self, now: Instant) {
+    fn start_controller(&mut self, now: Instant) {
         let Some(hs) = self.handshake.take() else { return };
         let change = self.control.on_established(&self.facts(now), &hs);
-        self.took(now, change);
+        self.apply_change(now, change);
         self.update_pacer();
     }
 
@@ -482,9 +482,4 @@ impl<C: Controller> Sender<C> {
         let out = Bytes(self.board.out.bytes);
         self.pacer.update(&self.profile, &self.state, out, &self.rtt);
     }
-}
-
-/// The timestamp clock (RFC 7323 §5.4): a millisecond, from zero.
-pub fn milliseconds(now: Instant) -> u32 {
-    (now.0 / 1_000_000) as u32
 }

@@ -13,7 +13,7 @@ impl<C: Controller> Sender<C> {
     pub(super) fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {
         self.rack.duplicate(self.board.una(), self.next);
         // A probe that was a duplicate lost nothing.
-        if self.probe.as_ref().is_some_and(|p| p.again && p.high == to) {
+        if self.probe.as_ref().is_some_and(|p| p.retransmission && p.high == to) {
             self.probe = None;
         }
         // Only what was sent again in this episode counts (tcp_check_dsack).
@@ -39,20 +39,30 @@ impl<C: Controller> Sender<C> {
 
     /// The state machine of `tcp_fastretrans_alert`.
     #[inline]
-    pub(super) fn alert(&mut self, now: Instant, a: &Incoming, d: &Delivered, advanced: bool) -> Lost {
+    pub(super) fn update_recovery(
+        &mut self,
+        now: Instant,
+        a: &Incoming,
+        d: &Delivered,
+        advanced: bool,
+    ) -> Lost {
         let una = self.board.una();
         self.check_probe(now, a, d);
         // Out of an episode.
         match self.phase {
-            Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => self.recovered(now, true),
-            Phase::Loss | Phase::Recovery if una >= self.high => self.recovered(now, false),
+            Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => {
+                self.exit_recovery(now, true)
+            }
+            Phase::Loss | Phase::Recovery if una >= self.high => self.exit_recovery(now, false),
             _ => {}
         }
         let lost = self.detect(now, d, advanced);
         match self.phase {
             // What was sent in an episode and lost begins another, when that one is over (tcp_time_to_recover).
             Phase::Open | Phase::Disorder if self.board.lost.packets > 0 => self.enter_recovery(now, lost),
-            Phase::Recovery | Phase::Loss if lost.bytes > 0 => self.congested(now, Signal::Loss, false, lost),
+            Phase::Recovery | Phase::Loss if lost.bytes > 0 => {
+                self.signal_congestion(now, Signal::Loss, false, lost)
+            }
             Phase::Open | Phase::Disorder => {
                 let held = self.board.sacked.packets > 0 || self.duplicates > 0;
                 self.phase = if held { Phase::Disorder } else { Phase::Open };
@@ -71,9 +81,9 @@ impl<C: Controller> Sender<C> {
             let (lost, again) = self.rack.detect(&mut self.board, now, recovering, min, srtt);
             if let Some(at) = again {
                 // A late look finds more (TCP_TIMEOUT_MIN).
-                self.set(Timer::Reordering, at + Span::millis(2));
+                self.set_timer(Timer::Reordering, at + Span::millis(2));
             } else if self.timer == Timer::Reordering {
-                self.set(Timer::Off, Instant::NEVER);
+                self.set_timer(Timer::Off, Instant::NEVER);
             }
             return lost;
         }
@@ -81,7 +91,7 @@ impl<C: Controller> Sender<C> {
         if self.profile.sack {
             let mut found = Vec::new();
             if d.sacked || advanced {
-                self.board.behind(DUPLICATES, |n| found.push(n));
+                self.board.lost_by_duplicates(DUPLICATES, |n| found.push(n));
             }
             for n in found {
                 lost.add(n, self.board.mark_lost(n));
@@ -107,23 +117,23 @@ impl<C: Controller> Sender<C> {
         let Some(p) = self.probe.as_ref().filter(|p| a.ack >= p.high) else { return };
         let beyond = a.ack > p.high;
         // The very acknowledgement of what was probed may be the original's or the probe's; what follows tells.
-        if p.again && !beyond && (d.acked > 0 || d.sacked) {
+        if p.retransmission && !beyond && (d.acked > 0 || d.sacked) {
             return;
         }
-        let again = p.again;
+        let again = p.retransmission;
         self.probe = None;
         if again && beyond && matches!(self.phase, Phase::Open | Phase::Disorder) {
             // The reduction is over as soon as it has begun: nothing is left to repair (tcp_process_tlp_ack).
-            self.note(now, Event::Loss);
-            self.congested(now, Signal::Loss, true, Lost::default());
+            self.push_event(now, Event::Loss);
+            self.signal_congestion(now, Signal::Loss, true, Lost::default());
             let repaired = Recovery { retransmitted: Bytes::ZERO, undone: false };
             let change = self.control.on_recovered(&self.facts(now), &repaired);
-            self.took(now, change);
+            self.apply_change(now, change);
         }
     }
 
     #[cold]
-    pub(super) fn congested(&mut self, now: Instant, signal: Signal, first: bool, lost: Lost) {
+    pub(super) fn signal_congestion(&mut self, now: Instant, signal: Signal, first: bool, lost: Lost) {
         let c = Congestion {
             signal,
             first,
@@ -132,10 +142,10 @@ impl<C: Controller> Sender<C> {
             newest: self.board.newest(),
         };
         let change = self.control.on_congestion(&self.facts(now), &c);
-        self.took(now, change);
+        self.apply_change(now, change);
     }
 
-    pub(super) fn begin_reduction(&mut self) {
+    pub(super) fn begin_prr(&mut self) {
         let prior = self.cwnd.max(1);
         if self.profile.prr && !self.control.owns_recovery() {
             self.prr = Some(Box::new(Prr { prior, delivered: 0, sent: 0, cwnd: prior }));
@@ -145,7 +155,7 @@ impl<C: Controller> Sender<C> {
     /// Retransmissions still on their way, a probe among them, stay the ones that originals are told from
     /// (`tcp_init_undo`): what they bring back is older than those that follow.
     pub(super) fn begin_undo(&mut self) {
-        let probe = self.probe.as_ref().is_some_and(|p| p.again);
+        let probe = self.probe.as_ref().is_some_and(|p| p.retransmission);
         let outstanding = self.board.resent.packets.max(u32::from(probe));
         let since = self.board.una();
         self.undo = Some(match self.undo.take().filter(|_| outstanding > 0) {
@@ -156,18 +166,18 @@ impl<C: Controller> Sender<C> {
 
     #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant, lost: Lost) {
-        self.begin_reduction();
+        self.begin_prr();
         self.phase = Phase::Recovery;
         self.high = self.next;
         self.begin_undo();
         self.counters.recoveries += 1;
-        self.note(now, Event::Loss);
-        self.congested(now, Signal::Loss, true, lost);
+        self.push_event(now, Event::Loss);
+        self.signal_congestion(now, Signal::Loss, true, lost);
     }
 
     /// An episode is over; `undone` if nothing had been lost, and so nothing is.
     #[cold]
-    pub(super) fn recovered(&mut self, now: Instant, undone: bool) {
+    pub(super) fn exit_recovery(&mut self, now: Instant, undone: bool) {
         if undone {
             self.board.unmark_all();
         }
@@ -186,13 +196,13 @@ impl<C: Controller> Sender<C> {
         self.phase = if self.board.sacked.packets > 0 { Phase::Disorder } else { Phase::Open };
         self.rack.recovered();
         let change = self.control.on_recovered(&self.facts(now), &Recovery { retransmitted, undone });
-        self.took(now, change);
-        self.note(now, Event::Recovered { undone });
+        self.apply_change(now, change);
+        self.push_event(now, Event::Recovered { undone });
     }
 
     /// Proportional rate reduction, one acknowledgement on.
     #[inline]
-    pub(super) fn reduce(&mut self, newly: u64, lost: Lost, advanced: bool) {
+    pub(super) fn update_prr(&mut self, newly: u64, lost: Lost, advanced: bool) {
         if self.prr.is_none() {
             return;
         }

@@ -1,6 +1,6 @@
 //! What the passing of time asks for: timeouts, probes, and when the next is due.
 
-use super::{Chunk, Event, Phase, Probe, Sender, Timer};
+use super::{Event, Outgoing, Phase, Probe, Sender, Timer};
 use crate::tcp::rack::Lost;
 use crate::tcp::scoreboard::{Delivered, Record};
 use slowstart::control::Controller;
@@ -9,15 +9,15 @@ use slowstart::view::Signal;
 
 impl<C: Controller> Sender<C> {
     /// A time asked for in [`Sender::timer`] or [`Sender::paced`] has come.
-    pub fn on_timer(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+    pub fn on_timer(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         if self.state.wake.is_some_and(|w| w <= now) {
             let change = self.control.on_timer(&self.facts(now));
-            self.took(now, change);
+            self.apply_change(now, change);
             self.update_pacer();
         }
-        if self.fires <= now {
+        if self.timer_at <= now {
             let timer = self.timer;
-            self.set(Timer::Off, Instant::NEVER);
+            self.set_timer(Timer::Off, Instant::NEVER);
             match timer {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_timeout(now, out),
@@ -26,10 +26,10 @@ impl<C: Controller> Sender<C> {
                     let lost = self.detect(now, &Delivered::new(0), false);
                     if lost.bytes > 0 {
                         if matches!(self.phase, Phase::Recovery | Phase::Loss) {
-                            self.congested(now, Signal::Loss, false, lost);
+                            self.signal_congestion(now, Signal::Loss, false, lost);
                         } else {
                             self.enter_recovery(now, lost);
-                            self.reduce(1, lost, false);
+                            self.update_prr(1, lost, false);
                         }
                     }
                     if self.timer == Timer::Off {
@@ -49,27 +49,27 @@ impl<C: Controller> Sender<C> {
     }
 
     /// A probe of a window that is closed, or too small for a segment (`tcp_write_wakeup`).
-    pub(super) fn probe_window(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+    pub(super) fn probe_window(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let room = self.window_end.saturating_sub(self.next);
         let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
         if len == 0 {
-            out(Chunk { start: self.board.una() - 1, len: 0, fin: false, again: true, times: 1 });
+            out(Outgoing { start: self.board.una() - 1, len: 0, fin: false, retransmission: true, times: 1 });
             return;
         }
         let cwnd = self.state.cwnd;
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
-        out(Chunk { start: self.next, len, fin: false, again: false, times: 1 });
+        out(Outgoing { start: self.next, len, fin: false, retransmission: false, times: 1 });
         self.next += u64::from(len);
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
-        self.left(facts.as_mut(), n);
-        self.set(Timer::Retransmit, now + self.rtt.rto());
+        self.on_segment_sent(facts.as_mut(), n);
+        self.set_timer(Timer::Retransmit, now + self.rtt.rto());
     }
 
     /// `tcp_enter_loss`: all that is not known to have arrived is taken for lost.
-    pub(super) fn on_timeout(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+    pub(super) fn on_timeout(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let Some(head) = self.board.first() else { return };
         self.counters.timeouts += 1;
-        self.note(now, Event::Timeout);
+        self.push_event(now, Event::Timeout);
         let first = matches!(self.phase, Phase::Open | Phase::Disorder) || self.board.una() >= self.high;
         let rack = self.profile.rack && self.profile.sack;
         if self.board.get(head).is_some_and(Record::sacked) {
@@ -87,7 +87,7 @@ impl<C: Controller> Sender<C> {
         self.prr = None;
         self.probe = None;
         self.duplicates = 0;
-        self.congested(now, Signal::Timeout, first, lost);
+        self.signal_congestion(now, Signal::Timeout, first, lost);
         if first {
             self.begin_undo();
         }
@@ -96,11 +96,11 @@ impl<C: Controller> Sender<C> {
         self.rtt.back_off();
         self.update_pacer();
         self.resend(now, head, out);
-        self.set(Timer::Retransmit, now + self.rtt.rto());
+        self.set_timer(Timer::Retransmit, now + self.rtt.rto());
     }
 
     /// A tail loss probe (RFC 8985 §7.3): new data if there is any, else the last segment again.
-    pub(super) fn send_probe(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+    pub(super) fn send_probe(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let Some(last) = self.board.last() else { return };
         if self.probe.is_none() {
             let high = self.next;
@@ -111,13 +111,13 @@ impl<C: Controller> Sender<C> {
                 self.resend(now, last, out);
                 self.undo = undo;
             }
-            self.probe = Some(Probe { high: if again { high } else { self.next }, again });
-            self.note(now, Event::Probe);
+            self.probe = Some(Probe { high: if again { high } else { self.next }, retransmission: again });
+            self.push_event(now, Event::Probe);
             // Counted from the probe.
-            self.set(Timer::Retransmit, now + self.rtt.rto());
+            self.set_timer(Timer::Retransmit, now + self.rtt.rto());
             return;
         }
-        self.set(Timer::Retransmit, self.retransmit_at(now));
+        self.set_timer(Timer::Retransmit, self.retransmit_at(now));
     }
 
     /// When the retransmission timer of the first segment fires: counted from when it was sent.
@@ -134,9 +134,9 @@ impl<C: Controller> Sender<C> {
     pub(super) fn rearm(&mut self, now: Instant) {
         if self.board.is_empty() {
             if self.next < self.end && self.ready {
-                self.set(Timer::ZeroWindow, now + self.rtt.rto());
+                self.set_timer(Timer::ZeroWindow, now + self.rtt.rto());
             } else {
-                self.set(Timer::Off, Instant::NEVER);
+                self.set_timer(Timer::Off, Instant::NEVER);
             }
             return;
         }
@@ -149,15 +149,15 @@ impl<C: Controller> Sender<C> {
         match self.rtt.srtt().filter(|_| probes) {
             Some(srtt) => {
                 let slack = if self.board.out.packets == 1 { self.rtt.rto_min() } else { Span::millis(2) };
-                self.set(Timer::Probe, (now + srtt * 2 + slack).min(rto));
+                self.set_timer(Timer::Probe, (now + srtt * 2 + slack).min(rto));
             }
-            None => self.set(Timer::Retransmit, rto),
+            None => self.set_timer(Timer::Retransmit, rto),
         }
     }
 
-    pub(super) fn set(&mut self, timer: Timer, fires: Instant) {
+    pub(super) fn set_timer(&mut self, timer: Timer, at: Instant) {
         self.timer = timer;
-        self.fires = fires;
-        self.be_due();
+        self.timer_at = at;
+        self.update_deadline();
     }
 }

@@ -1,7 +1,8 @@
 //! What to send, and when: Linux `tcp_write_xmit`, `tcp_cwnd_validate` and `tcp_xmit_retransmit_queue`.
 
 use super::super::rack::Lost;
-use super::{Chunk, Event, Phase, Sender, Timer, UNPACED, milliseconds};
+use super::super::segment::milliseconds;
+use super::{Event, Outgoing, Phase, Sender, Timer, UNPACED};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
@@ -16,17 +17,16 @@ impl<C: Controller> Sender<C> {
     pub fn idle(&self) -> bool {
         // While something is in flight the timer runs.
         debug_assert!(self.timer != Timer::Off || self.board.is_empty(), "in flight without a timer");
-        self.timer == Timer::Off && (!self.ready || self.next >= self.limit_of_data())
+        self.timer == Timer::Off && (!self.ready || self.next >= self.data_end())
     }
 
     /// Something could be sent if nothing held it back.
     pub(super) fn has_work(&self) -> bool {
-        self.ready
-            && (self.next < self.limit_of_data() || self.board.lost.packets > self.board.resent.packets)
+        self.ready && (self.next < self.data_end() || self.board.lost.packets > self.board.resent.packets)
     }
 
     /// What has held growth back, when an acknowledgement comes (`tcp_is_cwnd_limited`).
-    pub fn limit(&self) -> Limit {
+    pub fn growth_limit(&self) -> Limit {
         if !self.profile.gating || self.cwnd_limited {
             return Limit::Window;
         }
@@ -36,20 +36,20 @@ impl<C: Controller> Sender<C> {
         if slow_start && s.cwnd < self.segment() * (2 * u64::from(self.max_out)) {
             return Limit::Window;
         }
-        self.held_by
+        self.limited_by
     }
 
     /// Sends what may be sent now.
-    pub fn transmit(&mut self, now: Instant, out: &mut impl FnMut(Chunk)) {
+    pub fn transmit(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         self.transmit_after(now, false, out);
     }
 
     /// The same after an acknowledgement, which may have [set the timer afresh](Sender::rearm): `rearms` leaves that to be
     /// done here, once.
-    pub(super) fn transmit_after(&mut self, now: Instant, rearms: bool, out: &mut impl FnMut(Chunk)) {
+    pub(super) fn transmit_after(&mut self, now: Instant, rearms: bool, out: &mut impl FnMut(Outgoing)) {
         self.paced = Instant::NEVER;
         if !self.has_work() {
-            self.held_by = Limit::Application;
+            self.limited_by = Limit::Application;
             self.mark_app_limited();
             if rearms {
                 self.rearm(now);
@@ -57,7 +57,7 @@ impl<C: Controller> Sender<C> {
             return;
         }
         if self.handshake.is_some() {
-            self.begin(now);
+            self.start_controller(now);
         }
         if self.board.is_empty() {
             self.after_idle(now);
@@ -77,8 +77,8 @@ impl<C: Controller> Sender<C> {
                 break;
             }
             let again = self.board.next_to_resend();
-            if again.is_none() && self.next >= self.limit_of_data() {
-                self.held_by = Limit::Application;
+            if again.is_none() && self.next >= self.data_end() {
+                self.limited_by = Limit::Application;
                 self.mark_app_limited();
                 break;
             }
@@ -93,7 +93,7 @@ impl<C: Controller> Sender<C> {
             if again.is_none()
                 && !self.pacer.fills(room, self.profile.mss)
                 && just()
-                && self.defers(now, room, window)
+                && self.defers_burst(now, room, window)
             {
                 by_window = true;
                 break;
@@ -103,7 +103,7 @@ impl<C: Controller> Sender<C> {
                 if i.room == 0 {
                     // What the interface has no room for waits for it, and is not lost.
                     self.paced = now + i.rate.time_for(Bytes(u64::from(self.profile.packet())));
-                    self.stall(now);
+                    self.on_interface_full(now);
                     window = self.window();
                     by_window = u64::from(self.board.packets_inflight()) >= window;
                     break;
@@ -116,7 +116,7 @@ impl<C: Controller> Sender<C> {
                 None => self.send_new(now, burst, out),
             };
             if sent == 0 {
-                self.held_by = Limit::Peer;
+                self.limited_by = Limit::Peer;
                 self.counters.peer_limited += 1;
                 break;
             }
@@ -143,7 +143,7 @@ impl<C: Controller> Sender<C> {
             self.rearm(now);
             // New data puts the probe off, but never beyond the timeout of what was sent before it.
             if sends && (probes || self.timer == Timer::Probe) {
-                self.set(self.timer, self.fires.min(self.retransmit_at(now)));
+                self.set_timer(self.timer, self.timer_at.min(self.retransmit_at(now)));
             }
         }
         // tcp_cwnd_validate
@@ -163,7 +163,7 @@ impl<C: Controller> Sender<C> {
 
     /// A burst of less than its full size waits for the next acknowledgement to let it grow (`tcp_tso_should_defer`), if
     /// something left in the last millisecond.
-    fn defers(&self, now: Instant, room: u64, window: u64) -> bool {
+    fn defers_burst(&self, now: Instant, room: u64, window: u64) -> bool {
         let mss = u64::from(self.profile.mss);
         let limit = (room * mss).min(self.window_end.saturating_sub(self.next));
         // What the application wrote is in parts of 64 kB at most, and the end of one goes if all of it can.
@@ -176,29 +176,29 @@ impl<C: Controller> Sender<C> {
             && matches!(self.phase, Phase::Open | Phase::Disorder)
             && left > mss
             && !(ends && limit >= left)
-            && limit < (window * mss).min(self.offered()) / 3
+            && limit < (window * mss).min(self.peer_window()) / 3
             && oldest.is_some_and(|at| now.since(at) >= self.rtt.srtt().unwrap_or(Span::ZERO) / 2)
     }
 
     /// The interface had no room. Linux 2.4 reduces its window for it, once a round trip (`tcp_enter_cwr`); nothing is
     /// lost, so there is nothing to recover. Today's queues hold the sender back instead.
     #[cold]
-    fn stall(&mut self, now: Instant) {
+    fn on_interface_full(&mut self, now: Instant) {
         self.counters.stalls += 1;
         if !self.profile.stalls || self.phase == Phase::Recovery || self.board.una() < self.stalled {
             return;
         }
         self.stalled = self.next;
-        self.note(now, Event::Stall);
-        self.congested(now, Signal::LocalStall, true, Lost::default());
+        self.push_event(now, Event::Stall);
+        self.signal_congestion(now, Signal::LocalStall, true, Lost::default());
         let change = self.control.on_recovered(&self.facts(now), &Recovery::default());
-        self.took(now, change);
+        self.apply_change(now, change);
         self.update_pacer();
     }
 
     /// Sends a packet again that nobody misses: the one that ends at `mark`, if it is on its way. No part of any episode.
     #[cold]
-    pub(super) fn repeat(&mut self, now: Instant, mark: Mark, out: &mut impl FnMut(Chunk)) {
+    pub(super) fn resend_requested(&mut self, now: Instant, mark: Mark, out: &mut impl FnMut(Outgoing)) {
         let found = mark.0.checked_sub(1).and_then(|last| self.board.number_of(last));
         let Some(n) = found.filter(|n| self.board.get(*n).is_some_and(|r| !r.sacked() && !r.lost())) else {
             return;
@@ -223,13 +223,13 @@ impl<C: Controller> Sender<C> {
         let rto = self.rtt.rto();
         let restart = (self.profile.idle_restart && idle > rto).then_some(rto);
         let change = self.control.on_idle(&self.facts(now), idle, restart);
-        self.took(now, change);
+        self.apply_change(now, change);
         self.update_pacer();
     }
 
     /// Up to `burst` segments of new data; answers their bytes, zero if the peer's window is in the way.
     #[inline]
-    pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
+    pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let all = u64::from(burst) * u64::from(self.profile.mss);
         let room = self.window_end.saturating_sub(self.next);
         if all <= room.min(self.end.saturating_sub(self.next)) && !self.control.needs_on_sent() {
@@ -241,7 +241,7 @@ impl<C: Controller> Sender<C> {
 
     /// One after the other.
     #[inline(never)]
-    fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Chunk)) -> u64 {
+    fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let mss = u64::from(self.profile.mss);
         let cwnd = self.state.cwnd;
         // Built once a burst, and only for those who look.
@@ -268,21 +268,21 @@ impl<C: Controller> Sender<C> {
             let app_limited = self.app_limited_until >= self.board.delivered;
             let span = if fin { 1 } else { len };
             let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
-            out(Chunk { start: self.next, len: len as u32, fin, again: false, times: 1 });
+            out(Outgoing { start: self.next, len: len as u32, fin, retransmission: false, times: 1 });
             self.next += span;
             sent += span;
-            self.left(facts.as_mut(), n);
+            self.on_segment_sent(facts.as_mut(), n);
         }
         sent
     }
 
     /// Full segments that nobody watches leave, `n` of them.
     #[inline]
-    fn send_train(&mut self, now: Instant, n: u32, out: &mut impl FnMut(Chunk)) {
+    fn send_train(&mut self, now: Instant, n: u32, out: &mut impl FnMut(Outgoing)) {
         let app_limited = self.app_limited_until >= self.board.delivered;
         let len = self.profile.mss;
         self.board.send_train(now, self.next, len as u16, n, self.state.cwnd, app_limited);
-        out(Chunk { start: self.next, len, fin: false, again: false, times: n });
+        out(Outgoing { start: self.next, len, fin: false, retransmission: false, times: n });
         self.next += u64::from(n) * u64::from(len);
         self.counters.packets += u64::from(n);
         if let Some(p) = &mut self.prr {
@@ -290,7 +290,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    pub(super) fn left(&mut self, facts: Option<&mut Facts>, n: u64) {
+    pub(super) fn on_segment_sent(&mut self, facts: Option<&mut Facts>, n: u64) {
         self.counters.packets += 1;
         if let Some(p) = &mut self.prr {
             p.sent += 1;
@@ -299,7 +299,7 @@ impl<C: Controller> Sender<C> {
             facts.inflight = self.board.inflight();
             facts.next = Mark(self.next);
             self.control.on_sent(facts, &sent);
-            self.heed();
+            self.sync_state();
         }
     }
 
@@ -309,7 +309,7 @@ impl<C: Controller> Sender<C> {
         now: Instant,
         first: u64,
         burst: u32,
-        out: &mut impl FnMut(Chunk),
+        out: &mut impl FnMut(Outgoing),
     ) -> u64 {
         let mut sent = self.resend(now, first, out);
         for n in (first + 1..).take(burst.saturating_sub(1) as usize) {
@@ -321,11 +321,17 @@ impl<C: Controller> Sender<C> {
         sent
     }
 
-    pub(super) fn resend(&mut self, now: Instant, n: u64, out: &mut impl FnMut(Chunk)) -> u64 {
+    pub(super) fn resend(&mut self, now: Instant, n: u64, out: &mut impl FnMut(Outgoing)) -> u64 {
         let (start, len) = self.board.resend(now, n, self.state.cwnd);
         self.rack.resent(n, now);
         let fin = self.closed && self.end == start;
-        out(Chunk { start, len: if fin { 0 } else { u32::from(len) }, fin, again: true, times: 1 });
+        out(Outgoing {
+            start,
+            len: if fin { 0 } else { u32::from(len) },
+            fin,
+            retransmission: true,
+            times: 1,
+        });
         self.counters.retransmitted += 1;
         if let Some(u) = &mut self.undo {
             u.first.get_or_insert(milliseconds(now));
@@ -333,7 +339,7 @@ impl<C: Controller> Sender<C> {
             u.retransmitted += Bytes(u64::from(len));
         }
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
-        self.left(facts.as_mut(), n);
+        self.on_segment_sent(facts.as_mut(), n);
         u64::from(len)
     }
 }

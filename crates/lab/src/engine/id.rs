@@ -1,0 +1,186 @@
+//! Identifiers of the engine: ends, flows, lines, clocks, and what a pending event stands for.
+//!
+//! Each is a newtype over an integer, so that none can be used in place of another. They cost nothing at run time.
+
+use crate::tcp::endpoint::CLOCKS;
+use std::ops::{Index, IndexMut};
+
+/// One of the two ends of a flow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum End {
+    /// The end that listens. It sends the data of a download.
+    Server = 0,
+    /// The end that connects. It sends the data of an upload.
+    Client = 1,
+}
+
+impl End {
+    /// The peer of this end.
+    #[inline]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Server => Self::Client,
+            Self::Client => Self::Server,
+        }
+    }
+}
+
+/// One value for each end of a flow.
+#[derive(Copy, Clone, Debug, Default)]
+#[repr(transparent)]
+pub struct PerEnd<T>([T; 2]);
+
+impl<T> PerEnd<T> {
+    /// The values of the server and of the client.
+    pub const fn new(server: T, client: T) -> Self {
+        Self([server, client])
+    }
+
+    /// Both values, the server's first.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+}
+
+impl<T> Index<End> for PerEnd<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, end: End) -> &T {
+        &self.0[end as usize]
+    }
+}
+
+impl<T> IndexMut<End> for PerEnd<T> {
+    #[inline]
+    fn index_mut(&mut self, end: End) -> &mut T {
+        &mut self.0[end as usize]
+    }
+}
+
+/// The index of a flow in [`Engine::flows`](super::Engine::flows).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowId(pub u32);
+
+impl FlowId {
+    /// The same number as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A line of packets on their way in one direction: twice the index of its extra delay (or, where flows come and go, of
+/// its slot), plus one for the direction from the client to the server.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct LineId(u32);
+
+impl LineId {
+    /// The line of pair `pair` into which `sender` sends.
+    #[inline]
+    pub(super) const fn new(pair: usize, sender: End) -> Self {
+        Self(2 * pair as u32 + sender as u32)
+    }
+
+    /// The end of a flow that sends into this line.
+    #[inline]
+    pub(super) const fn sender(self) -> End {
+        if self.0 % 2 == 0 { End::Server } else { End::Client }
+    }
+
+    /// The pair of lines, one for each direction, to which it belongs.
+    #[inline]
+    pub(super) const fn pair(self) -> usize {
+        self.0 as usize / 2
+    }
+
+    /// The same number as an index.
+    #[inline]
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of clocks of a flow: those of both ends, and the application's.
+pub(super) const FLOW_CLOCKS: usize = 2 * CLOCKS + 1;
+
+/// A clock of a flow: the server's [`CLOCKS`] clocks, then the client's, then the application's.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct ClockId(u8);
+
+impl ClockId {
+    /// The clock of the application, which acts at the client.
+    pub(super) const APPLICATION: Self = Self(FLOW_CLOCKS as u8 - 1);
+
+    /// The clock for deadline `i` of [`Endpoint::deadlines`](crate::tcp::endpoint::Endpoint::deadlines) of an end.
+    #[inline]
+    pub(super) const fn of(end: End, i: usize) -> Self {
+        Self((end as usize * CLOCKS + i) as u8)
+    }
+
+    /// The end at which it fires, and the index of its deadline there. Not for the application's.
+    #[inline]
+    pub(super) const fn deadline(self) -> (End, usize) {
+        let end = if self.index() < CLOCKS { End::Server } else { End::Client };
+        (end, self.index() % CLOCKS)
+    }
+
+    /// The end at which it fires.
+    #[inline]
+    pub(super) const fn end(self) -> End {
+        // The application acts at the client.
+        if self.index() < CLOCKS { End::Server } else { End::Client }
+    }
+
+    /// The same number as an index.
+    #[inline]
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a pending event stands for: an arrival over a line (lines are numbered first), or a clock of a flow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source(pub(super) u32);
+
+impl Source {
+    /// An arrival over a line.
+    #[inline]
+    pub(super) const fn line(line: LineId) -> Self {
+        Self(line.0)
+    }
+
+    /// A clock of a flow, where there are this many lines.
+    #[inline]
+    pub(super) const fn clock(lines: usize, flow: FlowId, clock: ClockId) -> Self {
+        Self((lines + flow.index() * FLOW_CLOCKS + clock.index()) as u32)
+    }
+
+    /// The flow and the clock, or else the line, where there are this many lines.
+    #[inline]
+    pub(super) const fn split(self, lines: usize) -> Result<(FlowId, ClockId), LineId> {
+        match (self.0 as usize).checked_sub(lines) {
+            Some(clock) => Ok((FlowId((clock / FLOW_CLOCKS) as u32), ClockId((clock % FLOW_CLOCKS) as u8))),
+            None => Err(LineId(self.0)),
+        }
+    }
+}
+
+/// Where a packet goes: twice the flow, plus one for its client.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Destination(u32);
+
+impl Destination {
+    /// An end of a flow.
+    #[inline]
+    pub(super) const fn new(flow: FlowId, end: End) -> Self {
+        Self(2 * flow.0 + end as u32)
+    }
+
+    /// The flow.
+    #[inline]
+    pub(super) const fn flow(self) -> FlowId {
+        FlowId(self.0 / 2)
+    }
+}
