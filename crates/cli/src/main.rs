@@ -6,6 +6,7 @@ mod analyse;
 mod compare;
 #[cfg(feature = "kernel")]
 mod emulate;
+mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
 #[cfg(not(feature = "kernel"))]
@@ -63,7 +64,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Args::parse().command {
+    let done: anyhow::Result<bool> = match Args::parse().command {
         Command::Compare(c) => c.main().map(|()| true),
         Command::Run(r) => r.main().map(|()| true),
         Command::Replay(r) => r.main().map(|()| true),
@@ -71,19 +72,22 @@ fn main() -> ExitCode {
         Command::Reproduce(r) => r.main(),
         Command::Analyse(a) => a.main().map(|()| true),
         Command::Kernel(k) => k.main().map(|()| true),
-        Command::Emulate(e) => e.main().map(|()| true),
+        Command::Emulate(e) => return end(e.main()),
         Command::List(l) => l.main().map(|()| true),
         Command::Packetdrill(p) => p.main(),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        // A check did not hold.
-        Ok(false) => ExitCode::FAILURE,
-        // A reader that has seen enough (`| head`) is no error.
+    // A check that failed has status 1.
+    end(done.map(|passed| if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }))
+}
+
+fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
+    match result {
+        Ok(status) => status,
+        // A reader that closed the pipe early (`| head`) is no error.
         Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("slowstart: {}", printable::printable_lines(&format!("{e:#}")));
-            ExitCode::from(2)
+            ExitCode::from(e.downcast_ref().map_or(2, interrupt::Interrupted::status))
         }
     }
 }

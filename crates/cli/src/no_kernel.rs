@@ -1,42 +1,45 @@
-//! `slowstart kernel` and `slowstart emulate` where it was built without: how to get them.
+//! `slowstart kernel` and `slowstart emulate` in a build without the feature `kernel`: both say how to get it.
 
 use anyhow::{Result, bail};
 use clap::Args;
+use std::process::ExitCode;
 
-/// How to get it.
-pub(crate) const WITHOUT: &str = "built without the kernel: `make kernel` installs clang, libelf-dev and zlib1g-dev and \
-    builds with it, or `cargo build --release -p slowstart-cli --features kernel` where they are installed";
+/// How to get a build with the feature.
+pub(crate) const WITHOUT: &str = "this build has no kernel support: `make kernel` installs clang, libelf-dev and \
+    zlib1g-dev and builds with it; where they are installed, `cargo build --release -p slowstart-cli --features kernel`";
 
-/// Startups in the running Linux kernel; this program was built without them.
+/// Load startups into the running Linux kernel. This build has no kernel support.
 ///
-/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with them.
+/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with kernel support.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Kernel {
-    /// What would be done
+    /// The subcommand and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
     _command: Vec<String>,
 }
 
 impl Kernel {
-    #[allow(clippy::unused_self, reason = "as where it was built with it")]
+    #[allow(clippy::unused_self, reason = "the same call as with kernel support")]
     pub(crate) fn main(&self) -> Result<()> {
         bail!(WITHOUT)
     }
 }
 
-/// Runs any program behind a path, on the real kernel; this program was built without it.
+/// Run a program over an emulated path. This build has no kernel support.
 ///
-/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with it.
+/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with kernel support.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Emulate {
-    #[command(flatten)]
-    all: Kernel,
+    /// The path, options and the program
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+    _command: Vec<String>,
 }
 
 impl Emulate {
-    pub(crate) fn main(&self) -> Result<()> {
-        self.all.main()
+    #[allow(clippy::unused_self, reason = "the same call as with kernel support")]
+    pub(crate) fn main(&self) -> Result<ExitCode> {
+        bail!(WITHOUT)
     }
 }

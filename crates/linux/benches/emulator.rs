@@ -1,8 +1,8 @@
-//! How well the emulator keeps time: one JSON line a case, figures of this run on this machine.
+//! Measures the timing of the emulator: one JSON line per case.
 //!
-//! `cargo bench -p slowstart-linux --bench emulator [-- CASE]`, as root. Whatever else the machine does shows in them.
+//! `cargo bench -p slowstart-linux --bench emulator [-- CASE]`, as root. Other load on the machine disturbs the figures.
 
-#![allow(clippy::disallowed_methods, reason = "what is measured happens on the real clock")]
+#![allow(clippy::disallowed_methods, reason = "the benchmark measures real time")]
 
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
 use serde_json::{Value, json};
@@ -34,13 +34,13 @@ fn late(l: &Lateness) -> Value {
     json!({ "mean_us": us(l.mean()), "p99_below_us": us(l.quantile_per_mille(990)), "max_us": us(l.max()), "valid": l.valid() })
 }
 
-/// What was let go, in bits a second, from the first to the last.
+/// Returns the rate of released IP packets, in bit/s, from the first to the last.
 fn rate(w: &DirectionStats) -> Option<f64> {
     let (first, last) = w.span?;
     Some(Rate::new(Bytes(w.bytes), last.since(first))?.0 as f64)
 }
 
-/// Datagrams at a tenth more than the link carries: it is never idle.
+/// Sends datagrams at 1.1 times the rate of the link, so that it is never idle.
 fn datagrams(name: &str, mbit: u64) -> Value {
     let runs = (1..=TIMES).map(|seed| {
         let e = start(&format!("rate={mbit}Mbit rtt=20ms queue=4bdp"), seed);
@@ -72,7 +72,7 @@ fn datagrams(name: &str, mbit: u64) -> Value {
     json!({ "case": name, "configured_mbit": mbit, "runs": runs.collect::<Vec<_>>() })
 }
 
-/// A download under CUBIC.
+/// Downloads over TCP with CUBIC.
 fn stream(name: &str, mbit: u64) -> Value {
     let runs = (1..=TIMES).map(|seed| {
         let e = start(&format!("rate={mbit}Mbit rtt=20ms queue=2bdp"), seed);
@@ -89,7 +89,7 @@ fn stream(name: &str, mbit: u64) -> Value {
             let (mut client, mut buffer) = (client.expect("the namespace"), vec![0; 1 << 18]);
             let mut since = None;
             while let Ok(n @ 1..) = client.read(&mut buffer) {
-                // From a quarter on: startup is over.
+                // The first quarter is left out: it contains the startup.
                 if got > bytes.len() / 4 {
                     since.get_or_insert((Instant::now(), got));
                 }
@@ -106,7 +106,7 @@ fn stream(name: &str, mbit: u64) -> Value {
     json!({ "case": name, "configured_mbit": mbit, "runs": runs.collect::<Vec<_>>() })
 }
 
-/// A datagram there and back, again and again.
+/// Measures the RTT of 60 datagrams.
 fn round_trips(name: &str) -> Value {
     let runs = (1..=TIMES).map(|seed| {
         let e = start("rate=100Mbit rtt=50ms queue=1bdp", seed);

@@ -1,8 +1,8 @@
-//! What the running kernel does with the startups: one JSON line a figure, of this run on this machine.
+//! Measures the startups in the running kernel: one JSON line per figure.
 //!
-//! `cargo bench -p slowstart-linux --bench kernel [-- CASE]`, as root; a machine that does something else disturbs it.
+//! `cargo bench -p slowstart-linux --bench kernel [-- CASE]`, as root. Other load on the machine disturbs the figures.
 
-#![allow(clippy::disallowed_methods, reason = "what is measured happens on the real clock")]
+#![allow(clippy::disallowed_methods, reason = "the benchmark measures real time")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -16,6 +16,7 @@ use slowstart_lab::record::Row;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::stats::median;
+use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{Held, LoadedControl, Spec, TABLE, Watch, load_as, run_transfer};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Instant;
@@ -33,17 +34,17 @@ fn study(path: &str, size: Option<&str>, duration: Option<&str>) -> Study {
     Study::check(&text, None).expect("a study")
 }
 
-/// So many runs of each, in turns, with the same seeds. One that did not keep time is done again, a few times.
-fn runs(study: &Study, contestants: &[&str], times: u32) -> Vec<Vec<Row>> {
-    let loaded: Vec<_> = contestants.iter().map(|c| LoadedControl::load(c, "cubic").expect("root")).collect();
+/// Runs each startup `times` times, in turns, with the same seeds. An invalid run is repeated up to five times.
+fn runs(study: &Study, startups: &[&str], times: u32) -> Vec<Vec<Row>> {
+    let loaded: Vec<_> = startups.iter().map(|c| LoadedControl::load(c, "cubic").expect("root")).collect();
     let mut rows = vec![Vec::new(); loaded.len()];
     for n in 0..times {
         for (contender, c) in loaded.iter().enumerate() {
-            let once = || run_transfer(study, c, Job { contender, run: n }).expect("it runs").row;
-            let kept = |r: &Row| !r.caveats.iter().any(|c| c.starts_with("INVALID"));
+            let once = || run_transfer(study, c, Job { contender, run: n }, &|| false).expect("it runs").row;
+            let valid = |r: &Row| !r.caveats.iter().any(|c| c == INVALID);
             let mut row = once();
             for _ in 0..5 {
-                if kept(&row) {
+                if valid(&row) {
                     break;
                 }
                 row = once();
@@ -54,7 +55,7 @@ fn runs(study: &Study, contestants: &[&str], times: u32) -> Vec<Vec<Row>> {
     rows
 }
 
-/// Windows with which startups ended, in segments.
+/// cwnd at the end of each startup, in segments.
 fn windows(rows: &[Row]) -> Vec<f64> {
     rows.iter().filter_map(|r| Some((r.exit.as_ref()?.detected_cwnd_bytes / 1448) as f64)).collect()
 }
@@ -67,16 +68,15 @@ fn exits(rows: &[Row]) -> Vec<Value> {
     rows.iter().map(one).collect()
 }
 
-/// The probability, if both were drawn alike, of a rank sum as far from the middle as this one: Mann and Whitney's test,
-/// exact, with middle ranks for what is equal.
+/// Returns the two-sided p-value of the exact Mann-Whitney test, with mid-ranks for ties.
 fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
     all.sort_by(f64::total_cmp);
-    // Twice the rank, so that the middle of two is whole.
+    // Twice the rank, so that mid-ranks are integers.
     let rank = |x: f64| all.iter().filter(|y| **y < x).count() + all.iter().filter(|y| **y <= x).count() + 1;
     let ranks: Vec<usize> = all.iter().map(|x| rank(*x)).collect();
     let (middle, sum) = (a.len() * (all.len() + 1), a.iter().map(|x| rank(*x)).sum::<usize>());
-    // Ways to draw so many of them with such a sum.
+    // ways[n][s]: the number of ways to choose n observations with rank sum s.
     let mut ways = vec![vec![0.0_f64; ranks.iter().sum::<usize>() + 1]; a.len() + 1];
     ways[0][0] = 1.0;
     for r in &ranks {
@@ -91,7 +91,7 @@ fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     far.sum::<f64>() / ways[a.len()].iter().sum::<f64>()
 }
 
-/// The kernel's CUBIC, and the same wrapped with nothing replaced.
+/// Compares the kernel's CUBIC with `hystart`, an object that calls it and replaces nothing.
 fn wrapped(case: &str, path: &str, duration: &str, times: u32) {
     let rows = runs(&study(path, None, Some(duration)), &["cubic", "hystart"], times);
     let (a, b) = (windows(&rows[0]), windows(&rows[1]));
@@ -126,9 +126,9 @@ fn lost_syn_ack(case: &str) {
     }
 }
 
-/// Ten pairs: what a startup's control carries, against the kernel's CUBIC. Each is of several transfers in turns, since a
-/// machine that is shared changes its pace within a second; each transfer is long, so that where its startup ended matters
-/// less than what its ACKs cost.
+/// Compares the throughput of each startup with the kernel's CUBIC, in ten pairs. Each pair takes several transfers in
+/// turns, since the speed of a shared machine changes within a second. Each transfer is long, so that the cost per ACK
+/// matters more than the end of the startup.
 fn throughput(case: &str) {
     const TURNS: usize = 4;
     let net = Net::veth("bench");
@@ -146,7 +146,7 @@ fn throughput(case: &str) {
         let pair = || {
             let mut sums = [0.0, 0.0];
             for turn in 0..TURNS {
-                // Now one first, now the other.
+                // The order alternates.
                 for i in [turn % 2, 1 - turn % 2] {
                     sums[i] += took(["cubic", &held.name][i]);
                 }
@@ -167,21 +167,22 @@ fn throughput(case: &str) {
     }
 }
 
-/// Why and how often startups ended.
+/// Counts the exits of a control by reason.
 fn ended(held: &Held) -> Value {
     held.counts().expect("counts").exits.iter().map(|(why, n)| (why.name().to_string(), json!(n))).collect()
 }
 
-/// Name, time and calls of each program loaded since, by the kernel's count; programs are numbered in order.
+/// Returns name, total time in nanoseconds and number of calls of each program with a larger id than `since`, from the
+/// kernel's statistics. Ids increase in the order of loading.
 fn programs(since: u32) -> Vec<(String, u64, u64)> {
     let all = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default()).filter(|p| p.id > since);
     all.map(|p| (p.name.to_string_lossy().into_owned(), p.run_time_ns, p.run_cnt)).collect()
 }
 
-/// What an ACK costs in each object, alone, told of and watched.
-#[allow(unsafe_code, reason = "libbpf-rs has no call for it; the descriptor is ours from then on")]
+/// Measures the time per ACK in each object: alone, and with events and a watch.
+#[allow(unsafe_code, reason = "libbpf-rs has no call for it; the returned descriptor is owned here")]
 fn cost(case: &str) {
-    // The kernel counts as long as this is open.
+    // The kernel collects statistics as long as this descriptor is open.
     let counting = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     assert!(counting >= 0, "root may");
     let _counting = unsafe { OwnedFd::from_raw_fd(counting) };

@@ -1,37 +1,40 @@
-//! What the kernel can refuse.
+//! Errors of the kernel, of libbpf and of devices.
 
 use std::path::Path;
 use thiserror::Error;
 
-/// Why something could not be done.
+/// Why an operation on the kernel failed.
 #[derive(Debug, Error)]
 pub enum KernelError {
-    /// This kernel, or this process, cannot do it.
+    /// The kernel or this process cannot do it, or the request is not valid.
     #[error("{what}: {why}")]
     Refused {
-        /// What was wanted.
+        /// The operation.
         what: String,
-        /// Why it is refused, and what would help.
+        /// The reason, and what would help.
         why: String,
     },
-    /// The kernel refused an object.
+    /// The kernel refused an eBPF object.
     #[error("{what}: {source}{log}")]
     Bpf {
-        /// What was wanted.
+        /// The operation.
         what: String,
-        /// What libbpf says.
+        /// The error of libbpf.
         source: libbpf_rs::Error,
-        /// The end of its log, with the verifier's words.
+        /// The last lines of libbpf's log, with the message of the verifier.
         log: String,
     },
-    /// A file or device.
+    /// A file or a device could not be used.
     #[error("{what}: {source}")]
     Io {
-        /// Which, and what was wanted of it.
+        /// The operation and the file.
         what: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
+    /// A signal ended the operation early.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl KernelError {

@@ -1,4 +1,4 @@
-//! Watching TCP connections, whatever their congestion control: `watch.bpf.c` from this side.
+//! Reads samples of TCP connections under any congestion control, which `watch.bpf.c` takes in the kernel.
 
 use crate::bpf_log::keep_log;
 use crate::check::Check;
@@ -10,67 +10,67 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
-/// What a record is about.
+/// Why a record was written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// The connection closed.
     Closed,
-    /// How it does.
+    /// A periodic sample.
     Sample,
     /// Its startup ended.
     Exit,
 }
 
-/// A connection at a moment.
+/// The state of a connection at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Which, while it lives.
+    /// Address of the socket: identifies the connection while it is open.
     pub sk: u64,
-    /// When, in nanoseconds of the kernel's monotonic clock.
+    /// Time of the record, in nanoseconds of the kernel's monotonic clock.
     pub now_ns: u64,
     /// Bytes acknowledged.
     pub acked_bytes: u64,
-    /// What `acked_bytes` will be when all that is sent is acknowledged.
+    /// The value of `acked_bytes` once everything sent so far is acknowledged.
     pub next: u64,
     /// Bytes sent, retransmissions included.
     pub sent_bytes: u64,
-    /// Bytes a second.
+    /// Pacing rate, in bytes per second.
     pub pacing_rate: u64,
-    /// What this record is about.
+    /// Why this record was written.
     pub kind: RecordKind,
-    /// Why its startup ended: [`ExitReason::None`] if it has not; `None` if that was before the watch began.
+    /// Why the startup ended: [`ExitReason::None`] if it has not; `None` if it ended before the watch began.
     pub why: Option<ExitReason>,
-    /// The window, in segments.
+    /// Congestion window, in segments.
     pub cwnd: u32,
-    /// The threshold, in segments; above 2^31 - 2 it is arbitrarily high.
+    /// Slow start threshold, in segments; above 2^31 - 2 it is unset.
     pub ssthresh: u32,
-    /// In flight, in segments.
+    /// Segments in flight.
     pub inflight: u32,
-    /// Payload of a segment, in bytes.
+    /// Maximum payload of a segment, in bytes.
     pub mss: u32,
-    /// Smoothed round trip, in microseconds.
+    /// SRTT, in microseconds.
     pub srtt_us: u32,
-    /// Least round trip, in microseconds.
+    /// Minimum RTT, in microseconds.
     pub min_rtt_us: u32,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted: u32,
-    /// The kernel's state: 0 open, 1 disorder, 2 reduced, 3 recovery, 4 loss.
+    /// Congestion state of the kernel (`tcp_ca_state`): 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub state: u32,
-    /// Timeouts of the retransmission timer.
+    /// Number of retransmission timeouts.
     pub timeouts: u32,
-    /// The window its startup ended with, in segments; before the cut, where it ended by one.
+    /// cwnd at the end of the startup, in segments; before the reduction, if a loss ended it.
     pub exit_cwnd: u32,
-    /// When that was.
+    /// Time of the end of the startup, in nanoseconds; 0 if it has not ended.
     pub exit_ns: u64,
-    /// When it was first seen.
+    /// Time of the first record, in nanoseconds.
     pub begun_ns: u64,
-    /// This end's port.
+    /// Local port.
     pub sport: u16,
-    /// The peer's port.
+    /// Remote port.
     pub dport: u16,
-    /// The peer.
+    /// Remote address.
     pub peer: IpAddr,
-    /// Its congestion control.
+    /// Name of the congestion control.
     pub control: String,
 }
 
@@ -123,7 +123,7 @@ impl Flow {
     }
 }
 
-/// A watch; with it goes everything that it put into the kernel.
+/// A running watch. Dropping it removes its programs and maps from the kernel.
 pub struct Watch {
     object: Object,
     _links: Vec<Link>,
@@ -136,7 +136,8 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Watches connections of one network namespace (its inode; 0: of all), each not oftener than so.
+    /// Starts to watch the connections of one network namespace (its inode number; 0 for all), each sampled at most once
+    /// per `period`.
     pub fn start(namespace: u64, period: Span) -> Result<Self, KernelError> {
         let what = "watch connections";
         Check::new().must_load(what)?;
@@ -155,11 +156,11 @@ impl Watch {
         Ok(Self { _links: links.map_err(KernelError::bpf(what))?, object })
     }
 
-    /// Hands each record to `each`, when the ring is polled.
+    /// Returns a ring buffer that calls `each` with each record when it is polled.
     pub fn records<'a>(&self, mut each: impl FnMut(Flow) + 'a) -> Result<RingBuffer<'a>, KernelError> {
         let what = "watch connections";
         let map = self.object.maps().find(|m| m.name() == "told");
-        let map = map.ok_or_else(|| KernelError::refused(what, "no such map"))?;
+        let map = map.ok_or_else(|| KernelError::refused(what, "the object has no map of this name"))?;
         let mut ring = RingBufferBuilder::new();
         ring.add(&map, move |record| {
             if let Some(f) = Flow::read(record) {

@@ -1,8 +1,9 @@
-//! The startups of `slowstart` as congestion controls of the running Linux kernel: eBPF objects around the kernel's own
-//! CUBIC and Reno, and what loads, lists, selects and removes them.
+//! The startups of `slowstart` as congestion controls of the running Linux kernel: eBPF objects that use the kernel's own
+//! CUBIC and Reno after startup, and functions that load, list, select and remove them; and an emulator that runs the
+//! simulator's paths on the real clock.
 //!
-//! The objects are C, in `bpf/`, one for each algorithm, and GPL-2.0, as the kernel demands; `docs/kernel.md` is the
-//! guide for who uses them. Everything here needs Linux 6.1 or newer with BTF, and says so where it is missing.
+//! The objects are C, in `bpf/`, one per algorithm, and GPL-2.0, which the kernel requires; `docs/kernel.md` is the user
+//! guide. Everything here needs Linux 6.1 or newer with BTF, and returns an error that says so where it is missing.
 
 mod bpf_log;
 mod check;
@@ -28,7 +29,7 @@ pub use load::{
 pub use privileges::drop_privileges;
 pub use select::{Selection, select, unselect};
 pub use study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
-/// Where the build left the objects for bpftool: one flavour, default parameters, CUBIC.
-pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");
-
 pub use table::{Control, TABLE};
+
+/// The folder of the build with the objects for bpftool, each with default parameters and CUBIC.
+pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");

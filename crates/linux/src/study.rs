@@ -1,15 +1,15 @@
-//! A study over the running kernel: the same path, on the real clock, with the kernel's own endpoints; the same row.
+//! One run of a study on the running kernel: the same path on the real clock, the kernel's own endpoints, the same row.
 //!
-//! The path knows its own part: what was dropped, and how long each packet was under way. The kernel tells the sender's
-//! (`watch.bpf.c`, for every control alike), and an object of ours the reason its startup was left for.
+//! The path counts drops and measures how long each packet took. The kernel reports the state of the sender
+//! (`watch.bpf.c`, for every control alike), and the controls of this project the reason why a startup ended.
 
 use crate::clock::clock;
-use crate::emulate::{Emulation, Report, SERVER};
+use crate::emulate::{Emulation, INVALID, PacketRecord, Report, SERVER};
 use crate::error::KernelError;
 use crate::facts::{ExitReason, Facts, Kind};
 use crate::flows::{Flow, Watch};
 use crate::load::{Held, Spec, load_as};
-use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use nix::sys::socket::{setsockopt, sockopt::Linger, sockopt::TcpCongestion};
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::engine::MILESTONES;
 use slowstart_lab::eval::{self, Ended};
@@ -21,25 +21,28 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Controls that the kernel has of itself, by their names in it.
+/// Congestion controls of the kernel itself that a study can run.
 pub const KERNEL_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
-/// Samples a run keeps.
+/// Samples kept of a run.
 const SAMPLES: usize = 4000;
-/// Numbers what this process loads.
+/// Timeout of the blocking calls of either end, after which they check whether the run is over.
+const SLICE: Duration = Duration::from_millis(100);
+/// The number of the next control that this process loads, a part of its name.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What runs: a startup of ours around the kernel's avoidance, or a control the kernel has of itself.
+/// A congestion control that runs can use: a startup of this project with the kernel's avoidance, or a control of the
+/// kernel itself. Dropping it unloads it.
 pub struct LoadedControl {
-    /// As written.
+    /// The startup as the user wrote it.
     pub label: String,
-    /// The row's name for it.
+    /// Its name in rows.
     name: String,
     params: BTreeMap<String, Param>,
     avoidance: Option<String>,
@@ -49,14 +52,14 @@ pub struct LoadedControl {
 }
 
 impl LoadedControl {
-    /// Loads it under a name of this process, beside whatever is loaded.
+    /// Loads a startup under a name of this process, so that it does not replace one that is already loaded.
     pub fn load(written: &str, avoidance: &str) -> Result<Self, KernelError> {
         let label = written.to_string();
         if KERNEL_CONTROLS.contains(&written) {
             let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-            let there = fs::read_to_string(file).unwrap_or_default();
-            if !there.split_whitespace().any(|c| c == written) {
-                let why = format!("this kernel has {}: modprobe tcp_{written}", there.trim());
+            let available = fs::read_to_string(file).unwrap_or_default();
+            if !available.split_whitespace().any(|c| c == written) {
+                let why = format!("not available, found {}; try modprobe tcp_{written}", available.trim());
                 return Err(KernelError::refused(written, why));
             }
             return Ok(Self {
@@ -85,11 +88,12 @@ impl LoadedControl {
     }
 }
 
-/// What the two ends saw of one transfer.
+/// What was recorded of one transfer. Times are those of the kernel's monotonic clock.
 #[derive(Default)]
-struct Seen {
+struct Recording {
     began: Instant,
-    arrived: u64,
+    /// Bytes that the client received.
+    received: u64,
     milestones: [Option<Instant>; MILESTONES.len()],
     completed: Option<Instant>,
     ended: Instant,
@@ -97,54 +101,70 @@ struct Seen {
     facts: Vec<Facts>,
 }
 
-/// What the client takes, until it has all or time is over.
-fn receive(mut client: TcpStream, size: Option<u64>, until: Instant, seen: &mut Seen) {
+fn timed_out(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// The client: receives until it has everything, the time is over or `over` is set.
+fn receive(
+    mut client: TcpStream,
+    size: Option<u64>,
+    until: Instant,
+    over: &AtomicBool,
+    recording: &mut Recording,
+) {
     let mut buffer = vec![0; 1 << 18];
-    while clock() < until {
+    while clock() < until && !over.load(Ordering::Relaxed) {
         match client.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
-                seen.arrived += n as u64;
+                recording.received += n as u64;
                 let now = clock();
-                for (at, bytes) in seen.milestones.iter_mut().zip(MILESTONES) {
-                    if seen.arrived >= bytes {
+                for (at, bytes) in recording.milestones.iter_mut().zip(MILESTONES) {
+                    if recording.received >= bytes {
                         at.get_or_insert(now);
                     }
                 }
-                if size.is_some_and(|s| seen.arrived >= s) {
-                    seen.completed.get_or_insert(now);
+                if size.is_some_and(|s| recording.received >= s) {
+                    recording.completed.get_or_insert(now);
                 }
             }
-            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+            Err(e) if timed_out(&e) => {}
             Err(_) => break,
         }
     }
-    seen.ended = clock();
+    recording.ended = clock();
 }
 
-/// What the server sends.
-fn send(listener: &TcpListener, size: Option<u64>, patience: Duration) {
+/// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set.
+fn send(listener: &TcpListener, size: Option<u64>, until: Instant, over: &AtomicBool) {
     let Ok((mut server, _)) = listener.accept() else { return };
-    let _ = server.set_write_timeout(Some(patience));
+    let goes_on = |e: &std::io::Error| timed_out(e) && clock() < until && !over.load(Ordering::Relaxed);
+    let _ = server.set_write_timeout(Some(SLICE));
+    let _ = server.set_read_timeout(Some(SLICE));
     let data = vec![7; 1 << 18];
     let mut left = size.unwrap_or(u64::MAX);
     while left > 0 {
         let n = left.min(data.len() as u64) as usize;
         match server.write(&data[..n]) {
             Ok(n) => left -= n as u64,
+            Err(e) if goes_on(&e) => {}
             Err(_) => break,
         }
     }
     let _ = server.shutdown(Shutdown::Write);
-    let _ = server.set_read_timeout(Some(patience));
-    let _ = server.read(&mut [0]);
-    // Nothing is to linger on when the path is gone.
-    let now = libc::linger { l_onoff: 1, l_linger: 0 };
-    let _ = setsockopt(&server, nix::sys::socket::sockopt::Linger, &now);
+    while matches!(server.read(&mut [0]), Err(e) if goes_on(&e)) {}
+    // Closes with a reset, so that no socket stays behind when the path is removed.
+    let _ = setsockopt(&server, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
 }
 
-fn transfer(e: &Emulation, c: &LoadedControl, study: &Study) -> Result<Seen, KernelError> {
-    let mut seen = Seen::default();
+fn transfer(
+    e: &Emulation,
+    c: &LoadedControl,
+    study: &Study,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Recording, KernelError> {
+    let mut recording = Recording::default();
     let file = format!("/run/netns/{}", e.server());
     let inode = fs::metadata(&file).map_err(KernelError::io(format!("read {file}")))?.ino();
     let watch = Watch::start(inode, Span::ZERO)?;
@@ -158,13 +178,13 @@ fn transfer(e: &Emulation, c: &LoadedControl, study: &Study) -> Result<Seen, Ker
     setsockopt(&listener, TcpCongestion, &OsString::from(&c.control))
         .map_err(|e| KernelError::io(format!("use {}", c.control))(e.into()))?;
     let address = listener.local_addr().map_err(KernelError::io("listen"))?;
-    let patience = Duration::from_nanos(study.duration.0);
-    seen.began = clock();
-    let until = seen.began + study.duration;
+    let timeout = Duration::from_nanos(study.duration.0);
+    recording.began = clock();
+    let until = recording.began + study.duration;
     let client = Emulation::in_namespace(e.client(), || {
-        TcpStream::connect_timeout(&address, patience).map_err(KernelError::io("connect over the path"))
+        TcpStream::connect_timeout(&address, timeout).map_err(KernelError::io("connect to the server"))
     })?;
-    client.set_read_timeout(Some(Duration::from_millis(100))).map_err(KernelError::io("a timeout"))?;
+    client.set_read_timeout(Some(SLICE)).map_err(KernelError::io("set a timeout"))?;
     let poll = || -> Result<(), KernelError> {
         records.consume().map_err(KernelError::bpf("read events"))?;
         events
@@ -172,28 +192,35 @@ fn transfer(e: &Emulation, c: &LoadedControl, study: &Study) -> Result<Seen, Ker
             .map_or(Ok(()), libbpf_rs::RingBuffer::consume)
             .map_err(KernelError::bpf("read events"))
     };
+    let over = AtomicBool::new(false);
     thread::scope(|s| -> Result<(), KernelError> {
-        s.spawn(|| send(&listener, study.size, patience));
-        let seen = &mut seen;
-        let receiver = s.spawn(move || receive(client, study.size, until, seen));
+        s.spawn(|| send(&listener, study.size, until, &over));
+        let (recording, over) = (&mut recording, &over);
+        let receiver = s.spawn(move || receive(client, study.size, until, over, recording));
         let mut result = Ok(());
         while !receiver.is_finished() {
             thread::sleep(Duration::from_millis(5));
+            if interrupted() {
+                result = Err(KernelError::Interrupted);
+            }
             result = result.and_then(|()| poll());
+            if result.is_err() || !e.is_running() {
+                over.store(true, Ordering::Relaxed);
+            }
         }
         result
     })?;
     poll()?;
     drop((records, events));
-    (seen.flows, seen.facts) = (flows.into_inner(), facts.into_inner());
-    Ok(seen)
+    (recording.flows, recording.facts) = (flows.into_inner(), facts.into_inner());
+    Ok(recording)
 }
 
-/// How the startup of this run ended. An object of ours says so itself; of others, what the kernel shows is read.
-fn exit(seen: &Seen) -> Option<(ExitReason, ExitRow)> {
-    let since = |ns: u64| Instant(ns).since(seen.began).as_secs_f64();
-    if seen.facts.is_empty() {
-        let f = seen.flows.iter().rev().find(|f| f.exit_ns > 0)?;
+/// Returns how the startup ended: as reported by a control of this project, otherwise as the tracepoints show it.
+fn exit(recording: &Recording) -> Option<(ExitReason, ExitRow)> {
+    let since = |ns: u64| Instant(ns).since(recording.began).as_secs_f64();
+    if recording.facts.is_empty() {
+        let f = recording.flows.iter().rev().find(|f| f.exit_ns > 0)?;
         let (cwnd, at) = (u64::from(f.exit_cwnd) * u64::from(f.mss), since(f.exit_ns));
         let row = ExitRow {
             reason: f.why?.name().to_string(),
@@ -205,19 +232,20 @@ fn exit(seen: &Seen) -> Option<(ExitReason, ExitRow)> {
         };
         return Some((f.why?, row));
     }
-    let left = seen.facts.iter().rposition(|f| f.why != ExitReason::None)?;
-    let f = &seen.facts[left];
-    // A drain begins with an ACK that earns nothing; what sets windows after it drains, and a loss may end it.
+    let left = recording.facts.iter().rposition(|f| f.why != ExitReason::None)?;
+    let f = &recording.facts[left];
+    // The exit was detected where the drain began: at the ACK after which the window no longer grew. ACKs that set a
+    // window after it belong to the drain, and a loss may end the drain.
     let mut at = left;
     while f.why == ExitReason::RateFlat
         && at > 0
-        && (seen.facts[at].set > 0 || seen.facts[at].kind != Kind::Ack)
-        && seen.facts[at - 1].kind == Kind::Ack
-        && (seen.facts[at - 1].set > 0 || seen.facts[at - 1].earned == 0)
+        && (recording.facts[at].set > 0 || recording.facts[at].kind != Kind::Ack)
+        && recording.facts[at - 1].kind == Kind::Ack
+        && (recording.facts[at - 1].set > 0 || recording.facts[at - 1].earned == 0)
     {
         at -= 1;
     }
-    let detected = &seen.facts[at];
+    let detected = &recording.facts[at];
     let bytes = |n: u32| u64::from(n) * u64::from(f.mss);
     let row = ExitRow {
         reason: f.why.name().to_string(),
@@ -230,17 +258,27 @@ fn exit(seen: &Seen) -> Option<(ExitReason, ExitRow)> {
     Some((f.why, row))
 }
 
-/// Runs one job and keeps its samples.
-pub fn run_transfer(study: &Study, c: &LoadedControl, job: Job) -> Result<Outcome, KernelError> {
+/// Runs one job of a study on the running kernel. `interrupted` is polled; once it returns true the run ends with
+/// [`KernelError::Interrupted`].
+pub fn run_transfer(
+    study: &Study,
+    control: &LoadedControl,
+    job: Job,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Outcome, KernelError> {
     let seed = study.run_seed(job.run);
     let e = Emulation::start(&study.path, seed, true)?;
     let mut caveats = e.caveats.clone();
-    let seen = transfer(&e, c, study)?;
-    let report = e.stop()?;
+    let result = transfer(&e, control, study, interrupted);
+    let running = e.is_running();
+    let report = e.stop();
+    // Where the path failed, its error is the cause of an error of the transfer.
+    let (report, recording) = if running { (report, result?) } else { (Ok(report?), result?) };
+    let report = report?;
     if !report.valid() {
-        caveats.push("INVALID: more than one packet in a hundred was over a millisecond late".to_string());
+        caveats.push(INVALID.to_string());
     }
-    Ok(outcome(study, c, job, seed, &seen, &report, caveats))
+    Ok(outcome(study, control, job, seed, &recording, &report, caveats))
 }
 
 fn outcome(
@@ -248,17 +286,17 @@ fn outcome(
     c: &LoadedControl,
     job: Job,
     seed: u64,
-    seen: &Seen,
+    recording: &Recording,
     report: &Report,
     mut caveats: Vec<String>,
 ) -> Outcome {
     let path = study.path.build(seed);
     let facts = path.facts;
-    let since = |at: Instant| at.since(seen.began).as_secs_f64();
-    let on_path = |at: Instant| (report.start + Span(at.0)).since(seen.began).as_secs_f64();
+    let since = |at: Instant| at.since(recording.began).as_secs_f64();
+    let on_path = |at: Instant| (report.start + Span(at.0)).since(recording.began).as_secs_f64();
     let packet = |f: &Flow| u64::from(f.mss) + 52;
-    let exit = exit(seen);
-    // What is in flight first fills the path, as the laboratory judges it.
+    let exit = exit(recording);
+    // The first time that the data in flight fills the path, by the definition of the simulator.
     let link = path.forward;
     let fills = |f: &&Flow| {
         let at = Instant(Instant(f.now_ns).since(report.start).0);
@@ -269,9 +307,12 @@ fn outcome(
         };
         u64::from(f.inflight) * packet(f) >= holds.0
     };
-    let capacity = seen.flows.iter().find(fills).map(|f| since(Instant(f.now_ns)));
-    let first_loss =
-        seen.flows.iter().find(|f| f.state >= 3 || f.retransmitted > 0).map(|f| since(Instant(f.now_ns)));
+    let capacity = recording.flows.iter().find(fills).map(|f| since(Instant(f.now_ns)));
+    let first_loss = recording
+        .flows
+        .iter()
+        .find(|f| f.state >= 3 || f.retransmitted > 0)
+        .map(|f| since(Instant(f.now_ns)));
     let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
     let dropped = || data().filter(|f| f.outcome.is_err());
     let left = exit.as_ref().map_or(f64::INFINITY, |(_, x)| x.time_s);
@@ -281,23 +322,23 @@ fn outcome(
         first_loss,
     );
     let exit = exit.map(|(_, row)| row);
-    let took = |f: &crate::emulate::PacketRecord| f.outcome.ok().map(|due| due.since(f.at));
+    let took = |f: &PacketRecord| f.outcome.ok().map(|due| due.since(f.at));
     let least = data().filter_map(took).min().unwrap_or(Span::ZERO);
     let most = data().filter_map(took).max().unwrap_or(Span::ZERO);
-    let last = seen.flows.iter().max_by_key(|f| f.sent_bytes);
+    let last = recording.flows.iter().max_by_key(|f| f.sent_bytes);
     let mss = last.map_or(u64::from(study.profile.mss), |f| u64::from(f.mss));
     let inflight = |f: &Flow| u64::from(f.inflight) * u64::from(f.mss);
-    if study.size.is_some() && seen.completed.is_none() {
-        caveats.push("the transfer did not complete within the time given".to_string());
+    if study.size.is_some() && recording.completed.is_none() {
+        caveats.push("the transfer did not complete within its time limit".to_string());
     }
-    if exit.is_none() && seen.completed.is_some() && c.name != "bbr" {
-        caveats.push("the transfer ended before the startup did".to_string());
+    if exit.is_none() && recording.completed.is_some() && c.name != "bbr" {
+        caveats.push("the transfer ended before its startup did".to_string());
     }
     if c.name == "bbr" {
-        caveats.push("the kernel does not show when its startup ends".to_string());
+        caveats.push("the kernel does not report when the startup of bbr ends".to_string());
     }
-    let ended = seen.completed.unwrap_or(seen.ended);
-    let milestones = MILESTONES.iter().zip(seen.milestones);
+    let ended = recording.completed.unwrap_or(recording.ended);
+    let milestones = MILESTONES.iter().zip(recording.milestones);
     let row = Row {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -312,7 +353,7 @@ fn outcome(
         seed,
         iw_bytes: 10 * mss,
         size_bytes: study.size,
-        duration_s: since(seen.ended),
+        duration_s: since(recording.ended),
         rate_bps: facts.rate.0,
         base_rtt_s: facts.base_rtt.as_secs_f64(),
         bdp_bytes: facts.rate.over(facts.base_rtt).scale(mss, mss + 52).0,
@@ -325,21 +366,21 @@ fn outcome(
         capacity_time_by_heuristic_s: None,
         first_drop_time_s: dropped().next().map(|f| on_path(f.at)),
         first_loss_time_s: first_loss,
-        peak_inflight_bytes: seen.flows.iter().map(inflight).max().unwrap_or(0),
+        peak_inflight_bytes: recording.flows.iter().map(inflight).max().unwrap_or(0),
         peak_queue_delay_s: Span(most.0.saturating_sub(least.0)).as_secs_f64(),
         startup_lost_packets: dropped().filter(|f| on_path(f.at) < left).count() as u64,
         lost_packets: dropped().count() as u64,
         retransmitted_packets: last.map_or(0, |f| u64::from(f.retransmitted)),
         timeouts: last.map_or(0, |f| u64::from(f.timeouts)),
-        goodput_bps: Rate::new(Bytes(seen.arrived), ended.since(seen.began)).map_or(0, |r| r.0),
-        completion_s: seen.completed.map(since),
+        goodput_bps: Rate::new(Bytes(recording.received), ended.since(recording.began)).map_or(0, |r| r.0),
+        completion_s: recording.completed.map(since),
         time_to_bytes_s: milestones.map(|(b, at)| (b.to_string(), at.map(since))).collect(),
         others: None,
-        cost: Cost { packets: data().count() as u64, events: seen.flows.len() as u64 },
+        cost: Cost { packets: data().count() as u64, events: recording.flows.len() as u64 },
         caveats,
     };
-    let every = seen.flows.len().div_ceil(SAMPLES).max(1);
-    let samples = seen.flows.iter().step_by(every).map(|f| Sample {
+    let every = recording.flows.len().div_ceil(SAMPLES).max(1);
+    let samples = recording.flows.iter().step_by(every).map(|f| Sample {
         time_s: since(Instant(f.now_ns)),
         flow: 0,
         cwnd_bytes: u64::from(f.cwnd) * u64::from(f.mss),

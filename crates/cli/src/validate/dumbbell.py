@@ -1,6 +1,6 @@
-# Runs ns-3 (the wheel of that name on PyPI) over dumbbells and prints what its senders did, one JSON line a case.
+# Runs ns-3 (the package ns3 on PyPI) over dumbbell topologies and prints the results of its senders, one JSON line per case.
 #
-# Standard input: one JSON object a line: {"case", "congestion_control", "rate_bps", "rtt_s", "queue_bytes",
+# Standard input: one JSON object per line: {"case", "congestion_control", "rate_bps", "rtt_s", "queue_bytes",
 # "mss_bytes", "flows", "duration_s"}. The topology is sender - 10 Gb/s 0.5 ms - router - bottleneck - router - 10 Gb/s
 # 0.5 ms - receiver; the only queue that fills is the drop-tail one of the first router's device.
 import json
@@ -15,7 +15,7 @@ cppyy.cppdef(
 #include <sstream>
 using namespace ns3;
 
-// What one sender did.
+// The state of one sender, from its traces.
 struct Watch {
     double exit_s = -1, first_loss_s = -1;
     double exit_cwnd = 0, peak_cwnd = 0, cwnd = 0;
@@ -43,7 +43,7 @@ struct Count {
 
 std::string Dumbbell(std::string control, uint64_t rate, double rtt, std::string queue, uint32_t mss, uint32_t flows,
                      double duration) {
-    // Every parameter is set anew: defaults stay from case to case.
+    // Defaults persist between cases, so every parameter is set here.
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName("ns3::" + control)));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
@@ -92,7 +92,7 @@ std::string Dumbbell(std::string control, uint64_t rate, double rtt, std::string
 
     Count count;
     Ptr<PointToPointNetDevice> device = DynamicCast<PointToPointNetDevice>(bottleneck.Get(0));
-    // With flow control, what the device's queue has no room for is dropped before it.
+    // With flow control, packets that do not fit into the queue of the device are dropped before it.
     routers.Get(0)->GetObject<TrafficControlLayer>()->TraceConnectWithoutContext("TcDrop", MakeCallback(&Count::Drop, &count));
     device->GetQueue()->TraceConnectWithoutContext("Drop", MakeCallback(&Count::Drop, &count));
     device->TraceConnectWithoutContext("MacTx", MakeCallback(&Count::Sent, &count));

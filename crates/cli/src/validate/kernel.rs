@@ -1,5 +1,6 @@
-//! `slowstart validate kernel`: named cells through the running kernel and through us.
+//! `slowstart validate kernel`: compares the simulator with the running kernel over named cells.
 
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, print};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -8,28 +9,34 @@ use slowstart_lab::run::Outcome;
 use slowstart_lab::scenario::Study;
 use slowstart_lab::validate::kernel::{Cell, Figure, compare};
 use slowstart_lab::validate::page::{self, Held};
+use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{LoadedControl, run_transfer};
 use std::path::PathBuf;
 
-/// Runs 50 cells, each a path and a control, five times through the emulator on the running kernel and five times through
-/// the simulator with the same seeds; needs root, and some forty minutes. Exit status 1 if a cell does not pass.
+/// Compare the simulator with the running Linux kernel over 50 cells, each a path and a congestion control.
 ///
-/// Example: slowstart validate kernel --traces links --out validation
+/// Each cell runs five times on the running kernel behind an emulated path, and five times in the simulator with the same
+/// seeds. Needs root and about forty minutes. Exit status 1 if a cell differs.
+///
+/// Examples:
+///   slowstart validate kernel --cell "100M-10ms-1 cubic"
+///   slowstart validate kernel --traces links --out validation
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Kernel {
-    /// Only cells whose name holds this
+    /// Run only the cells whose name contains this text
     #[arg(long)]
     cell: Option<String>,
-    /// The folder of lte-verizon-short.down, starlink-leocc-A.bw.gz and starlink-leocc-A.delay; without it the cells that
-    /// need them are skipped
+    /// The folder with lte-verizon-short.down, starlink-leocc-A.bw.gz and starlink-leocc-A.delay. Without it the cells
+    /// that need them are skipped
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// A folder for rows and a page with the windows of both on top of each other
+    /// Write the rows, and a page with the windows of both engines in one chart per cell, to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// A run in which the emulator was late is no run: it is repeated, so often.
+/// How often a run is tried until the emulator released its packets in time.
 const ATTEMPTS: u32 = 3;
 
 impl Kernel {
@@ -38,7 +45,11 @@ impl Kernel {
         let mut cells: Vec<Cell> = Cell::all().into_iter().filter(wanted).collect();
         if cells.is_empty() {
             let names: Vec<String> = Cell::all().into_iter().map(|c| c.name).collect();
-            bail!("--cell {}: no such cell; there are {}", self.cell.unwrap_or_default(), names.join("; "));
+            bail!(
+                "--cell {}: no such cell; the cells are {}",
+                self.cell.unwrap_or_default(),
+                names.join("; ")
+            );
         }
         if self.traces.is_none() {
             for c in cells.iter().filter(|c| c.traced) {
@@ -46,22 +57,32 @@ impl Kernel {
             }
             cells.retain(|c| !c.traced);
         }
+        let interrupt = Interrupt::record()?;
         let mut folder = self.out.as_deref().map(Folder::create).transpose()?;
         let studies =
             cells.iter().map(|c| Ok(c.study(self.traces.as_deref())?)).collect::<Result<Vec<Study>>>()?;
         let bar = output::progress(studies.iter().map(|s| u64::from(s.runs)).sum());
         let mut all = Vec::new();
-        for (cell, study) in cells.into_iter().zip(studies) {
-            let contestant = LoadedControl::load(cell.control.kernel, cell.control.avoidance)?;
+        let total = cells.len();
+        'cells: for (cell, study) in cells.into_iter().zip(studies) {
+            let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance)?;
             let mut kernel = Vec::new();
             for job in study.jobs() {
-                let mut outcome = run_transfer(&study, &contestant, job)?;
+                let run = || run_transfer(&study, &control, job, &|| interrupt.signal().is_some());
+                let mut outcome = run();
                 for _ in 1..ATTEMPTS {
-                    if late(&outcome).is_none() {
+                    if interrupt.signal().is_some() {
+                        break 'cells;
+                    }
+                    if outcome.as_ref().map_or(true, |o| late(o).is_none()) {
                         break;
                     }
-                    outcome = run_transfer(&study, &contestant, job)?;
+                    outcome = run();
                 }
+                if interrupt.signal().is_some() {
+                    break 'cells;
+                }
+                let outcome = outcome?;
                 if let Some(folder) = &mut folder {
                     folder.row(&outcome.row)?;
                 }
@@ -82,24 +103,29 @@ impl Kernel {
             all.push(held);
         }
         bar.finish_and_clear();
-        print(&page::verdict(&all))?;
-        if let Some(folder) = &folder {
+        if !all.is_empty() {
+            print(&page::verdict(&all))?;
+        }
+        if let Some(folder) = folder.as_ref().filter(|_| !all.is_empty()) {
             let release = all.iter().flat_map(|h| &h.kernel).next().map_or("", |o| &o.row.profile);
-            let title = format!("The simulator beside Linux {release}");
-            let about = "A figure agrees that lies within the kernel's own range over five runs, widened by a tenth; the \
-                         time of an exit also by a round trip, times to so many bytes by a twentieth.";
+            let title = format!("The simulator compared with Linux {release}");
+            let about = "A figure agrees if it lies within the range of the kernel's five runs, widened by a tenth; the \
+                         time of an exit also by a round trip, the times to a number of bytes by a twentieth.";
             folder.text("validation.html", &page::html(&title, about, &all))?;
+        }
+        if let Some(signal) = interrupt.signal() {
+            return Err(Interrupted { signal, finished: Some((all.len(), total)) }.into());
         }
         Ok(all.iter().all(Held::passes))
     }
 }
 
-/// Why a run is none.
+/// The caveat of a run in which packets were released too late.
 fn late(o: &Outcome) -> Option<&String> {
-    o.row.caveats.iter().find(|c| c.starts_with("INVALID"))
+    o.row.caveats.iter().find(|c| *c == INVALID)
 }
 
-/// A cell in a line: what differs, if anything does.
+/// The result of a cell in one line, with the figures that differ.
 fn line(h: &Held) -> String {
     let figure = |f: &Figure| {
         let number = |x: Option<f64>| x.map_or("none".to_string(), words::number);

@@ -1,4 +1,4 @@
-//! `slowstart validate`: the simulator held against others.
+//! `slowstart validate`: compares the simulator with Linux or with ns-3.
 
 #[cfg(feature = "kernel")]
 mod kernel;
@@ -8,7 +8,7 @@ mod ns3;
 use crate::kernel;
 use clap::{Args, Subcommand};
 
-/// Hold the simulator against others
+/// Validate the simulator against Linux or ns-3
 #[derive(Args)]
 pub(crate) struct Validate {
     #[command(subcommand)]
@@ -17,14 +17,14 @@ pub(crate) struct Validate {
 
 #[derive(Subcommand)]
 enum Against {
-    /// The running Linux kernel, through the emulator: exits, losses, times and windows of 50 cells
+    /// Compare with the running Linux kernel over emulated paths: exits, losses, times and windows of 50 cells
     Kernel(kernel::Kernel),
-    /// ns-3, over dumbbells: exits, windows, drops and goodput side by side
+    /// Compare with ns-3 over dumbbell topologies: exits, windows, drops and goodput
     Ns3(ns3::Ns3),
 }
 
 impl Validate {
-    /// Runs it; whether all agreed.
+    /// Runs the comparison. Returns true if all figures agree.
     pub(crate) fn main(self) -> anyhow::Result<bool> {
         match self.against {
             #[cfg(feature = "kernel")]

@@ -1,4 +1,4 @@
-//! `slowstart validate ns3`: the same dumbbells through ns-3 and through us.
+//! `slowstart validate ns3`: compares the simulator with ns-3 over dumbbell topologies.
 
 use crate::output;
 use crate::table::{Align, Cell, Table};
@@ -9,23 +9,28 @@ use slowstart_lab::validate::ns3::{Case, Seen};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// Runs ns-3 where it is installed as the Python package `ns3`; says so and ends well where it is not.
+/// Compare the simulator with ns-3 over dumbbell topologies.
 ///
-/// Example: slowstart validate ns3 --python venv/bin/python
+/// ns-3 is the Python package `ns3` (pip install ns3); where it is not installed, this says so and exits with status 0.
+///
+/// Examples:
+///   slowstart validate ns3
+///   slowstart validate ns3 --python venv/bin/python --case cubic
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Ns3 {
-    /// The Python that has ns-3 (pip install ns3)
+    /// The Python interpreter that has ns-3
     #[arg(long, default_value = "python3")]
     python: String,
-    /// Only cases whose name holds this
+    /// Run only the cases whose name contains this text
     #[arg(long)]
     case: Option<String>,
 }
 
-/// What drives ns-3.
+/// The program that runs the cases in ns-3.
 const SCRIPT: &str = include_str!("dumbbell.py");
 
-/// A line of its answer.
+/// One line of its output.
 #[derive(Deserialize)]
 struct Theirs {
     case: String,
@@ -34,13 +39,13 @@ struct Theirs {
     seen: Seen,
 }
 
-/// How far apart two figures may be and still agree: this share, or this much.
+/// How far apart two figures may be and still agree: by this share, or by this difference.
 struct Within {
     share: f64,
     least: f64,
 }
 
-/// Of a count: a packet or two at the ends.
+/// For counts, which may differ by the packets at the start and the end.
 const COUNT: Within = Within { share: 0.01, least: 2.0 };
 
 impl Within {
@@ -62,7 +67,7 @@ impl Ns3 {
         let wanted = |c: &Case| self.case.as_ref().is_none_or(|name| c.case.contains(name));
         let cases: Vec<Case> = Case::all().into_iter().filter(wanted).collect();
         if cases.is_empty() {
-            bail!("--case {}: no case of that name; there are {}", self.case.unwrap_or_default(), names());
+            bail!("--case {}: no such case; the cases are {}", self.case.unwrap_or_default(), names());
         }
         let mut ns3 = Command::new(&self.python)
             .args(["-c", SCRIPT])
@@ -81,9 +86,10 @@ impl Ns3 {
         let mut answers = BufReader::new(ns3.stdout.take().context("a pipe from ns-3")?).lines();
         for case in &cases {
             let line = answers.next().context("ns-3 ended early")??;
-            let theirs: Theirs = serde_json::from_str(&line).with_context(|| format!("ns-3 said {line}"))?;
+            let theirs: Theirs = serde_json::from_str(&line)
+                .with_context(|| format!("output of ns-3, not a result: {line}"))?;
             if theirs.case != case.case {
-                bail!("ns-3 answered {} where {} was asked", theirs.case, case.case);
+                bail!("ns-3 returned case {}, expected {}", theirs.case, case.case);
             }
             progress.inc(1);
             let (row, same) = compare(case, &theirs);
@@ -95,14 +101,16 @@ impl Ns3 {
             ["case", "exit (s)", "", "cwnd", "", "drops", "", "delivered (kB)", "", "packets/s", ""];
         let mut second = vec![Cell::from("")];
         for _ in 0..5 {
-            second.extend([Cell::from("ns-3"), Cell::from("ours")]);
+            second.extend([Cell::from("ns-3"), Cell::from("slowstart")]);
         }
         rows.insert(0, second);
         let mut alignments = vec![Align::Right; headers.len()];
         alignments[0] = Align::Left;
         let table = Table { headers: headers.map(String::from).to_vec(), rows, alignments };
         print!("{}", table.render(false, None));
-        println!("! differs by more than 0.5 % and four packets in time, 1 % and 2 packets in a count");
+        println!(
+            "! a time differs by more than 0.5 % and four packets, or a count by more than 1 % and 2 packets"
+        );
         Ok(agreed)
     }
 }
@@ -111,11 +119,11 @@ fn names() -> String {
     Case::all().into_iter().map(|c| c.case).collect::<Vec<_>>().join("; ")
 }
 
-/// A row, and whether it agrees.
+/// Returns the table row of a case, and true if its figures agree.
 fn compare(case: &Case, theirs: &Theirs) -> (Vec<Cell>, bool) {
     #[allow(
         clippy::disallowed_methods,
-        reason = "how long a run takes is what is shown, and no part of a result"
+        reason = "the duration of the run is displayed and is no part of a result"
     )]
     let before = std::time::Instant::now();
     let ours = case.ours();
@@ -133,7 +141,8 @@ fn compare(case: &Case, theirs: &Theirs) -> (Vec<Cell>, bool) {
         (kilo(ours.delivered_bytes), kilo(theirs.seen.delivered_bytes), COUNT, 0),
     ] {
         let agrees = within.agree(ours, theirs);
-        // Of many flows the first are in recovery when the median leaves: what they lost and delivered is shown alone.
+        // With several flows, the first are in recovery when the median flow ends its startup: their drops and delivered
+        // bytes are shown, not compared.
         same &= agrees || (case.flows > 1 && cells.len() > 4);
         cells.push(format!("{theirs:.places$}").into());
         cells.push(format!("{ours:.places$}{}", if agrees { "" } else { " !" }).into());

@@ -1,15 +1,15 @@
-//! How late packets were let go.
+//! How late packets were released.
 
 use slowstart::units::Span;
 use std::fmt;
 
-/// What counts as late. A run in which more than one packet in a hundred was is none of this path.
+/// Lateness above which a packet counts as late. A run in which more than 1 % of the packets are late is invalid.
 pub const MAX_LATENESS: Span = Span::millis(1);
 
-/// Classes, each twice as wide as the one before: below 1 us, 2 us, 4 us, ...
+/// Histogram classes, each twice as wide as the one before: below 1 us, 2 us, 4 us, ...
 const CLASSES: usize = 24;
 
-/// A histogram of lateness.
+/// A histogram of lateness: the time between when a packet was due and when it was released.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     classes: [u64; CLASSES],
@@ -19,7 +19,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    pub(crate) fn add(&mut self, by: Span) {
+    pub(super) fn add(&mut self, by: Span) {
         let class = (u64::BITS - (by.0 / 1000).leading_zeros()) as usize;
         self.classes[class.min(CLASSES - 1)] += 1;
         self.late += u64::from(by > MAX_LATENESS);
@@ -27,24 +27,24 @@ impl Lateness {
         self.max_ns = self.max_ns.max(by.0);
     }
 
-    /// Packets let go.
+    /// Number of packets released.
     pub fn packets(&self) -> u64 {
         self.classes.iter().sum()
     }
 
-    /// The mean.
+    /// Mean lateness.
     pub fn mean(&self) -> Span {
         Span(self.sum_ns / self.packets().max(1))
     }
 
-    /// The most.
+    /// Largest lateness.
     pub fn max(&self) -> Span {
         Span(self.max_ns)
     }
 
-    /// What so many in a thousand did not exceed, to within a factor of two.
-    pub fn quantile_per_mille(&self, share: u64) -> Span {
-        let wanted = (self.packets() * share).div_ceil(1000);
+    /// Returns an upper bound of a quantile, given in thousandths (500 for the median); at most twice the quantile.
+    pub fn quantile_per_mille(&self, quantile: u64) -> Span {
+        let wanted = (self.packets() * quantile).div_ceil(1000);
         let mut seen = 0;
         for (class, n) in self.classes.iter().enumerate() {
             seen += n;
@@ -55,7 +55,7 @@ impl Lateness {
         Span(self.max_ns)
     }
 
-    /// Whether time was kept.
+    /// Returns true if at most 1 % of the packets were released more than [`MAX_LATENESS`] late.
     pub fn valid(&self) -> bool {
         self.late * 100 <= self.packets()
     }
@@ -66,7 +66,7 @@ impl fmt::Display for Lateness {
         let us = |s: Span| s.0 as f64 / 1000.0;
         write!(
             f,
-            "late by {:.1} us on average, half below {:.0} us, 99 % below {:.0} us, at most {:.0} us",
+            "released {:.1} us late on average (half within {:.0} us, 99 % within {:.0} us, at most {:.0} us)",
             us(self.mean()),
             us(self.quantile_per_mille(500)),
             us(self.quantile_per_mille(990)),
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_a_hundred_may_be_late_and_no_more() {
+    fn up_to_one_packet_in_a_hundred_may_be_late() {
         let mut l = Lateness::default();
         for _ in 0..99 {
             l.add(Span::micros(3));

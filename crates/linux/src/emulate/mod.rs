@@ -1,134 +1,89 @@
-//! A path of the laboratory on the real clock: two network namespaces, each with a TUN device, and between them the very
-//! elements that the simulator runs.
+//! Runs a path of the simulator on the real clock: two network namespaces with a TUN device each, joined by the path
+//! elements that the simulator uses.
 //!
-//! What leaves one device enters the direction at that moment; the direction says when it arrives, or that it does not,
-//! and then it is written to the other device. So the rate, the queue, the delays and the losses are those of the
-//! simulator, for the same seed the same draws, and what differs is when a packet comes and how late it is let go: that
-//! is measured and told.
+//! A packet that one device sends enters a direction of the path at that moment. The direction computes when the packet
+//! arrives, or drops it; at that time the packet is written to the other device. Rate, queue, delays and losses are
+//! those of the simulator, with the same random draws for the same seed. When packets enter, and how late they are
+//! released, depends on the machine; the lateness is measured and reported.
 
+mod forwarder;
 mod lateness;
-mod names;
+mod namespaces;
 mod packet;
-mod pump;
+mod report;
 mod tun;
 
 pub use lateness::{Lateness, MAX_LATENESS};
-pub use names::remove_stale_namespaces;
-pub use pump::{DirectionStats, PacketRecord};
+pub use namespaces::remove_stale_namespaces;
+pub use report::{DirectionStats, INVALID, PacketRecord, Report};
 
 use crate::error::KernelError;
-use names::{Namespaces, run};
-use slowstart::units::{Instant, Rate};
-use slowstart_lab::path::PathSpec;
+use namespaces::{Namespaces, run};
+use slowstart::units::Rate;
+use slowstart_lab::path::{PathFacts, PathSpec};
 use std::fs;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use tun::{DEVICE, Tun};
 
-/// The server's address: it sends forward, over the path's link.
+/// The server's IPv4 address. The server sends forward, over the link of the path.
 pub const SERVER: &str = "10.77.0.1";
-/// The client's address.
+/// The client's IPv4 address.
 pub const CLIENT: &str = "10.77.0.2";
-/// The device in either namespace.
-pub(crate) const DEVICE: &str = "path0";
-/// What the device's own queue may hold: more than any burst, so that only the path drops.
+/// Queue length of each device in packets: more than any burst, so that only the path drops packets.
 const DEVICE_QUEUE: u32 = 20_000;
 
-/// A path that is up.
+/// A running path. Dropping it stops the forwarding, ends the programs in both namespaces and removes the namespaces.
 #[derive(Debug)]
 pub struct Emulation {
-    names: Namespaces,
+    namespaces: Namespaces,
     stop: Arc<AtomicBool>,
-    pump: Option<JoinHandle<Report>>,
-    /// What a reader must know before believing a result.
+    forwarder: Option<JoinHandle<Result<Report, KernelError>>>,
+    /// Limits of this machine that a reader of the results must know.
     pub caveats: Vec<String>,
 }
 
-/// What became of the packets.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// When the path began, on the kernel's monotonic clock.
-    pub start: Instant,
-    /// From server to client.
-    pub forward: DirectionStats,
-    /// From client to server.
-    pub back: DirectionStats,
-}
-
-impl Report {
-    /// Whether packets were let go in time, so that the run is one of this path.
-    pub fn valid(&self) -> bool {
-        self.forward.lateness.valid() && self.back.lateness.valid()
-    }
-}
-
 impl Emulation {
-    /// Sets up the path; `record` keeps each packet's fate.
+    /// Sets up the path; with `record` the report holds every packet.
+    ///
+    /// # Errors
+    /// Without root, `/dev/net/tun`, `ip` or `tc`.
     pub fn start(spec: &PathSpec, seed: u64, record: bool) -> Result<Self, KernelError> {
         remove_stale_namespaces();
-        let names = Namespaces::new()?;
+        let namespaces = Namespaces::create()?;
         let mut caveats = Vec::new();
         let path = spec.build(seed);
         let facts = path.facts;
-        // What the kernel says on its own, to find IPv6 routers, is no part of the path's traffic.
-        for ns in [&names.server, &names.client] {
-            tun::in_namespace(ns, || {
-                let file = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
-                if fs::exists(file).unwrap_or(false) {
-                    fs::write(file, "1").map_err(KernelError::io(format!("write {file}")))?;
-                }
-                Ok(())
-            })?;
+        for ns in [&namespaces.server, &namespaces.client] {
+            disable_ipv6(ns)?;
         }
-        // Both devices belong to one thread, which is the path.
-        let server = tun::open(&names.server)?;
-        let client = tun::open(&names.client)?;
-        for (ns, address) in [(&names.server, SERVER), (&names.client, CLIENT)] {
+        let server = Tun::create(&namespaces.server)?;
+        let client = Tun::create(&namespaces.client)?;
+        for (ns, address) in [(&namespaces.server, SERVER), (&namespaces.client, CLIENT)] {
             run("ip", &["-n", ns, "addr", "add", &format!("{address}/24"), "dev", DEVICE])?;
             run("ip", &["-n", ns, "link", "set", "lo", "up"])?;
             let queue = DEVICE_QUEUE.to_string();
             run("ip", &["-n", ns, "link", "set", DEVICE, "mtu", "1500", "txqueuelen", &queue, "up"])?;
         }
-        // A sender behind an interface of its own, so that TCP small queues hold it back as behind a real one.
-        let nic = Rate(facts.rate.0.saturating_mul(4).max(1_000_000_000)).0;
-        let shaped = run(
-            "tc",
-            &[
-                &["-n", &names.server, "qdisc", "replace", "dev", DEVICE, "root", "tbf"][..],
-                &["rate", &format!("{nic}bit"), "burst", "64kb", "limit", "64mb"],
-            ]
-            .concat(),
-        );
-        if shaped.is_err() {
+        if shape_sender(&namespaces.server, facts.rate).is_err() {
             caveats.push(
-                "no token bucket in this kernel: TCP small queues do not act on the sender".to_string(),
+                "the kernel has no token bucket (sch_tbf): TCP small queues do not limit the sender"
+                    .to_string(),
             );
         }
-        // Windows that the path, its queue and twice the growth of a round trip need.
-        let most =
-            facts.bdp.0.saturating_add(facts.buffer.map_or(facts.bdp.0 * 4, |b| b.0)).saturating_mul(8);
-        let most = most.clamp(16 << 20, 1 << 30);
-        for ns in [&names.server, &names.client] {
-            tun::in_namespace(ns, || {
-                for (key, value) in [
-                    ("tcp_wmem", format!("4096 262144 {most}")),
-                    ("tcp_rmem", format!("4096 1048576 {most}")),
-                    ("tcp_no_metrics_save", "1".to_string()),
-                ] {
-                    let file = format!("/proc/sys/net/ipv4/{key}");
-                    fs::write(&file, value).map_err(KernelError::io(format!("write {file}")))?;
-                }
-                Ok(())
-            })?;
+        for ns in [&namespaces.server, &namespaces.client] {
+            set_tcp_limits(ns, &facts)?;
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let (until, ready) = (Arc::clone(&stop), Arc::new(AtomicBool::new(false)));
-        let (up, realtime) = (Arc::clone(&ready), Arc::new(AtomicBool::new(false)));
+        let (stopped, ready) = (Arc::clone(&stop), Arc::new(AtomicBool::new(false)));
+        let (started, realtime) = (Arc::clone(&ready), Arc::new(AtomicBool::new(false)));
         let granted = Arc::clone(&realtime);
-        let pump = thread::spawn(move || {
+        let forwarder = thread::spawn(move || {
             granted.store(tun::realtime(), Ordering::SeqCst);
-            up.store(true, Ordering::SeqCst);
-            pump::pump(path, &server, &client, &until, record)
+            started.store(true, Ordering::SeqCst);
+            forwarder::forward(path, &server, &client, &stopped, record)
         });
         while !ready.load(Ordering::SeqCst) {
             thread::yield_now();
@@ -136,34 +91,52 @@ impl Emulation {
         if !realtime.load(Ordering::SeqCst) {
             caveats.push("no real-time priority: packets may be late when the machine is busy".to_string());
         }
-        Ok(Self { names, stop, pump: Some(pump), caveats })
+        Ok(Self { namespaces, stop, forwarder: Some(forwarder), caveats })
     }
 
-    /// Does something in a namespace of this path, on a thread that then ends.
+    /// Runs a closure in a network namespace, on a thread that then ends.
     pub fn in_namespace<T: Send>(
         ns: &str,
         what: impl FnOnce() -> Result<T, KernelError> + Send,
     ) -> Result<T, KernelError> {
-        tun::in_namespace(ns, what)
+        namespaces::in_namespace(ns, what)
+    }
+
+    /// Starts a program in a network namespace, where `/sys` shows the devices of that namespace.
+    pub fn spawn(ns: &str, command: &mut Command) -> Result<Child, KernelError> {
+        namespaces::spawn(ns, command)
+    }
+
+    /// Returns true if a TCP socket listens or a UDP socket is bound in the network namespace.
+    pub fn has_listener(ns: &str) -> Result<bool, KernelError> {
+        namespaces::has_listener(ns)
     }
 
     /// The namespace of the server.
     pub fn server(&self) -> &str {
-        &self.names.server
+        &self.namespaces.server
     }
 
     /// The namespace of the client.
     pub fn client(&self) -> &str {
-        &self.names.client
+        &self.namespaces.client
     }
 
-    /// Takes the path down.
+    /// Returns false once forwarding has failed, for example because a device was deleted; [`Self::stop`] returns the
+    /// error.
+    pub fn is_running(&self) -> bool {
+        self.forwarder.as_ref().is_some_and(|f| !f.is_finished())
+    }
+
+    /// Stops the path and removes its namespaces.
+    ///
+    /// # Errors
+    /// If forwarding failed while the path was running.
     pub fn stop(mut self) -> Result<Report, KernelError> {
         self.stop.store(true, Ordering::SeqCst);
-        let done = self.pump.take().map(JoinHandle::join);
-        match done {
-            Some(Ok(report)) => Ok(report),
-            _ => Err(KernelError::refused("the path", "its thread ended early")),
+        match self.forwarder.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Err(KernelError::refused("emulator", "the forwarding thread panicked")),
         }
     }
 }
@@ -171,8 +144,51 @@ impl Emulation {
 impl Drop for Emulation {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        if let Some(pump) = self.pump.take() {
-            let _ = pump.join();
+        if let Some(forwarder) = self.forwarder.take() {
+            let _ = forwarder.join();
         }
     }
+}
+
+/// Turns IPv6 off for new devices: the kernel's own router solicitations would be traffic on the path.
+fn disable_ipv6(ns: &str) -> Result<(), KernelError> {
+    namespaces::in_namespace(ns, || {
+        let file = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
+        if fs::exists(file).unwrap_or(false) {
+            fs::write(file, "1").map_err(KernelError::io(format!("write {file}")))?;
+        }
+        Ok(())
+    })
+}
+
+/// Limits the server's device to four times the rate of the path, so that packets wait in its queue and TCP small
+/// queues act on the sender as on a real interface.
+fn shape_sender(ns: &str, rate: Rate) -> Result<(), KernelError> {
+    let rate = format!("{}bit", rate.0.saturating_mul(4).max(1_000_000_000));
+    run(
+        "tc",
+        &[
+            &["-n", ns, "qdisc", "replace", "dev", DEVICE, "root", "tbf"][..],
+            &["rate", &rate, "burst", "64kb", "limit", "64mb"],
+        ]
+        .concat(),
+    )
+}
+
+/// Allows windows of eight times the BDP plus the buffer (four BDP where the buffer has no limit), 16 MiB to 1 GiB, and
+/// turns off the metrics that the kernel keeps from earlier connections.
+fn set_tcp_limits(ns: &str, facts: &PathFacts) -> Result<(), KernelError> {
+    let buffer = facts.buffer.map_or(facts.bdp.0 * 4, |b| b.0);
+    let max = facts.bdp.0.saturating_add(buffer).saturating_mul(8).clamp(16 << 20, 1 << 30);
+    namespaces::in_namespace(ns, || {
+        for (key, value) in [
+            ("tcp_wmem", format!("4096 262144 {max}")),
+            ("tcp_rmem", format!("4096 1048576 {max}")),
+            ("tcp_no_metrics_save", "1".to_string()),
+        ] {
+            let file = format!("/proc/sys/net/ipv4/{key}");
+            fs::write(&file, value).map_err(KernelError::io(format!("write {file}")))?;
+        }
+        Ok(())
+    })
 }

@@ -1,4 +1,4 @@
-//! What an element needs to know of a packet, from its bytes.
+//! The size and kind of an IP packet, from its headers.
 
 use slowstart_lab::path::{Kind, PacketInfo};
 
@@ -7,7 +7,8 @@ const FIN: u8 = 1;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// Reads the headers of an IP packet. What is not TCP over IPv4, or is cut short, counts as data.
+/// Returns what a path element needs to know about a packet. A packet that is not TCP over IPv4, or that is cut short,
+/// counts as data.
 pub(super) fn packet_info(packet: &[u8]) -> PacketInfo {
     PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_flags_and_payload() {
+    fn flags_and_payload_determine_the_kind() {
         for (flags, payload, kind) in [
             (SYN, 0, Kind::Syn),
             (SYN | ACK, 0, Kind::SynAck),

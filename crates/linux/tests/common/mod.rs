@@ -1,6 +1,6 @@
 //! Two network namespaces joined by a veth, and TCP connections between them.
 
-#![allow(dead_code, reason = "each test takes what it needs")]
+#![allow(dead_code, reason = "no test uses all of it")]
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -14,13 +14,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// Runs `ip` and insists that it succeeds.
+/// Runs `ip`, which must succeed.
 pub(crate) fn ip(line: &str) {
     let done = Command::new("ip").args(line.split(' ')).output().expect("iproute2 is installed");
     assert!(done.status.success(), "ip {line}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// A filesystem for pins that this thread and what it starts see, and nobody else.
+/// Mounts a BPF filesystem that only this thread and its children see.
 pub(crate) fn own_bpffs() {
     unshare(CloneFlags::CLONE_NEWNS).expect("root may");
     let none: Option<&str> = None;
@@ -28,14 +28,14 @@ pub(crate) fn own_bpffs() {
     mount(Some("bpf"), "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), none).expect("the kernel has bpffs");
 }
 
-/// This thread, and what it starts, has nowhere to pin.
+/// Removes the BPF filesystem for this thread and its children.
 pub(crate) fn no_bpffs() {
     own_bpffs();
     nix::mount::umount2("/sys/fs/bpf", nix::mount::MntFlags::MNT_DETACH).expect("just mounted");
     while nix::mount::umount2("/sys/fs/bpf", nix::mount::MntFlags::MNT_DETACH).is_ok() {}
 }
 
-/// Two namespaces, deleted with it.
+/// Two network namespaces, deleted on drop.
 pub(crate) struct Net {
     pub(crate) sender: String,
     pub(crate) receiver: String,
@@ -57,7 +57,7 @@ impl Net {
         net
     }
 
-    /// Does something in a namespace, on a thread that then ends.
+    /// Runs a closure in a namespace, on a thread that then ends.
     pub(crate) fn within<T: Send>(ns: &str, what: impl FnOnce() -> T + Send) -> T {
         thread::scope(|s| {
             s.spawn(|| {
@@ -70,7 +70,7 @@ impl Net {
         })
     }
 
-    /// Connections of either end that the kernel has not let go of, for messages.
+    /// Lists the sockets of either end that the kernel has not freed, for messages.
     pub(crate) fn sockets(&self) -> String {
         let of = |ns: &str| {
             let done = Command::new("ip")
@@ -90,14 +90,14 @@ impl Drop for Net {
     }
 }
 
-/// A connection, both ends.
+/// Both ends of a connection.
 pub(crate) struct Pair {
     pub(crate) sender: TcpStream,
     receiver: TcpStream,
 }
 
 impl Pair {
-    /// Sends so many bytes and waits until they have arrived.
+    /// Sends `bytes` bytes and waits until they have arrived.
     pub(crate) fn send(&mut self, bytes: usize) {
         let (sender, receiver) = (&mut self.sender, &mut self.receiver);
         thread::scope(|s| {
@@ -121,12 +121,12 @@ impl Pair {
     }
 }
 
-/// A connection whose sender uses this control.
+/// Opens a connection whose sender uses this congestion control.
 pub(crate) fn transfer(net: &Net, control: Option<&str>) -> Pair {
     transfer_to(net, control, "10.99.0.2")
 }
 
-/// The same to one of the receiver's addresses.
+/// Like [`transfer`], to one of the receiver's addresses.
 pub(crate) fn transfer_to(net: &Net, control: Option<&str>, address: &str) -> Pair {
     let listener = Net::within(&net.receiver, || TcpListener::bind("[::]:0")).expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -143,7 +143,7 @@ pub(crate) fn transfer_to(net: &Net, control: Option<&str>, address: &str) -> Pa
     Pair { sender, receiver }
 }
 
-/// So many connections at once.
+/// Opens `n` connections.
 pub(crate) fn many(net: &Net, control: &str, n: usize) -> Vec<Pair> {
     let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -158,14 +158,14 @@ pub(crate) fn many(net: &Net, control: &str, n: usize) -> Vec<Pair> {
     })
 }
 
-/// Sends bytes under a control, and closes; answers what the connection used.
+/// Sends bytes under a congestion control and closes. Returns the name of the control that the connection used.
 pub(crate) fn with_control(net: &Net, control: &str, bytes: usize) -> String {
     let mut pair = transfer(net, Some(control));
     pair.send(bytes);
     pair.control()
 }
 
-/// Waits up to five seconds for a figure to become what it should.
+/// Waits up to five seconds for a figure to become `wanted`, and returns it.
 pub(crate) fn settles(mut figure: impl FnMut() -> u64, wanted: u64) -> u64 {
     for _ in 0..500 {
         if figure() == wanted {
@@ -176,7 +176,7 @@ pub(crate) fn settles(mut figure: impl FnMut() -> u64, wanted: u64) -> u64 {
     figure()
 }
 
-/// A cgroup of the test's own.
+/// A cgroup, removed on drop.
 pub(crate) struct Cgroup(pub(crate) PathBuf);
 
 impl Cgroup {
@@ -192,14 +192,14 @@ impl Cgroup {
         Some(Self(dir))
     }
 
-    /// Connects from within the cgroup, having asked for Reno; answers the control the connection then has. A child does
-    /// it: this very test program, which `main` of the helper test recognises by its environment.
+    /// Connects from within the cgroup after requesting Reno, and returns the control of the connection. A child process
+    /// does this: it runs the test [`connects_in_a_cgroup`] of this program.
     pub(crate) fn run_inside(&self, net: &Net) -> String {
         let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let mut child = Net::within(&net.sender, || {
             Command::new(std::env::current_exe().expect("known"))
-                .args(["--exact", "common::connects_when_told", "--nocapture"])
+                .args(["--exact", "common::connects_in_a_cgroup", "--nocapture"])
                 .env("SLOWSTART_CONNECT", format!("{}|10.99.0.2:{port}", self.0.display()))
                 .stdout(std::process::Stdio::piped())
                 .spawn()
@@ -220,11 +220,11 @@ impl Drop for Cgroup {
     }
 }
 
-/// What the child of [`Cgroup::run_inside`] does.
+/// The child process of [`Cgroup::run_inside`].
 #[test]
-fn connects_when_told() {
-    let Ok(told) = std::env::var("SLOWSTART_CONNECT") else { return };
-    let (cgroup, address) = told.split_once('|').expect("both");
+fn connects_in_a_cgroup() {
+    let Ok(request) = std::env::var("SLOWSTART_CONNECT") else { return };
+    let (cgroup, address) = request.split_once('|').expect("both");
     fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string())
         .expect("root may move itself");
     let socket = connect_asking_for_reno(address);
@@ -232,7 +232,7 @@ fn connects_when_told() {
     println!("uses {}", used.to_string_lossy().trim_end_matches('\0'));
 }
 
-/// Asks for Reno before it connects, as a program of its own mind would.
+/// Requests Reno before it connects.
 fn connect_asking_for_reno(address: &str) -> std::os::fd::OwnedFd {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, socket};
     use std::os::fd::AsRawFd;

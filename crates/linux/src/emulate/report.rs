@@ -1,0 +1,58 @@
+//! Packet counts and times of one emulation run.
+
+use super::Lateness;
+use slowstart::units::Instant;
+use slowstart_lab::path::{Dropped, PacketInfo};
+
+/// The message of a run whose results do not represent the path; see [`Report::valid`].
+pub const INVALID: &str = "Run invalid: more than 1 % of packets were released over 1 ms late.";
+
+/// One packet on the path. Times count from the start of the path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PacketRecord {
+    /// When it entered the path.
+    pub at: Instant,
+    /// Its size and kind.
+    pub packet: PacketInfo,
+    /// When the path delivers it, or where it was dropped.
+    pub outcome: Result<Instant, Dropped>,
+}
+
+/// Packet statistics of one direction.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionStats {
+    /// Packets that entered the path.
+    pub entered: u64,
+    /// Packets that the path dropped.
+    pub dropped: u64,
+    /// Packets that the path still held when it was stopped.
+    pub in_transit: u64,
+    /// Packets that the receiving device did not accept, because its queue was full or it was down.
+    pub refused: u64,
+    /// Bytes of the IP packets released.
+    pub bytes: u64,
+    /// When the first and the last packet were released, from the start of the path.
+    pub span: Option<(Instant, Instant)>,
+    /// How late packets were released.
+    pub lateness: Lateness,
+    /// Every packet that entered, if recording was requested.
+    pub records: Vec<PacketRecord>,
+}
+
+/// The statistics of one emulation run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// When the path started, on the kernel's monotonic clock.
+    pub start: Instant,
+    /// From server to client.
+    pub forward: DirectionStats,
+    /// From client to server.
+    pub back: DirectionStats,
+}
+
+impl Report {
+    /// Returns true if in either direction at most 1 % of the packets were released more than 1 ms late.
+    pub fn valid(&self) -> bool {
+        self.forward.lateness.valid() && self.back.lateness.valid()
+    }
+}
