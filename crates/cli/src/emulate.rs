@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Runs a program over an emulated path on the real clock, with the TCP of the running kernel (root).
+/// Run a program over an emulated path on the real clock, with the TCP of the running kernel (root)
 ///
 /// The program runs at the client's end of the path. The server's end has the address 10.77.0.1 ($SLOWSTART_SERVER) and
 /// is the network namespace $SLOWSTART_SERVER_NS. The link of the path carries the direction from server to client.

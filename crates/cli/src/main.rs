@@ -47,11 +47,9 @@ enum Command {
     Run(compare::Run),
     /// Say when a connection of a capture left slow start, and when each startup would have
     Replay(replay::Replay),
-    /// Hold the simulator against others
     Validate(validate::Validate),
     /// Startups in the running Linux kernel: load, list, select, watch, remove
     Kernel(kernel::Kernel),
-    /// Run any program behind a path, on the real kernel
     Emulate(emulate::Emulate),
     /// Run packetdrill scripts against the simulated endpoint
     Packetdrill(packetdrill::Packetdrill),

@@ -1,0 +1,291 @@
+//! `slowstart emulate` and `slowstart compare --engine kernel`: signals, exit statuses and clean-up. Needs root, TUN
+//! devices and iproute2, and is skipped otherwise.
+#![cfg(feature = "kernel")]
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PATH: &str = "rate=100Mbit rtt=4ms queue=1bdp";
+
+/// Serialises the tests: each path has a real-time thread, and a machine may have only one or two processors.
+static ONE: Mutex<()> = Mutex::new(());
+
+fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
+    let able = geteuid().is_root() && Path::new("/dev/net/tun").exists() && has("ip") && has("tc");
+    if !able {
+        println!("skipped: emulator test {test} (needs root, /dev/net/tun and iproute2)");
+    }
+    able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn has(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|p| std::env::split_paths(&p).any(|d| d.join(program).exists()))
+}
+
+fn slowstart() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn emulate(options: &[&str], program: &[&str]) -> Command {
+    let mut command = slowstart();
+    command.args(["emulate", PATH]).args(options).arg("--").args(program);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The namespaces of a process, by their names.
+fn namespaces(pid: u32) -> Vec<String> {
+    let prefix = format!("slowstart-{pid}-");
+    let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    names.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.starts_with(&prefix)).collect()
+}
+
+/// Waits up to 30 s for a condition.
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if condition() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}: not within 30 s");
+}
+
+/// Process ids in a namespace.
+fn pids(namespace: &str) -> Vec<i32> {
+    let out = Command::new("ip").args(["netns", "pids", namespace]).output().expect("iproute2");
+    text(&out.stdout).split_whitespace().filter_map(|p| p.parse().ok()).collect()
+}
+
+/// Waits until a program of this name runs at the client's end of the path of `child`, and returns the namespace.
+fn wait_for_program(child: &Child, program: &str) -> String {
+    let named = |pid: &i32| running(*pid, program);
+    let mut client = String::new();
+    wait_until("a program in the client's namespace", || {
+        let name = namespaces(child.id()).into_iter().find(|n| n.ends_with("client"));
+        client = name.unwrap_or_default();
+        !client.is_empty() && pids(&client).iter().any(named)
+    });
+    client
+}
+
+fn running(pid: i32, program: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim_end() == program)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
+}
+
+#[test]
+fn programs_receive_signals() {
+    let Some(_one) = able("programs_receive_signals") else { return };
+    // Each would take 60 s with SIGTERM, SIGINT or SIGCHLD blocked.
+    for (program, status) in [
+        (&["timeout", "1", "sleep", "60"][..], 124),
+        (&["timeout", "-s", "INT", "1", "sleep", "60"], 124),
+        (&["bash", "-c", "sleep 60 & sleep 0.2; kill %1; wait"], 0),
+    ] {
+        let before = Instant::now();
+        let out = emulate(&[], program).output().expect("it runs");
+        assert_eq!(out.status.code(), Some(status), "{program:?}: {}", text(&out.stderr));
+        assert!(before.elapsed() < Duration::from_secs(30), "{program:?}: {:?}", before.elapsed());
+    }
+}
+
+#[test]
+fn the_status_is_that_of_the_program() {
+    let Some(_one) = able("the_status_is_that_of_the_program") else { return };
+    for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)] {
+        let out = emulate(&[], &["sh", "-c", script]).output().expect("it runs");
+        assert_eq!(out.status.code(), Some(status), "{script}: {}", text(&out.stderr));
+    }
+    let out = emulate(&[], &["no-such-program"]).output().expect("it runs");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("no-such-program: No such file"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn an_interrupted_program_ends_and_the_status_says_so() {
+    let Some(_one) = able("an_interrupted_program_ends_and_the_status_says_so") else { return };
+    // The second program handles SIGINT and exits with status 0, the third one ignores it.
+    for (script, sent, status) in [
+        ("exec sleep 60", Signal::SIGINT, 130),
+        ("trap 'exit 0' INT; while :; do sleep 0.1; done", Signal::SIGINT, 130),
+        ("trap '' INT; exec sleep 60", Signal::SIGINT, 130),
+        ("exec sleep 60", Signal::SIGTERM, 143),
+    ] {
+        let child = emulate(&[], &["sh", "-c", script]).spawn().expect("it runs");
+        wait_for_program(&child, if script.contains("exec") { "sleep" } else { "sh" });
+        let pid = child.id();
+        signal(&child, sent);
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.code(), Some(status), "{script}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains("packets"), "{script}: no statistics in {}", text(&out.stderr));
+        assert_eq!(namespaces(pid), [""; 0]);
+    }
+}
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let Some(_one) = able("the_examples_of_the_help_run") else { return };
+    let help = text(&slowstart().args(["emulate", "--help"]).output().expect("it runs").stdout);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("examples");
+    fs::create_dir_all(&folder).expect("a folder");
+    let bin = Path::new(env!("CARGO_BIN_EXE_slowstart")).parent().expect("a folder");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let examples: Vec<&str> =
+        help.lines().map(str::trim).filter(|l| l.starts_with("slowstart emulate ")).collect();
+    assert!(examples.len() >= 2, "{help}");
+    for example in examples {
+        let needed = ["ping", "curl", "python3", "iperf3"].into_iter().filter(|p| example.contains(p));
+        if let Some(missing) = needed.into_iter().find(|p| !has(p)) {
+            println!("skipped: the example {example} (no {missing})");
+            continue;
+        }
+        let traces = example.contains("emulate lte");
+        if traces {
+            println!("skipped: the example {example} (its path needs a trace)");
+            continue;
+        }
+        let out = Command::new("sh").args(["-c", example]).current_dir(&folder).env("PATH", &path).output();
+        let out = out.expect("it runs");
+        // A machine that is busy may release packets too late, which is status 2 and says so.
+        let err = text(&out.stderr);
+        assert!(out.status.success() || err.contains("Run invalid"), "{example}: {}: {err}", out.status);
+    }
+}
+
+/// The server ends with the program; its failure is an error; it may go to the background.
+#[test]
+fn a_server_runs_as_long_as_the_program() {
+    let Some(_one) = able("a_server_runs_as_long_as_the_program") else { return };
+    if !has("python3") || !has("curl") {
+        println!("skipped: emulator test a_server_runs_as_long_as_the_program (needs python3 and curl)");
+        return;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("served");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("page"), "served over the path\n").expect("a file");
+    let url = ["curl", "-sS", "http://10.77.0.1:8000/page"];
+    for server in ["exec python3 -m http.server 8000", "python3 -m http.server 8000 & echo started; exit 0"] {
+        let child = emulate(&["--serve", server], &url).current_dir(&folder).spawn().expect("it runs");
+        let pid = child.id();
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(text(&out.stdout), "served over the path\n", "{server}: {}", text(&out.stderr));
+        assert_eq!(namespaces(pid), [""; 0]);
+    }
+    let out = emulate(&["--serve", "exit 3"], &url).output().expect("it runs");
+    assert_eq!(out.status.code(), Some(2));
+    let err = text(&out.stderr);
+    assert!(err.contains("--serve \"exit 3\"") && err.contains("exit status: 3"), "{err}");
+    // Nothing listens: curl's status 7.
+    let out = emulate(&[], &url).output().expect("it runs");
+    assert_eq!(out.status.code(), Some(7), "{}", text(&out.stderr));
+}
+
+#[test]
+fn a_user_other_than_root() {
+    let Some(_one) = able("a_user_other_than_root") else { return };
+    let ids = "id -u; id -g; id -G";
+    let root = emulate(&[], &["sh", "-c", ids]).output().expect("it runs");
+    assert!(text(&root.stdout).starts_with("0\n0\n"), "{}", text(&root.stdout));
+    assert!(text(&root.stderr).contains("runs as root"), "{}", text(&root.stderr));
+    let nobody = emulate(&["--user", "nobody"], &["sh", "-c", ids]).output().expect("it runs");
+    let entry = text(&Command::new("id").args(["-u", "nobody"]).output().expect("coreutils").stdout);
+    assert!(text(&nobody.stdout).starts_with(&entry) && entry != "0\n", "{}", text(&nobody.stdout));
+    assert!(!text(&nobody.stdout).lines().any(|l| l.split(' ').any(|g| g == "0")), "a group of root remains");
+    assert!(!text(&nobody.stderr).contains("runs as root"), "{}", text(&nobody.stderr));
+    let unknown = emulate(&["--user", "no-such-user"], &["true"]).output().expect("it runs");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("no-such-user: no such user"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn a_deleted_device_ends_the_program_with_status_2() {
+    let Some(_one) = able("a_deleted_device_ends_the_program_with_status_2") else { return };
+    let child = emulate(&[], &["sleep", "60"]).spawn().expect("it runs");
+    let (pid, client) = (child.id(), wait_for_program(&child, "sleep"));
+    let deleted = Command::new("ip").args(["-n", &client, "link", "del", "path0"]).status();
+    assert!(deleted.is_ok_and(|s| s.success()));
+    let out = child.wait_with_output().expect("it ends");
+    let err = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{err}");
+    assert!(err.contains("TUN device path0") && err.contains(&client), "{err}");
+    assert_eq!(namespaces(pid), [""; 0]);
+}
+
+/// What a killed process leaves, namespaces and programs, the next one removes.
+#[test]
+fn the_next_run_removes_what_a_killed_one_left() {
+    let Some(_one) = able("the_next_run_removes_what_a_killed_one_left") else { return };
+    let mut child = emulate(&[], &["sleep", "600"]).spawn().expect("it runs");
+    let client = wait_for_program(&child, "sleep");
+    signal(&child, Signal::SIGKILL);
+    child.wait().expect("it ends");
+    let (left, programs) = (namespaces(child.id()), pids(&client));
+    assert!(left.len() == 2 && !programs.is_empty(), "{left:?}, {programs:?}");
+    let next = emulate(&[], &["true"]).output().expect("it runs");
+    assert!(next.status.code().is_some(), "{}", text(&next.stderr));
+    assert_eq!(namespaces(child.id()), [""; 0]);
+    wait_until("the end of the programs left", || !programs.iter().any(|p| running(*p, "sleep")));
+}
+
+#[test]
+fn an_interrupted_comparison_shows_what_is_finished() {
+    let Some(_one) = able("an_interrupted_comparison_shows_what_is_finished") else { return };
+    let arguments =
+        ["compare", PATH, "--engine", "kernel", "--startup", "reno", "--duration", "1s", "--json"];
+    for (after, runs) in [(0, "50"), (1, "50")] {
+        let child = slowstart().args(arguments).args(["--runs", runs]).spawn().expect("it runs");
+        let pid = child.id();
+        // The number of a path is a part of its name, so one with a later number means that some runs are finished.
+        wait_until("a path", || {
+            namespaces(pid).iter().any(|n| n.ends_with(&format!("-{after}-client")) && exists(n))
+        });
+        signal(&child, Signal::SIGINT);
+        let out = child.wait_with_output().expect("it ends");
+        let err = text(&out.stderr);
+        if err.contains("watch connections") {
+            println!("skipped: emulator test an_interrupted_comparison_shows_what_is_finished (no BPF)");
+            return;
+        }
+        assert_eq!(out.status.code(), Some(130), "{err}");
+        let rows = text(&out.stdout).lines().count();
+        assert!(
+            rows >= after && err.contains(&format!("interrupted, {rows} of {runs} finished")),
+            "{rows}: {err}"
+        );
+        assert_eq!(namespaces(pid), [""; 0]);
+    }
+}
+
+fn exists(namespace: &str) -> bool {
+    Path::new("/run/netns").join(namespace).exists()
+}
+
+#[test]
+fn the_kernel_engine_says_how_long_it_takes() {
+    let Some(_one) = able("the_kernel_engine_says_how_long_it_takes") else { return };
+    let out = slowstart()
+        .args(["compare", PATH, "--engine", "kernel", "--startup", "reno", "--size", "20kB", "--runs", "1"])
+        .output()
+        .expect("it runs");
+    let err = text(&out.stderr);
+    assert!(
+        err.contains("startups: 1, runs of each: 1, on the real clock: about 0.5 s, at most 61 s"),
+        "{err}"
+    );
+    assert!(err.contains("a transfer of 20 kB may end before its startup does"), "{err}");
+}
