@@ -1,6 +1,7 @@
 //! `slowstart emulate` and `slowstart compare --engine kernel`: signals, exit statuses and clean-up. Needs root, TUN
 //! devices and iproute2, and is skipped otherwise.
 #![cfg(feature = "kernel")]
+#![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
