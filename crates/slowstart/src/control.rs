@@ -1,4 +1,4 @@
-//! A startup joined with an avoidance: the only writer of a congestion window.
+//! A startup joined with an avoidance: the only code that writes a congestion window.
 
 use crate::avoidance::Avoidance;
 use crate::startup::Startup;
@@ -6,89 +6,91 @@ use crate::step::{Exit, Pace, Resume, Step, Wake, Window};
 use crate::units::{Bytes, Instant, Mark, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Signal, View};
 
-/// What an endpoint drives: [`Composed`], or a whole of its own such as BBR.
+/// The congestion control of one connection, as an endpoint drives it: [`Composed`], or a standalone controller such as
+/// BBR.
 ///
-/// Between entry and end of a loss episode the endpoint's proportional rate reduction bounds what is sent, on its way
-/// to [`State::cwnd`], unless the controller [owns recovery](Controller::owns_recovery).
+/// During a loss episode the endpoint's proportional rate reduction limits what is sent, on the way to [`State::cwnd`],
+/// unless the controller [owns recovery](Controller::owns_recovery).
 pub trait Controller {
-    /// The rate to ask the routers of the path for, in the handshake (RFC 4782).
+    /// Returns the rate to request from the routers of the path during the handshake (RFC 4782), or `None`.
     fn requested_rate(&self) -> Option<Rate> {
         None
     }
-    /// The connection is established and the application has written its first data; none of it has been sent.
+    /// Called once, when the connection is established and the application has queued its first data, of which nothing
+    /// has been sent.
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change;
-    /// A packet left.
+    /// Called for each packet sent, if [`Controller::needs_on_sent`] returns true at that time.
     fn on_sent(&mut self, f: &Facts, s: &Sent);
-    /// Whether [`Controller::on_sent`] does anything at present: a host may spare itself the facts otherwise.
+    /// Returns true if [`Controller::on_sent`] has an effect at present. If false, the host need not call it.
     fn needs_on_sent(&self) -> bool {
         true
     }
-    /// Whether it reads how delivery stood when a packet left (the second half of [`Sent`]): a host may spare itself the
-    /// record of that otherwise.
+    /// Returns true if the controller reads the delivery state in [`Sent`] (the fields after `retransmission`). If
+    /// false, the host need not record it.
     fn needs_delivery_state(&self) -> bool {
         true
     }
-    /// New data was acknowledged, cumulatively or selectively.
+    /// Called for each ACK, cumulative or selective.
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change;
-    /// Loss, mark, timeout or stall.
+    /// Called on a loss, an ECN mark, a timeout or a local stall.
     fn on_congestion(&mut self, f: &Facts, c: &Congestion) -> Change;
-    /// The loss episode is over.
+    /// Called at the end of a loss episode.
     fn on_recovered(&mut self, f: &Facts, r: &Recovery) -> Change;
-    /// The time asked for in [`State::wake`] has come.
+    /// Called at the time in [`State::wake`].
     fn on_timer(&mut self, f: &Facts) -> Change;
-    /// Sending begins after nothing was in flight for `idle`; `restart` is set where the host's rules call for a
-    /// restarted window (RFC 5681 §4.1) and then is the retransmission timeout.
+    /// Called when sending begins after nothing was in flight for `idle`. `restart` is the retransmission timeout if
+    /// the host's rules require a restart window (RFC 5681 §4.1), otherwise `None`.
     fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change;
-    /// As things stand.
+    /// Returns the current state.
     fn state(&self) -> &State;
-    /// Whether it bounds sending during recovery itself.
+    /// Returns true if the controller limits sending during recovery itself.
     fn owns_recovery(&self) -> bool {
         false
     }
-    /// The phase it is in, for traces.
+    /// Returns the name of the current phase, for traces.
     fn phase(&self) -> &'static str;
-    /// What it thinks, for traces and tests.
+    /// Internal values, for traces. Calls `put` with name and value of each.
     fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64));
 }
 
-/// What an endpoint needs to know to send.
+/// The part of a controller's state that an endpoint needs for sending.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Congestion window.
+    /// Congestion window, in bytes.
     pub cwnd: Bytes,
-    /// Slow-start threshold; `None` while it is arbitrarily high.
+    /// Slow-start threshold, in bytes; `None` while it is arbitrarily high.
     pub ssthresh: Option<Bytes>,
-    /// Pacing; `None` leaves it to the host's own rule.
+    /// How packets are spaced; `None` means by the host's own rule.
     pub pace: Option<Pace>,
-    /// When to call [`Controller::on_timer`].
+    /// When to call [`Controller::on_timer`]; `None` means never.
     pub wake: Option<Instant>,
 }
 
 /// The end of a startup.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Exited {
-    /// Why.
+    /// The reason.
     pub why: Exit,
-    /// When it left.
+    /// When the startup ended.
     pub at: Instant,
-    /// When it saw the reason: the same, unless it drained first.
+    /// When it detected the reason. Equal to `at` unless it drained first.
     pub detected_at: Instant,
-    /// The window when it saw the reason.
+    /// The window when it detected the reason, in bytes.
     pub detected_cwnd: Bytes,
-    /// The window it left with.
+    /// The window when it ended, in bytes.
     pub exit_cwnd: Bytes,
-    /// Bytes in flight when it left.
+    /// Bytes in flight when it ended.
     pub inflight: Bytes,
 }
 
-/// What an event changed that a record wants to know.
+/// What an event changed besides the state.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The startup was left, for the first time (or again after a spurious loss took that back).
+    /// The startup ended: for the first time, or again after `resumed`.
     pub exited: Option<Exited>,
-    /// The loss that ended the startup proved spurious: the startup goes on, and the exit does not count.
+    /// The loss that ended the startup proved spurious. The startup continues, and its recorded exit is void.
     pub resumed: bool,
-    /// The packet that ends at this mark is to be sent again, unless it has arrived or is held for lost.
+    /// Retransmit the packet that ends at this mark now, unless it has arrived or is already marked lost.
     pub resend: Option<Mark>,
 }
 
@@ -98,17 +100,18 @@ impl Change {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Mode {
-    /// The startup is asked, for the first time.
+    /// The startup decides, for the first time.
     Startup,
-    /// The startup has been left by congestion, and brings the window down itself until the episode is over.
+    /// Congestion ended the startup, which reduces the window itself until the end of the episode.
     Leaving(Exit),
-    /// Slow start again after a restart, up to the threshold: by the startup if `again`, else by the host's growth rule.
+    /// Slow start after a restart, up to the threshold: by the startup if `again` is true, else by the host's growth
+    /// rule.
     Regrow { again: bool },
-    /// The avoidance is asked.
+    /// The avoidance decides.
     Avoidance,
 }
 
-/// What a spurious loss gives back. Linux restores window and threshold and lets the algorithms' state be.
+/// What is restored after a spurious loss. Linux restores window and threshold, but not the state of the algorithms.
 #[derive(Copy, Clone, Debug)]
 struct Before {
     mode: Mode,
@@ -116,7 +119,8 @@ struct Before {
     ssthresh: Option<Bytes>,
 }
 
-/// A startup with what follows it. What each acknowledgement needs comes first: a startup may be large.
+/// A startup and the avoidance that follows it. The fields that every ACK reads come first, because a startup may be
+/// large.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Composed<S, A> {
@@ -129,7 +133,7 @@ pub struct Composed<S, A> {
 }
 
 impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
-    /// A connection's controller, with its initial window.
+    /// Returns a new controller, with the initial window `iw` in bytes.
     pub fn new(startup: S, avoidance: A, iw: Bytes) -> Self {
         Self {
             fresh: startup.clone(),
@@ -141,17 +145,18 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         }
     }
 
-    /// A controller in the midst of a connection, with its startup as it stands and as it was born.
+    /// Returns a controller that begins in the middle of a connection. `startup` is its current state, and `fresh` a
+    /// new instance with the same parameters, for restarts.
     pub fn mid_connection(startup: S, fresh: S, avoidance: A, state: State) -> Self {
         Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state }
     }
 
-    /// The startup is over, with the window and threshold as they stand, whatever it says itself.
+    /// Ends the startup now, with the window and threshold unchanged, and enters the avoidance.
     pub fn exit_startup(&mut self, f: &Facts, why: Exit) {
         self.enter_avoidance(f, why);
     }
 
-    /// The startup, for those who know its type.
+    /// Returns the startup.
     pub fn startup(&self) -> &S {
         &self.startup
     }
@@ -160,12 +165,12 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh }
     }
 
-    /// Whether the startup is asked for growth.
+    /// Returns true if the startup determines growth.
     fn asks_startup(&self) -> bool {
         matches!(self.mode, Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true })
     }
 
-    /// Raises the window up to the threshold; answers what is left over (as `tcp_slow_start` does).
+    /// Raises the window, at most up to the threshold. Returns the rest of `by` (as `tcp_slow_start` does).
     fn grow(&mut self, by: Bytes) -> Bytes {
         let room = self.state.ssthresh.map_or(Bytes::MAX, |t| t - self.state.cwnd);
         let taken = by.min(room);
@@ -173,9 +178,9 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         by - taken
     }
 
-    /// The one place where a startup's wish becomes a window. `earned` is the ACK that pays for growth, if one does.
+    /// Applies a startup's request; the only function that does. `earned` is the ACK that permits growth, if any.
     fn apply(&mut self, f: &Facts, step: Step, earned: Option<&Ack>) -> Change {
-        // What almost every ACK brings: growth, no threshold in its way, and nothing else.
+        // The common case: growth without a threshold.
         if let (Window::Grow(by), Some(_), None) = (step.window, earned, self.state.ssthresh)
             && step == Step::grow(by)
         {
@@ -194,7 +199,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             Wake::At(t) => self.state.wake = Some(t),
             Wake::Cancel => self.state.wake = None,
         }
-        // What of the ACK the avoidance may still use: all of it on an exit that asks for no growth.
+        // The bytes of the ACK that remain for the avoidance: all of them on an exit without growth.
         let mut rest = Bytes::ZERO;
         match step.window {
             Window::Keep if step.exit.is_some() => rest = earned.map_or(Bytes::ZERO, |a| a.bytes),
@@ -256,7 +261,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let v = self.view(f);
         let detected = self.state.cwnd;
         let asked = (self.mode == Mode::Startup).then(|| self.startup.on_congestion(&v, c));
-        // A timeout within an episode that has made its cut makes no second one (tcp_enter_loss).
+        // After the reduction of an episode, a timeout in the same episode makes no second one (tcp_enter_loss).
         let kept = v.ssthresh.filter(|_| !c.first);
         let threshold = kept.unwrap_or_else(|| self.avoidance.on_congestion(&v, c)).max(f.mss * 2);
         let resume = self.startup.on_restart(&v, Restart::Timeout);
@@ -293,7 +298,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     }
 
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
-        // The handshake may have agreed on smaller segments.
+        // The handshake may have negotiated smaller segments.
         self.state.cwnd = f.iw;
         let step = self.startup.on_established(&self.view(f), hs);
         self.apply(f, step, None)
@@ -310,14 +315,13 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         self.asks_startup() && self.startup.needs_on_sent()
     }
 
-    /// No startup does: they count what arrives.
+    /// No startup uses it: they count what is delivered.
     fn needs_delivery_state(&self) -> bool {
         false
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
-        // Evidence is never withheld, growth is: when the sender did not need the window, and while the endpoint's
-        // recovery bounds it.
+        // The startup receives every ACK, but the window grows only if the sender used it and outside of recovery.
         let earned = (a.limit.allows_growth() && !f.in_recovery).then_some(a);
         match self.mode {
             Mode::Startup | Mode::Leaving(_) | Mode::Regrow { again: true } => {
@@ -351,7 +355,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             if step.exit.is_none() || step.window != Window::Keep {
                 return self.apply(f, step, None);
             }
-            // The startup leaves and has no opinion on the cut: the avoidance makes it.
+            // The startup ends without a window of its own: the avoidance reduces it.
             let cut = self.avoidance.on_congestion(&v, c).max(f.mss * 2);
             let detected =
                 step.detected.unwrap_or(crate::step::Detected { at: f.now, cwnd: self.state.cwnd });
@@ -381,7 +385,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         if let (Mode::Leaving(why), false) = (self.mode, r.undone) {
             self.enter_avoidance(f, why);
         }
-        // A duplicate may tell of it even after the episode has ended, so what was is kept until the next.
+        // A duplicate may arrive after the end of the episode, so the saved state is kept until the next episode.
         if let (true, Some(b)) = (r.undone, self.before) {
             self.before = None;
             self.state.cwnd = self.state.cwnd.max(b.cwnd);
@@ -404,8 +408,8 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     fn on_idle(&mut self, f: &Facts, idle: Span, restart: Option<Span>) -> Change {
         self.avoidance.on_idle(idle);
         let Some(rto) = restart else { return Change::NONE };
-        // RFC 2861 as Linux has it (tcp_cwnd_restart): remember where it was, halve for each RTO of silence, but not
-        // below the restart window.
+        // RFC 2861 as in Linux (tcp_cwnd_restart): remember three quarters of the window in the threshold, and halve
+        // the window for each RTO of idle time, at least to the restart window.
         let floor = f.iw.min(self.state.cwnd);
         let remembered = self.state.cwnd.scale(3, 4);
         let mut idle = idle;

@@ -1,19 +1,21 @@
-//! Startups of transport connections: how a sender finds the capacity of a path it knows nothing about.
+//! Startups of transport connections: slow start and its successors, which find the capacity of a path at the beginning
+//! of a connection, as `no_std` state machines in integer arithmetic.
 //!
-//! The rooms, each leaning only on those above it:
+//! Modules, in order of dependence:
 //!
-//! - [`units`]: bytes, times, rates; only sensible arithmetic compiles
-//! - [`view`]: all that an algorithm may know
-//! - [`step`]: all that it may ask
+//! - [`units`]: types for bytes, times and rates that permit only meaningful arithmetic
+//! - [`view`]: the input of an algorithm
+//! - [`step`]: the output of an algorithm
 //! - [`param`]: documented, typed parameters, read from `name:key=value`
-//! - [`round`]: measuring parts that two algorithms share
-//! - [`startup`]: one algorithm a file, and the registry that lists them
-//! - [`avoidance`]: what follows a startup
-//! - [`control`]: the two joined; the only writer of a window
-//! - [`bbr`]: a controller of its own
-//! - [`registry`]: all of these by name
+//! - [`round`]: measurements that several algorithms share
+//! - [`startup`]: the startups, one per file, and their registry
+//! - [`avoidance`]: congestion avoidance, which follows a startup
+//! - [`control`]: a startup joined with an avoidance; the only code that writes a congestion window
+//! - [`bbr`]: BBR, a complete controller
+//! - [`registry`]: every algorithm by name
 //!
-//! No std, no heap, no dependencies, no floating point in a decision, no clock and no chance: time is an argument.
+//! The crate uses no std, no heap, no dependencies, no clock and no random numbers of its own: the time is an argument.
+//! Decisions are computed in integers.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,21 +1,22 @@
-//! Parameters: a public struct with the source's defaults, written `name:key=value,key=value` wherever a person writes.
+//! Parameters of algorithms: a public struct with the defaults of the source, which users write as
+//! `name:key=value,key=value`.
 
 use crate::units::{Fixed, Span};
 
-/// A parameter's value, for results and listings.
+/// The value of a parameter, for results and listings.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum ParamValue {
-    /// A number; spans are in seconds.
+    /// A number; times are in seconds.
     Number(f64),
-    /// A word: `on`, `off` or a choice.
+    /// A word: `on`, `off`, or one of a choice.
     Word(&'static str),
 }
 
-/// A type that can be a parameter.
+/// A type that a parameter can have.
 pub trait Value: Sized + Copy {
-    /// Reads what a person wrote.
+    /// Parses text; `None` if it is not a value of this type.
     fn read(text: &str) -> Option<Self>;
-    /// For results and listings.
+    /// Returns the value for results and listings.
     fn show(self) -> ParamValue;
 }
 
@@ -63,35 +64,27 @@ impl Value for Span {
     }
 }
 
-/// Why a parameter was refused.
+/// Why setting a parameter failed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ParamError {
-    /// There is no such parameter; these there are.
+    /// There is no such parameter. Contains the names that exist.
     Unknown(&'static [&'static str]),
-    /// The value does not fit; this was expected.
+    /// The value is not valid. Contains a description of valid values.
     Value(&'static str),
 }
 
-/// A set of parameters.
+/// The parameters of one algorithm.
 pub trait Parameters {
-    /// Sets one from what a person wrote.
+    /// Sets the parameter `key` from text.
+    ///
+    /// # Errors
+    /// If there is no such parameter or the value is not valid; `self` is then unchanged.
     fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError>;
-    /// Shows each, in order of declaration.
+    /// Calls `put` with name and value of each parameter, in order of declaration.
     fn each(&self, put: &mut dyn FnMut(&'static str, ParamValue));
 }
 
-/// No parameters.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct NoParams;
-
-impl Parameters for NoParams {
-    fn set(&mut self, _: &str, _: &str) -> Result<(), ParamError> {
-        Err(ParamError::Unknown(&[]))
-    }
-    fn each(&self, _: &mut dyn FnMut(&'static str, ParamValue)) {}
-}
-
-/// Declares a parameter struct: each field with its default, what is expected of it in words, and a check.
+/// Declares a parameter struct. Each field has a default, a description of its valid values and a check.
 macro_rules! params {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$fmeta:meta])* $field:ident: $ty:ty = $default:expr, $expected:literal, |$v:ident| $check:expr;)*
@@ -120,7 +113,7 @@ macro_rules! params {
     };
 }
 
-/// Declares a parameter that is one of a few words.
+/// Declares a parameter type with a fixed set of words as values.
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$meta])*
@@ -144,7 +137,7 @@ mod tests {
     use super::*;
 
     params! {
-        /// For the tests.
+        /// Parameters for the tests.
         pub struct P {
             /// A share.
             share: Fixed = Fixed::milli(260), "a share from 0 to 1", |v| (0..=Fixed::ONE).contains(&v.0);

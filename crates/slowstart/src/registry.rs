@@ -1,5 +1,5 @@
-//! The one list of what a person may name as a startup: those of [`startup::REGISTRY`], which an avoidance follows, and
-//! controllers that are a whole of their own. Command line, laws and messages iterate over it.
+//! Every algorithm that a user can name as a startup: those of [`startup::REGISTRY`], which an avoidance follows, and
+//! the standalone controllers. The command line, the tests and error messages iterate over this list.
 
 use crate::avoidance::AnyAvoidance;
 use crate::bbr::v1::Bbr;
@@ -10,7 +10,7 @@ use crate::startup::{self, AnyStartup, Startup};
 use crate::units::{Bytes, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 
-/// What a name stands for.
+/// An algorithm with its parameters.
 #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
 #[derive(Clone, Debug)]
 pub enum Algorithm {
@@ -22,20 +22,20 @@ pub enum Algorithm {
     Bbr3,
 }
 
-/// One line of the list.
+/// One name in the list.
 #[derive(Clone, Debug)]
 pub struct AlgorithmEntry {
-    /// Its name, wherever a person writes one.
+    /// The name that users write and results contain. Unique in the list.
     pub name: &'static str,
-    /// The paper, RFC or draft it follows.
+    /// The paper, RFC, draft or code that specifies it.
     pub source: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub about: &'static str,
-    /// With that source's parameters.
+    /// The algorithm with the parameters of `source`.
     pub algorithm: Algorithm,
 }
 
-/// The controllers of their own.
+/// Controllers that contain their own startup and that no avoidance follows.
 const STANDALONE: &[AlgorithmEntry] = &[
     AlgorithmEntry {
         name: "bbr",
@@ -51,7 +51,7 @@ const STANDALONE: &[AlgorithmEntry] = &[
     },
 ];
 
-/// Every line.
+/// Returns every algorithm, in the order of listings and results.
 pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
     let startups = startup::REGISTRY.iter().map(|e| AlgorithmEntry {
         name: e.name,
@@ -62,7 +62,7 @@ pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
     startups.chain(STANDALONE.iter().cloned())
 }
 
-/// The line of this name.
+/// Returns the algorithm of this name, or `None` if there is none.
 pub fn named(name: &str) -> Option<AlgorithmEntry> {
     all().find(|e| e.name == name)
 }
@@ -74,7 +74,10 @@ impl From<AnyStartup> for Algorithm {
 }
 
 impl Algorithm {
-    /// Sets one parameter from what a person wrote.
+    /// Sets the parameter `key` from text.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         match self {
             Self::Startup(s) => s.set(key, value),
@@ -82,24 +85,33 @@ impl Algorithm {
         }
     }
 
-    /// Shows each parameter.
+    /// Calls `put` with name and value of each parameter, in order of declaration.
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         if let Self::Startup(s) = self {
             s.each_param(put);
         }
     }
 
-    /// Whether it uses what an earlier connection of the path left (see [`Startup::uses_path_memory`]).
+    /// Returns true if it uses the state of an earlier connection on the path (see [`Startup::uses_path_memory`]).
     pub fn uses_path_memory(&self) -> bool {
         matches!(self, Self::Startup(s) if s.uses_path_memory())
     }
 
-    /// Whether it is a controller of its own: no avoidance follows it.
+    /// Returns true if it can end by a rule of its own (see [`Startup::has_exit_rule`]).
+    pub fn has_exit_rule(&self) -> bool {
+        match self {
+            Self::Startup(s) => s.has_exit_rule(),
+            Self::Bbr | Self::Bbr3 => true,
+        }
+    }
+
+    /// Returns true if it is a complete controller, which no avoidance follows.
     pub fn is_standalone(&self) -> bool {
         !matches!(self, Self::Startup(_))
     }
 
-    /// Bytes that one connection keeps of it; of a controller that is a whole of its own, all of it.
+    /// Returns the size of the state that one connection keeps, in bytes: of a startup without its avoidance, of a
+    /// standalone controller in total.
     pub fn state_bytes(&self) -> usize {
         match self {
             Self::Startup(s) => s.state_bytes(),
@@ -108,7 +120,8 @@ impl Algorithm {
         }
     }
 
-    /// A connection's controller, with its initial window. What it leaves to chance follows from the seed.
+    /// Returns a new controller for one connection, with the initial window `iw`. `seed` determines its random numbers,
+    /// if it uses any. A standalone controller ignores `avoidance`.
     pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
         match self {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
@@ -118,11 +131,11 @@ impl Algorithm {
     }
 }
 
-/// Any controller of the list, by value: one engine mixes them over one bottleneck.
+/// A controller of any algorithm in the list, by value.
 #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
 #[derive(Clone, Debug)]
 pub enum AnyController {
-    /// A startup and what follows it.
+    /// A startup and the avoidance that follows it.
     Composed(Composed<AnyStartup, AnyAvoidance>),
     /// See [`crate::bbr::v1`].
     Bbr(Bbr),
@@ -130,7 +143,7 @@ pub enum AnyController {
     Bbr3(Bbr3),
 }
 
-/// The same call of whichever it is.
+/// Makes the same call on whichever variant it is.
 macro_rules! each {
     ($self:ident, $c:ident => $call:expr) => {
         match $self {

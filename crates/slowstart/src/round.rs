@@ -1,20 +1,21 @@
-//! Measuring parts that two algorithms share.
+//! Measurements that several algorithms share.
 
 use crate::units::{Instant, Mark, Rate, Span};
 use crate::view::Ack;
 
-/// Counts round trips by marks: a round ends with the first acknowledgement of what was sent after its start, so that
-/// every sample of a round is of a packet sent in it (RFC 9406 §4.2: when `windowEnd` itself is acknowledged; Linux:
-/// `after(snd_una, end_seq)`).
+/// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when it began,
+/// so that every RTT sample of a round is of a packet sent in it. (RFC 9406 §4.2 ends a round when `windowEnd` itself
+/// is acknowledged; Linux uses `after(snd_una, end_seq)`, as here.)
 ///
-/// Never by time: an idle sender's clock runs on, its rounds do not.
+/// Rounds are independent of time, so an idle period does not end one.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
     end: Option<Mark>,
 }
 
 impl Round {
-    /// True if this ACK ended a round, and so began another.
+    /// Updates the count with an ACK up to `upto`, when `next` is the next mark to be sent. Returns true if this ACK
+    /// ends a round. The first call begins the first round and returns false.
     pub fn ends_round(&mut self, upto: Mark, next: Mark) -> bool {
         match self.end {
             Some(end) if upto <= end => false,
@@ -26,43 +27,44 @@ impl Round {
     }
 }
 
-/// The least RTT of a round, from at least so many samples.
+/// The minimum RTT of a round, and the number of its samples.
 #[derive(Clone, Debug, Default)]
 pub struct RoundMin {
-    /// The least so far.
+    /// The minimum so far.
     pub least: Option<Span>,
-    /// How many samples it rests on.
+    /// Number of samples.
     pub samples: u32,
 }
 
 impl RoundMin {
-    /// Takes a sample.
+    /// Adds a sample.
     pub fn add(&mut self, rtt: Span) {
         self.least = Some(self.least.map_or(rtt, |l| l.min(rtt)));
         self.samples += 1;
     }
 
-    /// Begins a new round; answers the least of the one that ended.
+    /// Begins a new round. Returns the minimum of the round that ended.
     pub fn restart(&mut self) -> Option<Span> {
         core::mem::take(self).least
     }
 }
 
-/// The capacity of a path by the spacing of ACKs: the highest rate that two of them, one after the other, have shown.
+/// Estimates the capacity of a path from the spacing of ACKs, as the highest rate between two consecutive ACKs.
 ///
-/// A pair counts if its ACKs come further apart than its packets left: then the path has spread them, not the sender.
+/// A pair counts only if its ACKs arrive further apart than its packets were sent: then the path, and not the sender,
+/// determined their spacing.
 #[derive(Clone, Debug, Default)]
 pub struct Dispersion {
     /// The highest rate so far.
     pub rate: Option<Rate>,
-    /// How many pairs it rests on.
+    /// Number of pairs counted.
     pub pairs: u32,
-    /// When the last ACK came, and when the packet it told of had left.
+    /// When the last ACK arrived, and when the packet that it acknowledges had been sent.
     last: Option<(Instant, Instant)>,
 }
 
 impl Dispersion {
-    /// Takes an ACK.
+    /// Adds an ACK.
     pub fn add(&mut self, now: Instant, ack: &Ack) {
         if ack.delivered.0 == 0 {
             return;

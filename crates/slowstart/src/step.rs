@@ -1,72 +1,73 @@
-//! All that an algorithm may ask of its host.
+//! The output of an algorithm: what a startup requests of its host after an event.
 
 use crate::units::{Bytes, Gain, Instant, Mark, Rate};
 use crate::view::Signal;
 
-/// What becomes of the congestion window.
+/// The change of the congestion window.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Window {
-    /// As it is.
+    /// Unchanged.
     #[default]
     Keep,
-    /// Larger by this much, if the sender earned it; never past the threshold.
+    /// Increase by this many bytes, up to the slow-start threshold. Applied only on an ACK that permits growth (see
+    /// [`Limit`](crate::view::Limit)).
     Grow(Bytes),
-    /// This, earned or not: a jump or a drain.
+    /// Set to this many bytes, at least one segment. Always applied.
     Set(Bytes),
 }
 
-/// How sending is spread over time.
+/// How packets are spaced.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// As the ACKs come.
+    /// No pacing: packets are sent as soon as the window allows.
     Off,
-    /// At a gain of cwnd/srtt.
+    /// At this multiple of cwnd / SRTT.
     Gain(Gain),
-    /// At a rate, from the first packet on.
+    /// At this rate, from the first packet on.
     Rate(Rate),
-    /// Again by the host's own rule: what a paced first flight ends with.
+    /// By the host's own rule. Ends a pacing request.
     Host,
 }
 
-/// When the startup wants to be called without an ACK.
+/// The startup's timer, which calls [`Startup::on_timer`](crate::startup::Startup::on_timer).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wake {
-    /// As arranged before.
+    /// Unchanged.
     #[default]
     Keep,
-    /// At this time.
+    /// Set to this time.
     At(Instant),
-    /// Not at all.
+    /// Stopped.
     Cancel,
 }
 
-/// Why a startup was left.
+/// Why a startup ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exit {
-    /// The window reached a threshold set earlier.
+    /// The window reached a threshold that was set earlier.
     Ssthresh,
     /// Packets were lost.
     Loss,
-    /// The network marked packets.
+    /// The network marked packets (ECN).
     Ecn,
     /// The retransmission timer fired.
     Timeout,
-    /// The host's own queue refused a packet.
+    /// The host's own interface queue refused a packet.
     LocalStall,
-    /// A train of closely spaced ACKs grew as long as the path (`HyStart`).
+    /// A train of closely spaced ACKs became as long as the round-trip time (`HyStart`).
     AckTrain,
     /// The round-trip time rose.
     Delay,
-    /// Conservative slow start lasted its five rounds (`HyStart++`).
+    /// Conservative slow start completed its five rounds (`HyStart++`).
     CssRounds,
-    /// Delivery no longer keeps pace with sending.
+    /// The delivery rate no longer grows as expected.
     RateFlat,
     /// The window reached an estimate of capacity.
     Estimate,
 }
 
 impl Exit {
-    /// The stable name in results.
+    /// Returns the name used in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ssthresh => "ssthresh",
@@ -82,7 +83,7 @@ impl Exit {
         }
     }
 
-    /// Left because the network (or the host) complained, not by a rule of the startup's own.
+    /// Returns true if congestion ended the startup, and false if a rule of its own did.
     pub const fn by_congestion(self) -> bool {
         matches!(self, Self::Loss | Self::Ecn | Self::Timeout | Self::LocalStall)
     }
@@ -99,37 +100,38 @@ impl From<Signal> for Exit {
     }
 }
 
-/// When and at which window a reason to leave was seen, where that is not the moment of leaving (a drain follows).
+/// When, and with which window, the startup detected its reason to end, if it ends later (for example after a drain).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// When.
+    /// Time of detection.
     pub at: Instant,
-    /// The window then.
+    /// Window at that time.
     pub cwnd: Bytes,
 }
 
-/// What a startup asks of its host after one event.
+/// What a startup requests after one event.
 #[must_use]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The congestion window.
+    /// Change of the congestion window.
     pub window: Window,
-    /// A threshold. Without `exit` it is a ceiling, which the startup may raise again.
+    /// New slow-start threshold, at least two segments. Without `exit` it only limits growth, and the startup may raise
+    /// it again.
     pub ssthresh: Option<Bytes>,
-    /// Pacing from now on.
+    /// How packets are spaced from now on; `None` leaves that unchanged.
     pub pace: Option<Pace>,
-    /// A timer.
+    /// Change of the timer.
     pub wake: Wake,
-    /// Leave startup, for this reason; the threshold defaults to the window left with.
+    /// End the startup, for this reason. Without `ssthresh` the threshold becomes the window at the exit.
     pub exit: Option<Exit>,
-    /// When the reason was seen, if earlier.
+    /// When the reason was detected, if earlier than now.
     pub detected: Option<Detected>,
-    /// Send the packet that ends at this mark again now, unasked, unless it is known to have arrived or held for lost.
+    /// Retransmit the packet that ends at this mark now, unless it is known to have arrived or is already marked lost.
     pub resend: Option<Mark>,
 }
 
 impl Step {
-    /// Nothing changes.
+    /// No change.
     pub const HOLD: Self = Self {
         window: Window::Keep,
         ssthresh: None,
@@ -140,55 +142,56 @@ impl Step {
         resend: None,
     };
 
-    /// Grow by `b`.
+    /// Increase the window by `b`.
     pub const fn grow(b: Bytes) -> Self {
         Self { window: Window::Grow(b), ..Self::HOLD }
     }
-    /// Make the window `b`.
+    /// Set the window to `b`.
     pub const fn set(b: Bytes) -> Self {
         Self { window: Window::Set(b), ..Self::HOLD }
     }
-    /// Leave startup with the window as it is.
+    /// End the startup with the window unchanged.
     pub const fn exit(why: Exit) -> Self {
         Self { exit: Some(why), ..Self::HOLD }
     }
-    /// ... and leave startup.
+    /// Adds an exit.
     pub const fn and_exit(mut self, why: Exit) -> Self {
         self.exit = Some(why);
         self
     }
-    /// ... for a reason seen earlier.
+    /// Adds the time and window of detection.
     pub const fn detected(mut self, d: Detected) -> Self {
         self.detected = Some(d);
         self
     }
-    /// ... with a threshold.
+    /// Adds a threshold.
     pub const fn ssthresh(mut self, b: Bytes) -> Self {
         self.ssthresh = Some(b);
         self
     }
-    /// ... paced so.
+    /// Adds a change of pacing.
     pub const fn pace(mut self, p: Pace) -> Self {
         self.pace = Some(p);
         self
     }
-    /// ... with the packet that ends at `mark` sent again.
+    /// Adds the retransmission of the packet that ends at `mark`.
     pub const fn resend(mut self, mark: Mark) -> Self {
         self.resend = Some(mark);
         self
     }
-    /// ... to be woken at `t`.
+    /// Adds a timer at `t`.
     pub const fn wake(mut self, t: Instant) -> Self {
         self.wake = Wake::At(t);
         self
     }
 }
 
-/// How slow start goes on after a restart.
+/// How slow start continues after a restart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// The algorithm from its beginning, up to the threshold the restart left.
+    /// With a new instance of the startup, up to the threshold that the restart set.
     FromStart,
-    /// The algorithm as it stands (after an idle period), or standard growth to the threshold (after a timeout).
+    /// With the startup unchanged (after an idle period), or with standard growth up to the threshold (after a
+    /// timeout).
     Standard,
 }

@@ -1,7 +1,7 @@
-//! Quantities of a transport, as types that permit only sensible arithmetic.
+//! Types for the quantities of a transport, with the arithmetic that is meaningful for each.
 //!
-//! Everything is an unsigned integer: the same bits on every machine, in the kernel's BPF and here. Subtraction
-//! saturates at zero, because "less than nothing in flight" is never meant.
+//! All are integers, so results are identical on every machine and in BPF. Addition and multiplication saturate at the
+//! maximum, and subtraction at zero.
 
 use core::fmt;
 use core::iter::Sum;
@@ -10,48 +10,48 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 /// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// An amount of payload, in bytes.
+/// An amount of data, in bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// No bytes.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
-    /// More than any window.
+    /// The largest value; larger than any window.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `self * num / den` without overflow in between; `den` 0 counts as 1.
+    /// Returns `self * num / den`, rounded down, without overflow of the product; `den` 0 counts as 1.
     #[must_use]
     pub fn scale(self, num: u64, den: u64) -> Self {
         Self(mul_div(self.0, num, den))
     }
 
-    /// How many whole `unit`s fit; `unit` 0 counts as 1.
+    /// Returns how many whole `unit`s fit; `unit` 0 counts as 1.
     pub fn units(self, unit: Self) -> u64 {
         self.0 / unit.0.max(1)
     }
 }
 
-/// `a * b / c` in 128 bits, saturating; `c` 0 counts as 1.
+/// Returns `a * b / c`, rounded down, with a 128-bit product; saturates at `u64::MAX`. `c` 0 counts as 1.
 pub fn mul_div(a: u64, b: u64, c: u64) -> u64 {
-    // The narrow case is the common one, and a 64-bit division is several times cheaper.
+    // Most products fit into 64 bits, and a 64-bit division is several times faster.
     match a.checked_mul(b) {
         Some(p) => p / c.max(1),
         None => u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX),
     }
 }
 
-/// A moment, in nanoseconds since the run (or the host's clock) began.
+/// A time, in nanoseconds since an origin that the host chooses.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The beginning of the run.
+    /// The origin.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Later than every event.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Time passed since `earlier`; zero if that lies ahead.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -71,71 +71,71 @@ impl Sub<Span> for Instant {
     }
 }
 
-/// A length of time, in nanoseconds. (`core::time::Duration` splits seconds off, which costs a division an ACK.)
+/// A duration, in nanoseconds. (`core::time::Duration` stores seconds separately, which costs a division per ACK.)
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than any run.
+    /// The largest value; longer than any connection.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `s` seconds.
+    /// Returns `s` seconds.
     pub const fn secs(s: u64) -> Self {
         Self(s * NS_PER_S)
     }
-    /// `ms` milliseconds.
+    /// Returns `ms` milliseconds.
     pub const fn millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
-    /// `us` microseconds.
+    /// Returns `us` microseconds.
     pub const fn micros(us: u64) -> Self {
         Self(us * 1_000)
     }
-    /// `self * num / den` without overflow in between; `den` 0 counts as 1.
+    /// Returns `self * num / den`, rounded down, without overflow of the product; `den` 0 counts as 1.
     #[must_use]
     pub fn scale(self, num: u64, den: u64) -> Self {
         Self(mul_div(self.0, num, den))
     }
-    /// For people and reports; algorithms keep to integers.
+    /// Returns the duration in seconds, for output. Algorithms compute in integers.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NS_PER_S as f64
     }
 }
 
-/// A rate of payload or of wire bytes, in bits a second.
+/// A rate, in bits per second.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// `bytes` in `time`; `None` if no time passed.
+    /// Returns the rate of `bytes` per `time`, or `None` if `time` is zero.
     pub fn new(bytes: Bytes, time: Span) -> Option<Self> {
         (time.0 > 0).then(|| Self(mul_div(bytes.0.saturating_mul(8), NS_PER_S, time.0)))
     }
-    /// What this rate moves in `time`: with an RTT, the bandwidth-delay product.
+    /// Returns the bytes that this rate transfers in `time`. With an RTT this is the bandwidth-delay product.
     pub fn over(self, time: Span) -> Bytes {
         Bytes(mul_div(self.0, time.0, 8 * NS_PER_S))
     }
-    /// How long `bytes` take at this rate; [`Span::MAX`] at rate zero.
+    /// Returns the time that `bytes` take at this rate; [`Span::MAX`] if the rate is zero.
     pub fn time_for(self, bytes: Bytes) -> Span {
         if self.0 == 0 { Span::MAX } else { Span(mul_div(bytes.0.saturating_mul(8), NS_PER_S, self.0)) }
     }
-    /// `self * num / den` without overflow in between; `den` 0 counts as 1.
+    /// Returns `self * num / den`, rounded down, without overflow of the product; `den` 0 counts as 1.
     #[must_use]
     pub fn scale(self, num: u64, den: u64) -> Self {
         Self(mul_div(self.0, num, den))
     }
 }
 
-/// A factor, in 1024ths.
+/// A factor, in units of 1/1024.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gain(pub u32);
 
 impl Gain {
-    /// One: neither more nor less.
+    /// The factor 1.
     pub const UNIT: Self = Self(1024);
-    /// `p` per cent.
+    /// Returns `p` percent, rounded down to 1/1024.
     pub const fn percent(p: u32) -> Self {
         Self(p * 1024 / 100)
     }
@@ -155,12 +155,12 @@ impl Mul<Gain> for Bytes {
     }
 }
 
-/// A place in the order of sending, as the host knows it: stream offset in TCP, packet number in QUIC.
+/// A position in the order of sending: the stream offset after the last byte in TCP, the packet number in QUIC.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark(pub u64);
 
 impl Mark {
-    /// What lies between `earlier` and this, in a stream of bytes; nothing if that lies ahead.
+    /// Returns the bytes between `earlier` and `self` in a byte stream; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Bytes {
         Bytes(self.0.saturating_sub(earlier.0))
     }
@@ -171,25 +171,25 @@ impl Mark {
 pub struct Fixed(pub i64);
 
 impl Fixed {
-    /// The scale: how many make one.
+    /// The number 1, in millionths.
     pub const ONE: i64 = 1_000_000;
 
-    /// `m` thousandths.
+    /// Returns `m` thousandths.
     pub const fn milli(m: i64) -> Self {
         Self(m * 1000)
     }
-    /// `part / whole` as a fraction; zero when `whole` is.
+    /// Returns `part / whole`, rounded down; zero if `whole` is zero.
     pub fn ratio(part: Bytes, whole: Bytes) -> Self {
         if whole.0 == 0 {
             return Self(0);
         }
         Self(i64::try_from(mul_div(part.0, Self::ONE as u64, whole.0)).unwrap_or(i64::MAX))
     }
-    /// For people and reports; algorithms keep to integers.
+    /// Returns the number as a float, for output. Algorithms compute in integers.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / Self::ONE as f64
     }
-    /// Reads decimal notation of up to six places, as `-1.25`; `None` for anything else.
+    /// Parses decimal notation with at most six decimal places, such as `-1.25`; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let (sign, digits) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
@@ -243,7 +243,7 @@ macro_rules! amounts {
 }
 amounts!(Bytes, Span);
 
-/// Integer cube root, rounded down: bit by bit, from the top.
+/// Returns the integer cube root, rounded down.
 pub fn cube_root(x: u64) -> u64 {
     (0..22).rev().fold(0, |r, bit| {
         let t = r | 1 << bit;

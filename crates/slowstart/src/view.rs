@@ -1,18 +1,18 @@
-//! All that an algorithm may know: filled in afresh by the host for every event.
+//! The input of an algorithm: what the host fills in for every event.
 
 use crate::units::{Bytes, Instant, Mark, Rate, Span};
 use core::ops::Deref;
 
-/// What an acknowledgement earns in slow start. It changes results more than most algorithms do.
+/// How much slow start grows for an ACK. This choice changes results more than most algorithms do.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Growth {
     /// One segment for each ACK of new data, however much it covers (Jacobson 1988; Linux before 3.18).
     PerAck,
-    /// The bytes acknowledged, at most one segment an ACK (RFC 5681 §3.1).
+    /// The bytes acknowledged, at most one segment per ACK (RFC 5681 §3.1).
     Segment,
-    /// The bytes acknowledged, at most `limit` segments an ACK (RFC 3465 §2.2).
+    /// The bytes acknowledged, at most `limit` segments per ACK (RFC 3465 §2.2).
     Abc {
-        /// L of the RFC; 2 is its default.
+        /// L of RFC 3465, in segments; its default is 2.
         limit: u8,
     },
     /// The bytes acknowledged (RFC 9002 §7.3.1; Linux since 3.18).
@@ -20,66 +20,66 @@ pub enum Growth {
     Bytes,
 }
 
-/// The sender's own interface queue, where the host can see it.
+/// The sender's own interface queue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct HostQueue {
-    /// Bytes waiting.
+    /// Bytes in the queue.
     pub used: Bytes,
-    /// Bytes it can hold.
+    /// Capacity of the queue, in bytes.
     pub limit: Bytes,
 }
 
-/// What the endpoint knows at the moment of an event.
+/// State of the endpoint at the time of an event.
 #[derive(Copy, Clone, Debug)]
 pub struct Facts {
-    /// The time of the event.
+    /// Time of the event.
     pub now: Instant,
-    /// Payload of a full segment.
+    /// Payload of a full-sized segment, in bytes.
     pub mss: Bytes,
-    /// The initial window of this connection.
+    /// Initial window of this connection, in bytes.
     pub iw: Bytes,
-    /// Bytes sent and neither acknowledged, selectively acknowledged nor held for lost.
+    /// Bytes in flight: sent, and neither acknowledged, selectively acknowledged nor marked lost.
     pub inflight: Bytes,
-    /// Bytes delivered since the connection began, selectively acknowledged ones included.
+    /// Bytes delivered since the connection began, including those selectively acknowledged.
     pub delivered: Bytes,
     /// Bytes marked lost since the connection began.
     pub lost: Bytes,
-    /// The mark the next new packet will carry (SND.NXT, or the next packet number).
+    /// Mark of the next new packet (SND.NXT in TCP, the next packet number in QUIC).
     pub next: Mark,
     /// Smoothed round-trip time (RFC 6298).
     pub srtt: Option<Span>,
-    /// Least round-trip time seen.
+    /// Minimum round-trip time of the connection.
     pub min_rtt: Option<Span>,
-    /// The window the peer offers.
+    /// The receive window of the peer, in bytes.
     pub rwnd: Bytes,
-    /// The rate the host paces at, or would pace at if it paced.
+    /// The rate at which the host paces, or would pace if it did.
     pub pacing_rate: Option<Rate>,
-    /// Whether it paces now.
+    /// True if the host paces at present.
     pub pacing_on: bool,
-    /// The largest burst the host hands to its interface at once; zero where it sends packet by packet.
+    /// The largest burst that the host passes to its interface at once, in bytes; zero if it sends packet by packet.
     pub gso_max: Bytes,
-    /// Data the application has queued and that is not yet sent, where the host can tell.
+    /// Bytes that the application has queued and that have not been sent; `None` if the host does not know.
     pub unsent: Option<Bytes>,
-    /// The host's interface queue, where the host can see one.
+    /// The host's interface queue; `None` if the host does not know it.
     pub host_queue: Option<HostQueue>,
-    /// The rate of the host's interface, where it is known.
+    /// The rate of the host's interface; `None` if the host does not know it.
     pub nic_rate: Option<Rate>,
-    /// Whether this host honours [`crate::step::Pace`] (quinn 0.11 does not).
+    /// True if the host supports [`crate::step::Pace`] (quinn 0.11 does not).
     pub supports_pacing: bool,
-    /// What an ACK earns on this host.
+    /// How much slow start grows for an ACK on this host.
     pub growth: Growth,
-    /// Between entry and end of a loss episode, when the endpoint's own recovery bounds what is sent.
+    /// True between start and end of a loss episode, while the host's recovery limits what is sent.
     pub in_recovery: bool,
 }
 
-/// The facts, with the window as it stands.
+/// The state of the endpoint, with the controller's window and threshold.
 #[derive(Copy, Clone, Debug)]
 pub struct View<'a> {
-    /// What the endpoint knows.
+    /// State of the endpoint.
     pub facts: &'a Facts,
-    /// Congestion window.
+    /// Congestion window, in bytes.
     pub cwnd: Bytes,
-    /// Slow-start threshold; `None` while it is arbitrarily high.
+    /// Slow-start threshold, in bytes; `None` while it is arbitrarily high.
     pub ssthresh: Option<Bytes>,
 }
 
@@ -91,88 +91,88 @@ impl Deref for View<'_> {
 }
 
 impl View<'_> {
-    /// What this ACK earns in slow start under the host's growth rule.
+    /// Returns the growth, in bytes, of standard slow start for this ACK under the host's rule.
     pub fn slow_start_growth(&self, ack: &Ack) -> Bytes {
         ack.slow_start_growth(self.growth, self.mss)
     }
 }
 
-/// A packet that left, and how things stood then. The endpoint keeps one for each packet in flight; what follows
-/// `retransmission` is zero where the controller does not [measure
-/// delivery](crate::control::Controller::needs_delivery_state).
+/// A packet that was sent, with the state of the connection at that time. The endpoint keeps one for each packet in
+/// flight. The fields after `retransmission` are zero if the controller does not [need
+/// them](crate::control::Controller::needs_delivery_state).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The place of its last byte in the order of sending.
+    /// The mark of its last byte.
     pub mark: Mark,
-    /// When it left.
+    /// When it was sent.
     pub at: Instant,
-    /// Its payload.
+    /// Its payload, in bytes.
     pub bytes: Bytes,
-    /// Whether it has been sent before.
+    /// True if its data had been sent before.
     pub retransmission: bool,
-    /// All bytes sent so far, this packet and retransmissions included.
+    /// Bytes sent since the connection began, including this packet and retransmissions.
     pub sent_total: Bytes,
-    /// Bytes in flight with it.
+    /// Bytes in flight, including this packet.
     pub inflight: Bytes,
-    /// [`Facts::delivered`] when it left.
+    /// [`Facts::delivered`] when it was sent.
     pub delivered: Bytes,
-    /// When that figure was last raised.
+    /// When [`Facts::delivered`] had last increased.
     pub delivered_at: Instant,
-    /// When the first packet of the flight it is measured in left (delivery-rate draft, `P.first_sent_time`).
+    /// When the first packet of its delivery-rate sample was sent (`P.first_sent_time` of draft-ietf-ccwg-bbr §4.1.2).
     pub first_sent_at: Instant,
-    /// [`Facts::lost`] when it left.
+    /// [`Facts::lost`] when it was sent.
     pub lost: Bytes,
-    /// Whether the application, not the window, held the sender back.
+    /// True if the application, not the window, limited the sender.
     pub app_limited: bool,
-    /// The window when it left.
+    /// The congestion window when it was sent, in bytes.
     pub cwnd: Bytes,
 }
 
-/// What held the sender back while the acknowledged data left.
+/// What limited the sender when the acknowledged data was sent.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// The congestion window: growth is earned.
+    /// The congestion window. Growth is permitted.
     #[default]
     Window,
-    /// The pacer, with window to spare: growth is earned all the same.
+    /// The pacer, while the window had room. Growth is permitted.
     Pacer,
-    /// The application had nothing to send.
+    /// The application, which had no data to send.
     Application,
     /// The peer's receive window.
     Peer,
 }
 
 impl Limit {
-    /// Whether growth was earned.
+    /// Returns true if the window may grow.
     pub const fn allows_growth(self) -> bool {
         matches!(self, Self::Window | Self::Pacer)
     }
 }
 
-/// An acknowledgement.
+/// An ACK.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Everything before this mark has arrived.
+    /// Everything before this mark has arrived (the cumulative acknowledgement).
     pub upto: Mark,
-    /// Bytes this ACK earns growth for: those it newly delivers, if it advances the cumulative acknowledgement; else
-    /// none. (Linux `acked_sacked`: what was selectively acknowledged before is not earned twice.)
+    /// Bytes for which the window may grow: those newly delivered if the cumulative acknowledgement advances, otherwise
+    /// zero. Data that was selectively acknowledged before is not counted again (Linux `acked_sacked`).
     pub bytes: Bytes,
-    /// Bytes newly delivered, selectively acknowledged ones included.
+    /// Bytes newly delivered, including those selectively acknowledged.
     pub delivered: Bytes,
-    /// Bytes this ACK marked lost.
+    /// Bytes newly marked lost by this ACK.
     pub newly_lost: Bytes,
-    /// Bytes in flight before it.
+    /// Bytes in flight before this ACK.
     pub prior_inflight: Bytes,
-    /// The round-trip sample it brings, if it brings one.
+    /// The RTT sample of this ACK, if it has one.
     pub rtt: Option<Span>,
-    /// The packet sent last among those it newly delivers.
+    /// The most recently sent packet among those newly delivered.
     pub newest: Sent,
-    /// What held the sender back.
+    /// What limited the sender when that packet was sent.
     pub limit: Limit,
 }
 
 impl Ack {
-    /// What this ACK earns under a growth rule.
+    /// Returns the growth, in bytes, of standard slow start for this ACK under `rule`, with segments of `mss` bytes.
     pub fn slow_start_growth(&self, rule: Growth, mss: Bytes) -> Bytes {
         match rule {
             Growth::PerAck if self.bytes.0 > 0 => mss,
@@ -184,73 +184,73 @@ impl Ack {
     }
 }
 
-/// What told of congestion.
+/// The kind of a congestion signal.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Packets held for lost.
+    /// Packets were marked lost.
     Loss,
-    /// A mark by the network (RFC 3168).
+    /// The network marked packets (RFC 3168).
     Ecn,
-    /// The retransmission timer.
+    /// The retransmission timer expired.
     Timeout,
     /// The host's own interface queue refused a packet (Linux 2.4).
     LocalStall,
 }
 
-/// A sign of congestion.
+/// A congestion signal.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Congestion {
-    /// Which.
+    /// Its kind.
     pub signal: Signal,
-    /// The first of its episode; later ones report further losses in it.
+    /// True for the first signal of its episode; later ones report further losses.
     pub first: bool,
-    /// Bytes newly held for lost.
+    /// Bytes newly marked lost.
     pub lost: Bytes,
-    /// In how many separate ranges (`BBRv3` counts them).
+    /// Number of separate ranges of lost data (used by BBR v3).
     pub lost_ranges: u32,
-    /// The newest packet known to be delivered.
+    /// The most recently sent packet known to be delivered.
     pub newest: Sent,
 }
 
 /// The end of a loss episode.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Bytes sent again in it.
+    /// Bytes retransmitted in it.
     pub retransmitted: Bytes,
-    /// Every retransmission proved to have been unnecessary.
+    /// True if every retransmission proved unnecessary.
     pub undone: bool,
 }
 
 /// How the connection was established.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handshake {
-    /// How often a SYN or SYN-ACK of ours had to be sent again.
+    /// How many times our SYN or SYN-ACK was retransmitted.
     pub syn_losses: u8,
-    /// That proved unnecessary: the path is slow, nothing was lost.
+    /// True if those retransmissions proved unnecessary: nothing was lost, and the round-trip time exceeds the timeout.
     pub spurious: bool,
-    /// The round-trip time of the handshake, where it is unambiguous.
+    /// The round-trip time of the handshake, if unambiguous.
     pub rtt: Option<Span>,
-    /// The rate that every router of the path granted to [`crate::startup::Startup::requested_rate`].
+    /// The rate that every router of the path granted for [`crate::startup::Startup::requested_rate`].
     pub granted: Option<Rate>,
-    /// What an earlier connection to this peer found. A host hands over nothing that has expired.
+    /// State of an earlier connection to this peer. The host passes only what has not expired.
     pub remembered: Option<PathMemory>,
 }
 
-/// What a connection leaves for the next one on its path.
+/// What a connection stores for the next one on its path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PathMemory {
-    /// The window it ended with, no more than it used.
+    /// The window at its end, at most what it used, in bytes.
     pub cwnd: Bytes,
-    /// The least round-trip time it saw.
+    /// Its minimum round-trip time.
     pub rtt: Span,
-    /// The rate it ended with: that window in its last smoothed round-trip time.
+    /// The rate at its end: `cwnd` per smoothed round-trip time.
     pub rate: Rate,
 }
 
-/// Why a connection starts again.
+/// Why slow start begins again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The retransmission timer fired.
+    /// The retransmission timer expired.
     Timeout,
     /// Nothing was sent for longer than the retransmission timeout.
     Idle,

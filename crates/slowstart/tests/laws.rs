@@ -517,22 +517,7 @@ fn windows_have_floors_growth_is_earned_and_runs_end_once_in_every_way() {
         let all: f64 = kinds.iter().copied().map(of).sum();
         let share = |end| 100.0 * of(end) / all;
         println!("{:12} {}", s.name, kinds.map(|k| format!("{k} {:.1} %", share(k))).join(", "));
-        let grows = [
-            "standard",
-            "limited",
-            "abc",
-            "adaptive",
-            "capstart",
-            "delay",
-            "hybla",
-            "rapid-start",
-            "restricted",
-            "jump-start",
-            "quick-start",
-            "halfback",
-            "careful-resume",
-        ];
-        let ruled = !grows.contains(&s.name);
+        let ruled = s.algorithm.has_exit_rule();
         assert!(!ruled || share("rule") >= 1.0, "{} leaves by its rule in {} %", s.name, share("rule"));
         assert!(ruled || of("rule") == 0.0, "{} has no rule to leave by", s.name);
         // An estimate from four ACKs comes before any loss. BBR takes neither loss nor timeout for an end.

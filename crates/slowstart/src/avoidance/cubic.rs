@@ -1,11 +1,11 @@
-//! CUBIC, RFC 9438, in the arithmetic of Linux `tcp_cubic.c` (whole segments, time in 1024ths of a second).
+//! CUBIC, RFC 9438, in the arithmetic of Linux `tcp_cubic.c` (whole segments, time in units of 1/1024 s).
 //!
-//! `HyStart` is not here: it is a startup.
+//! `HyStart` is a startup and not part of this file.
 //!
 //! Departs from the RFC, as Linux does:
-//! - without a maximum to aim for (an exit that lost nothing) the window grows by at least 5 % a round trip;
-//! - the curve is evaluated at most once a millisecond, and at least every 1/32 s;
-//! - the Reno-friendly estimate counts with `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and never becomes faster.
+//! - without a `W_max` (after an exit without loss) the window grows by at least 5 % per round trip;
+//! - the curve is evaluated at most once per millisecond, and at least every 1/32 s;
+//! - the Reno-friendly estimate uses `8 (1024 + beta) / 3 (1024 - beta)`, rounded, and its growth never becomes faster.
 
 use super::Avoidance;
 use crate::param::params;
@@ -16,52 +16,52 @@ use crate::view::{Ack, Congestion, View};
 params! {
     /// Parameters of CUBIC.
     pub struct Params {
-        /// The share of the window kept on congestion (RFC 9438 §4.6: 0.7).
+        /// Factor applied to the window on congestion (RFC 9438 §4.6: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
-        /// The share kept when it is a startup that congestion ends; Linux keeps 0.7, quicly 0.5.
+        /// The factor when congestion ends a startup. Linux uses 0.7, quicly 0.5.
         startup_beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
-        /// Gives up more when a maximum is lower than the last (RFC 9438 §4.7).
+        /// Reduce `W_max` further if it is below the previous one (RFC 9438 §4.7).
         fast_convergence: bool = true, "on or off", |_v| true;
     }
 }
 
-/// C of RFC 9438 §5 in 1024ths: 0.4, as Linux has it (41 * 10).
+/// C of RFC 9438 §5, 0.4, in units of 1/1024 as in Linux (41 * 10).
 const C_1024: u64 = 410;
-/// 2^40 / C: turns segments into cubed 1024ths of a second.
+/// 2^40 / C: converts segments to cubed 1/1024 s.
 const CUBE_FACTOR: u64 = (1 << 40) / C_1024;
 
 /// CUBIC's congestion avoidance.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     pub(crate) params: Params,
-    /// Eighths of a window that must be acknowledged for a segment of Reno's growth.
+    /// Acknowledged windows per segment of Reno's growth, in eighths.
     reno_scale: u64,
-    /// The startup has not yet been left.
+    /// The startup has not ended yet.
     fresh: bool,
-    /// `W_max` in segments; 0 while there is none.
+    /// `W_max` in segments; 0 if there is none.
     last_max: u64,
-    /// The plateau of the present curve, in segments.
+    /// The plateau of the current curve, in segments.
     origin: u64,
-    /// K in 1024ths of a second.
+    /// K, in units of 1/1024 s.
     k: u64,
     epoch: Option<Instant>,
     last_update: Instant,
     last_cwnd: u64,
     /// Segments to be acknowledged for one segment of growth.
     cnt: u64,
-    /// Segments acknowledged towards it.
+    /// Segments acknowledged since the last increase.
     credit: Bytes,
-    /// What Reno would have, in segments, and the ACKs counted for it.
+    /// Reno's window estimate in segments, and the segments acknowledged for it.
     reno_cwnd: u64,
     reno_acks: u64,
-    /// Bytes acknowledged that do not yet make a segment.
+    /// Bytes acknowledged that do not make up a segment yet.
     odd: Bytes,
-    /// The window last seen, and its segments.
+    /// The last window in bytes, and in segments.
     seen: (Bytes, u64),
 }
 
 impl Cubic {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         let beta = (params.beta.0 as u64 * 1024) / Fixed::ONE as u64;
         Self {
@@ -83,7 +83,7 @@ impl Cubic {
         }
     }
 
-    /// `bictcp_update`: how many segments must be acknowledged for one of growth.
+    /// `bictcp_update`: computes how many segments must be acknowledged for one segment of growth.
     fn update(&mut self, v: &View, cwnd: u64, acked: u64) {
         const MS: Span = Span::millis(1);
         self.reno_acks += acked;
@@ -117,7 +117,7 @@ impl Cubic {
                 self.origin.saturating_add(delta)
             };
             self.cnt = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
-            // No maximum known: look for one at 5 % a round trip or faster.
+            // Without a W_max: at least 5 % per round trip.
             if self.last_max == 0 {
                 self.cnt = self.cnt.min(20);
             }
@@ -131,7 +131,7 @@ impl Cubic {
         if self.reno_cwnd > cwnd {
             self.cnt = self.cnt.min(cwnd / (self.reno_cwnd - cwnd));
         }
-        // At most one segment for two acknowledged: 1.5 times a round trip (RFC 9438 §4.2).
+        // At most one segment for two acknowledged: 1.5 times per round trip (RFC 9438 §4.2).
         self.cnt = self.cnt.max(2);
     }
 }
@@ -142,7 +142,7 @@ impl Avoidance for Cubic {
         self.epoch = None;
         self.credit = Bytes::ZERO;
         self.odd = Bytes::ZERO;
-        // A timeout forgets everything (bictcp_state, TCP_CA_Loss): what stands in ssthresh is all that is kept.
+        // A timeout discards W_max (bictcp_state, TCP_CA_Loss).
         if how == Exit::Timeout {
             self.last_max = 0;
         }
@@ -150,7 +150,7 @@ impl Avoidance for Cubic {
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
         let bytes = ack.bytes + self.odd;
-        // Mostly two segments, and a division takes longer than all the rest of this.
+        // Mostly two segments: this avoids a division, which takes longer than the rest of the function.
         let acked = if bytes == v.mss * 2 { 2 } else { bytes.units(v.mss) };
         self.odd = bytes - v.mss * acked;
         if acked == 0 {
@@ -189,7 +189,7 @@ impl Avoidance for Cubic {
     }
 
     fn on_idle(&mut self, idle: Span) {
-        // cubictcp_cwnd_event, CA_EVENT_TX_START: the curve stands still while nothing is sent.
+        // cubictcp_cwnd_event, CA_EVENT_TX_START: idle time does not count.
         if let Some(epoch) = &mut self.epoch {
             *epoch = *epoch + idle;
         }

@@ -1,4 +1,4 @@
-//! What follows a startup: congestion avoidance.
+//! Congestion avoidance, which follows a startup.
 
 pub mod cubic;
 pub mod reno;
@@ -8,31 +8,32 @@ use crate::step::{Exit, Window};
 use crate::units::{Bytes, Span};
 use crate::view::{Ack, Congestion, View};
 
-/// A way of living at capacity.
+/// A congestion avoidance algorithm.
 pub trait Avoidance {
-    /// It takes over, told how: there is no maximum to remember where nothing was lost (RFC 9438 §4.10).
+    /// Called when the avoidance takes over. `how` is the reason: without loss there is no `W_max` (RFC 9438 §4.10).
     fn enter(&mut self, v: &View, how: Exit);
-    /// New data was acknowledged and the sender had earned growth.
+    /// Called for each ACK that permits growth. Returns the change of the window.
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window;
-    /// The window to go on with after congestion: also the new threshold.
+    /// Called on congestion. Returns the reduced window in bytes, which is also the new slow-start threshold.
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes;
-    /// Nothing was in flight for this long: no time has passed for a window that is a function of time.
+    /// Called when sending begins after nothing was in flight for `idle`, so that a window that depends on time can
+    /// exclude it.
     fn on_idle(&mut self, _idle: Span) {}
 }
 
-/// One line of the list of avoidances.
+/// One name in the list of avoidances.
 pub struct AvoidanceEntry {
-    /// Its name.
+    /// The name that users write and results contain.
     pub name: &'static str,
-    /// Where it is specified.
+    /// The RFC or code that specifies it.
     pub source: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub about: &'static str,
-    /// With its default parameters.
+    /// Returns a new instance with default parameters.
     pub make: fn() -> AnyAvoidance,
 }
 
-/// Any avoidance, by value.
+/// Any avoidance of the list, by value.
 #[derive(Clone, Debug)]
 pub enum AnyAvoidance {
     /// See [`reno`].
@@ -41,7 +42,7 @@ pub enum AnyAvoidance {
     Cubic(cubic::Cubic),
 }
 
-/// The list of avoidances.
+/// All avoidances. The first is the default.
 pub const REGISTRY: &[AvoidanceEntry] = &[
     AvoidanceEntry {
         name: "cubic",
@@ -58,7 +59,7 @@ pub const REGISTRY: &[AvoidanceEntry] = &[
 ];
 
 impl AnyAvoidance {
-    /// Its parameters, to read or set.
+    /// Returns its parameters.
     pub fn params(&mut self) -> &mut dyn Parameters {
         match self {
             Self::Reno(a) => &mut a.params,
@@ -66,12 +67,15 @@ impl AnyAvoidance {
         }
     }
 
-    /// Sets one parameter from what a person wrote.
+    /// Sets the parameter `key` from text.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         self.params().set(key, value)
     }
 
-    /// Shows each parameter.
+    /// Calls `put` with name and value of each parameter, in order of declaration.
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
         match self {
             Self::Reno(a) => a.params.each(put),

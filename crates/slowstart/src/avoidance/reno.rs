@@ -1,7 +1,7 @@
-//! Reno, RFC 5681 §3.1: one segment for each window acknowledged, half the window on loss.
+//! Reno, RFC 5681 §3.1: one segment per window acknowledged, half the window on loss.
 //!
 //! Departs from the RFC:
-//! - the cut is taken of cwnd, not of the flight size, as Linux does: an application-limited flow keeps what it had.
+//! - the reduction applies to cwnd, not to the flight size, as in Linux: an application-limited flow keeps its window.
 
 use super::Avoidance;
 use crate::param::params;
@@ -12,7 +12,7 @@ use crate::view::{Ack, Congestion, View};
 params! {
     /// Parameters of Reno.
     pub struct Params {
-        /// The share of the window kept on congestion, 0 to 1 (RFC 5681: 0.5).
+        /// Factor applied to the window on congestion (RFC 5681: 0.5).
         beta: Fixed = Fixed::milli(500), "a share above 0 and up to 1, such as 0.5", |v| 0 < v.0 && v.0 <= Fixed::ONE;
     }
 }
@@ -21,12 +21,12 @@ params! {
 #[derive(Clone, Debug)]
 pub struct Reno {
     pub(crate) params: Params,
-    /// Bytes acknowledged towards the next segment of growth.
+    /// Bytes acknowledged since the last increase.
     credit: Bytes,
 }
 
 impl Reno {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, credit: Bytes::ZERO }
     }

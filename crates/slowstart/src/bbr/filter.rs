@@ -1,20 +1,20 @@
-//! Maxima over a window.
+//! Maximum filters.
 
-/// The greatest of the values of the last `window` ticks, from the three best candidates (Kathleen Nichols' algorithm,
-/// Linux `win_minmax.c`): constant space, and exact while the greatest is young.
+/// The maximum of the values of the last `window` ticks, from the three best candidates (Kathleen Nichols' algorithm,
+/// Linux `win_minmax.c`): constant space, and exact while the maximum is recent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowedMax {
-    /// The greatest, and the greatest since it, and since that: each with its tick.
+    /// The maximum, the maximum since it, and the maximum since that, each as (tick, value).
     best: [(u64, u64); 3],
 }
 
 impl WindowedMax {
-    /// The greatest.
+    /// Returns the maximum, or 0 without values.
     pub(super) fn get(&self) -> u64 {
         self.best[0].1
     }
 
-    /// Takes a value at `tick`, which never falls.
+    /// Adds a value at `tick`. Ticks must not decrease.
     pub(super) fn raise(&mut self, window: u64, tick: u64, value: u64) {
         let new = (tick, value);
         let [first, second, third] = &mut self.best;
@@ -29,13 +29,13 @@ impl WindowedMax {
         }
         let age = tick - first.0;
         if age > window {
-            // The second takes its place; its own may be too old as well.
+            // The second becomes the first; it may be too old as well.
             self.best = [self.best[1], self.best[2], new];
             if tick - self.best[0].0 > window {
                 self.best = [self.best[1], self.best[2], new];
             }
         } else if second.0 == first.0 && age > window / 4 {
-            // A quarter of the window has passed without a second candidate: this one is it.
+            // A quarter of the window has passed without a second candidate.
             (*second, *third) = (new, new);
         } else if third.0 == second.0 && age > window / 2 {
             *third = new;
@@ -43,20 +43,20 @@ impl WindowedMax {
     }
 }
 
-/// The greatest value of this period and the one before.
+/// The maximum of the current period and the one before it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TwoPeriods([u64; 2]);
 
 impl TwoPeriods {
-    /// The greatest.
+    /// Returns the maximum, or 0 without values.
     pub(super) fn get(&self) -> u64 {
         self.0[0].max(self.0[1])
     }
-    /// Takes a value.
+    /// Adds a value.
     pub(super) fn raise(&mut self, value: u64) {
         self.0[1] = self.0[1].max(value);
     }
-    /// A period ends: the one before it is forgotten.
+    /// Begins a new period.
     pub(super) fn advance(&mut self) {
         self.0 = [self.0[1], 0];
     }
@@ -67,18 +67,18 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Against a filter that keeps everything: never less than the newest value, never more than the true maximum, and
-    /// equal to it while values fall slowly enough that a candidate of each quarter suffices.
+    /// Compares with a filter that keeps all values: never less than the newest value and never more than the exact
+    /// maximum.
     #[test]
     fn the_windowed_maximum_is_near_the_true_one() {
-        let mut chance = super::super::chance::Chance::new(7);
+        let mut random = super::super::random::Random::new(7);
         for window in [1, 2, 10] {
             let mut filter = WindowedMax::default();
             let mut all: Vec<(u64, u64)> = Vec::new();
             let mut tick = 0;
             for _ in 0..20_000 {
-                tick += chance.below(3);
-                let value = chance.below(1000);
+                tick += random.below(3);
+                let value = random.below(1000);
                 filter.raise(window, tick, value);
                 all.push((tick, value));
                 all.retain(|(t, _)| tick - t <= window);
@@ -98,7 +98,7 @@ mod tests {
         }
         filter.raise(10, 11, 50);
         assert_eq!(filter.get(), 50);
-        // A greater value takes over at once.
+        // A larger value replaces the maximum at once.
         filter.raise(10, 12, 60);
         assert_eq!(filter.get(), 60);
     }

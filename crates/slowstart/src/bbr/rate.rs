@@ -3,32 +3,33 @@
 use crate::units::{Bytes, Rate};
 use crate::view::{Ack, Facts};
 
-/// What an acknowledgement tells of the rate at which the path delivers.
+/// A delivery-rate sample.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Sample {
-    /// Bytes delivered between the sending of the newest packet acknowledged and now.
+    /// Bytes delivered from the sending of the most recently sent packet acknowledged until now.
     pub(super) delivered: Bytes,
-    /// These over the time that sending or acknowledging them took, whichever was longer.
+    /// `delivered` divided by the longer of the times that sending and acknowledging it took.
     pub(super) rate: Rate,
-    /// The rate may be the application's, or the probe's for the round trip, not the path's.
+    /// True if the application or the window of `ProbeRTT` limited the rate, and not the path.
     pub(super) app_limited: bool,
 }
 
-/// Takes samples, and counts round trips by what had been delivered when a packet left.
+/// Takes samples, and counts round trips by the bytes delivered when a packet was sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rates {
-    /// A packet that left when this much was delivered ends the round.
+    /// The round ends with a packet that was sent when at least this much was delivered.
     round_ends: Bytes,
-    /// Rounds ended.
+    /// Number of rounds completed.
     pub(super) rounds: u64,
-    /// This acknowledgement ended one.
+    /// True if the current ACK ended a round.
     pub(super) round_start: bool,
-    /// Packets that left while the window was held low, by what had been delivered then: from the first to the last.
+    /// Packets sent while the window was limited for `ProbeRTT`: the bytes delivered when the first and the last were
+    /// sent.
     held: Option<(Bytes, Bytes)>,
 }
 
 impl Rates {
-    /// The sample of this acknowledgement, if it brings one.
+    /// Returns the sample of this ACK, or `None` if it has none.
     pub(super) fn take(&mut self, f: &Facts, a: &Ack) -> Option<Sample> {
         self.round_start = false;
         if a.delivered.0 == 0 {
@@ -39,7 +40,7 @@ impl Rates {
         let sending = sent.at.since(sent.first_sent_at);
         let acknowledging = f.now.since(sent.delivered_at);
         let interval = sending.max(acknowledging);
-        // What seems to have come back sooner than light does is an artefact, such as a retransmission's.
+        // An interval below the minimum RTT is an error of measurement, for example of a retransmission.
         if f.min_rtt.is_some_and(|least| interval < least) {
             return None;
         }
@@ -53,13 +54,14 @@ impl Rates {
         Some(Sample { delivered, rate, app_limited: sent.app_limited || held })
     }
 
-    /// A round begins here: it ends with the first packet sent from now on.
+    /// Begins a round, which ends with the first packet sent from now on.
     pub(super) fn begin_round(&mut self, f: &Facts) {
         self.round_ends = f.delivered;
     }
 
-    /// The window is being held low: what leaves now says nothing of the path (`MarkConnectionAppLimited`).
-    pub(super) fn hold(&mut self, f: &Facts, begins: bool) {
+    /// Marks the samples of packets sent from now on as limited, because the window is (`MarkConnectionAppLimited`).
+    /// `begins` is true for the first call of a visit to `ProbeRTT`.
+    pub(super) fn limit_samples(&mut self, f: &Facts, begins: bool) {
         let from = self.held.filter(|_| !begins).map_or(f.delivered, |(from, _)| from);
         self.held = Some((from, f.delivered + f.inflight));
     }

@@ -1,48 +1,49 @@
-//! BBR, version 1: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, *BBR: congestion-based congestion control*, ACM Queue
-//! 2016, as Linux `tcp_bbr.c` has it.
+//! BBR version 1: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, *BBR: congestion-based congestion control*, ACM Queue 2016,
+//! as in Linux `tcp_bbr.c`.
 //!
-//! *Startup* paces at 2/ln 2 of the bandwidth, which doubles it each round trip, until three rounds bring no 25 % more;
-//! *Drain* paces at the inverse until what is in flight fits the path; *`ProbeBW`* cycles through eight round trips, one at
-//! 1.25 of the bandwidth, one at 0.75 and six at it; *`ProbeRTT`* holds four segments for 200 ms every ten seconds in
-//! which no lower round trip was seen.
+//! *Startup* paces at 2/ln 2 times the bandwidth, which doubles the rate each round trip, until the bandwidth has grown
+//! by less than 25 % in three rounds. *Drain* paces at the inverse gain until the data in flight is at most the BDP.
+//! *`ProbeBW`* cycles through eight round trips: one at 1.25 times the bandwidth, one at 0.75 and six at 1.
+//! *`ProbeRTT`* limits the window to four segments for 200 ms if the minimum RTT has not been measured again for ten
+//! seconds.
 //!
 //! Departs from Linux:
-//! - The long-term bandwidth sampling against policers (`lt_bw`) is left out.
-//! - What is in flight is in the network: Linux corrects for what its pacer has dated ahead (`bbr_packets_in_net_at_edt`).
-//! - The window is in bytes; targets are rounded up to segments as there.
-//! - The startup is left when the drain ends; its reason was seen when the drain began.
+//! - The long-term bandwidth sampling for policers (`lt_bw`) is omitted.
+//! - All data in flight counts as in the network. Linux subtracts what its pacer has scheduled for later
+//!   (`bbr_packets_in_net_at_edt`).
+//! - The window is in bytes. Targets are rounded up to whole segments, as in Linux.
+//! - The recorded exit from startup is at the end of Drain, and its detection at the beginning of Drain.
 
-use super::chance::Chance;
 use super::filter::{TwoPeriods, WindowedMax};
+use super::random::Random;
 use super::rate::{Rates, Sample};
-use super::{MIN_SEGMENTS, PROBE_RTT, exited, nominal_rate, paced, quantum};
+use super::shared::{
+    FULL_ROUNDS, MIN_RTT_AGE, MIN_SEGMENTS, Pacing, ProbeRttTimer, SavedWindow, grow, nominal_rate, paced,
+    quantum, report_exit,
+};
 use crate::control::{Change, Controller, State};
-use crate::step::{Detected, Exit, Pace};
+use crate::step::{Detected, Exit};
 use crate::units::{Bytes, Gain, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent, Signal};
 
-/// 2/ln 2 = 2.885, in the 256ths of `bbr_high_gain`.
+/// 2/ln 2 = 2.885, as `bbr_high_gain` (units of 1/256).
 const HIGH: Gain = Gain(739 * 4);
-/// Its inverse (`bbr_drain_gain`).
+/// The inverse of `HIGH` (`bbr_drain_gain`).
 const DRAIN: Gain = Gain(88 * 4);
-/// The window in steady state, which lets delayed and stretched acknowledgements be (`bbr_cwnd_gain`).
+/// The window in `ProbeBW`, in BDPs; leaves room for delayed and stretched ACKs (`bbr_cwnd_gain`).
 const WINDOW: Gain = Gain(2 * 1024);
-/// The cycle of `ProbeBW` (`bbr_pacing_gain`).
+/// The pacing gains of the `ProbeBW` cycle (`bbr_pacing_gain`).
 const CYCLE: [Gain; 8] =
     [Gain(1280), Gain(768), Gain::UNIT, Gain::UNIT, Gain::UNIT, Gain::UNIT, Gain::UNIT, Gain::UNIT];
-/// Rounds over which the bandwidth is the greatest seen (`bbr_bw_rtts`).
+/// Rounds in the window of the bandwidth filter (`bbr_bw_rtts`).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// How long a least round trip is believed (`bbr_min_rtt_win_sec`).
-const MIN_RTT_AGE: Span = Span::secs(10);
-/// Rounds without growth that end Startup (`bbr_full_bw_cnt`).
-const FULL_ROUNDS: u8 = 3;
-/// Rounds of each of the two periods over which aggregation is the greatest seen (`bbr_extra_acked_win_rtts`).
+/// Rounds in each of the two periods of the aggregation filter (`bbr_extra_acked_win_rtts`).
 const AGGREGATION_ROUNDS: u8 = 5;
-/// Aggregation is allowed for up to this long (`bbr_extra_acked_max_us`).
+/// The largest allowance for aggregation, in time at the bandwidth (`bbr_extra_acked_max_us`).
 const AGGREGATION_MOST: Span = Span::millis(100);
-/// Below this rate packets leave one by one (`bbr_min_tso_rate`).
+/// Below this rate bursts are one segment (`bbr_min_tso_rate`).
 const LOW_RATE: Rate = Rate(1_200_000);
-/// Segments after which its count begins anew (`bbr_ack_epoch_acked_reset_thresh`).
+/// Segments after which the aggregation count is reset (`bbr_ack_epoch_acked_reset_thresh`).
 const AGGREGATION_RESET: u64 = 1 << 20;
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// How far into a loss episode the host is (`icsk_ca_state`).
+/// The state of loss recovery (`icsk_ca_state`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Episode {
     None,
@@ -61,7 +62,7 @@ enum Episode {
     Timeout,
 }
 
-/// More delivered than the bandwidth explains: ACKs or data that come in clumps.
+/// ACK aggregation: data delivered beyond what the bandwidth accounts for.
 #[derive(Clone, Debug)]
 struct Aggregation {
     since: Instant,
@@ -75,15 +76,14 @@ struct Aggregation {
 pub struct Bbr {
     state: State,
     mode: Mode,
-    pacing_rate: Rate,
+    pacing: Pacing,
     pacing_gain: Gain,
     window_gain: Gain,
     rates: Rates,
     bandwidth: WindowedMax,
     min_rtt: Option<Span>,
     min_rtt_at: Instant,
-    seen_rtt: bool,
-    // Startup: the bandwidth it grew to, and for how many rounds it has not.
+    // Startup: the last bandwidth that was 25 % higher, and the rounds since.
     full: Rate,
     flat_rounds: u8,
     filled: Option<Detected>,
@@ -91,46 +91,43 @@ pub struct Bbr {
     // ProbeBW.
     cycle: u8,
     cycle_at: Instant,
-    chance: Chance,
-    // ProbeRTT: when it has been long enough, and whether a round of it has passed.
-    done_at: Option<Instant>,
-    round_done: bool,
+    random: Random,
+    probe_rtt: ProbeRttTimer,
     // Recovery.
     episode: Episode,
     episode_before: Episode,
     conserves: bool,
-    prior_window: Bytes,
+    saved_window: SavedWindow,
     restarts: bool,
     aggregation: Aggregation,
 }
 
 impl Bbr {
-    /// A connection's controller, with its initial window. The seed decides where cycles begin.
+    /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the initial phases of the
+    /// cycles.
     pub fn new(iw: Bytes, seed: u64) -> Self {
         Self {
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
             mode: Mode::Startup,
-            pacing_rate: Rate(0),
+            pacing: Pacing::default(),
             pacing_gain: HIGH,
             window_gain: HIGH,
             rates: Rates::default(),
             bandwidth: WindowedMax::default(),
             min_rtt: None,
             min_rtt_at: Instant::ZERO,
-            seen_rtt: false,
             full: Rate(0),
             flat_rounds: 0,
             filled: None,
             left: false,
             cycle: 0,
             cycle_at: Instant::ZERO,
-            chance: Chance::new(seed),
-            done_at: None,
-            round_done: false,
+            random: Random::new(seed),
+            probe_rtt: ProbeRttTimer::default(),
             episode: Episode::None,
             episode_before: Episode::None,
             conserves: false,
-            prior_window: Bytes::ZERO,
+            saved_window: SavedWindow::default(),
             restarts: false,
             aggregation: Aggregation {
                 since: Instant::ZERO,
@@ -145,21 +142,21 @@ impl Bbr {
         Rate(self.bandwidth.get())
     }
 
-    // What the path holds.
+    // Amounts of data in flight.
 
-    /// `gain` times the product of bandwidth and least round trip, in whole segments; the initial window while no round
-    /// trip is known (`bbr_bdp`).
+    /// Returns `gain` times the BDP, rounded up to whole segments, or the initial window before the first RTT
+    /// (`bbr_bdp`).
     fn product(&self, f: &Facts, gain: Gain) -> Bytes {
         let Some(rtt) = self.min_rtt else { return f.iw };
         let bytes = self.bandwidth().over(rtt) * gain;
         f.mss * bytes.0.div_ceil(f.mss.0.max(1))
     }
 
-    /// Room for what the ends of the path hold on to: a burst in each of three places, an even number of segments, and
-    /// two more where the queue is to be found (`bbr_quantization_budget`).
+    /// Returns the window increased by what the hosts hold: three bursts, rounded to an even number of segments, and
+    /// two more segments while probing for bandwidth (`bbr_quantization_budget`).
     fn budget(&self, f: &Facts, window: Bytes) -> Bytes {
-        let least = if self.pacing_rate < LOW_RATE { f.mss } else { f.mss * 2 };
-        let window = window + quantum(f, self.pacing_rate, least) * 3;
+        let least = if self.pacing.rate < LOW_RATE { f.mss } else { f.mss * 2 };
+        let window = window + quantum(f, self.pacing.rate, least) * 3;
         let even = f.mss * (window.0.div_ceil(f.mss.0.max(1)).next_multiple_of(2));
         if self.mode == Mode::ProbeBw && self.cycle == 0 { even + f.mss * 2 } else { even }
     }
@@ -174,7 +171,7 @@ impl Bbr {
         if self.rates.round_start {
             self.conserves = false;
         }
-        // A sample that the application held down counts only if it shows more than was known.
+        // An application-limited sample counts only if it exceeds the maximum.
         if let Some(s) = sample.filter(|s| !s.app_limited || s.rate >= self.bandwidth()) {
             self.bandwidth.raise(BANDWIDTH_ROUNDS, self.rates.rounds, s.rate.0);
         }
@@ -209,7 +206,7 @@ impl Bbr {
         let whole = self.min_rtt.is_some_and(|rtt| f.now.since(self.cycle_at) > rtt);
         let over = match self.pacing_gain {
             Gain::UNIT => whole,
-            // A path with small buffers may not hold more.
+            // With small buffers the data in flight may not reach the target.
             up if up > Gain::UNIT => {
                 whole && (a.newly_lost.0 > 0 || a.prior_inflight >= self.inflight(f, up))
             }
@@ -253,17 +250,17 @@ impl Bbr {
         }
     }
 
-    /// Into `ProbeBW`, at any phase but the one that drains (`bbr_reset_probe_bw_mode`).
+    /// Enters `ProbeBW` in a random phase other than the draining one (`bbr_reset_probe_bw_mode`).
     fn begin_cycle(&mut self, f: &Facts) {
         self.mode = Mode::ProbeBw;
-        self.cycle = 7 - self.chance.below(7) as u8;
+        self.cycle = 7 - self.random.below(7) as u8;
         self.advance_cycle(f);
     }
 
     /// `bbr_update_min_rtt`
     fn update_min_rtt(&mut self, f: &Facts, a: &Ack) {
         let expired = f.now > self.min_rtt_at + MIN_RTT_AGE;
-        // An acknowledgement of less than a segment may have been delayed.
+        // The ACK of less than a segment may have been delayed.
         let prompt = a.delivered >= f.mss;
         if let Some(rtt) = a.rtt.filter(|r| self.min_rtt.is_none_or(|m| *r <= m) || (expired && prompt)) {
             self.min_rtt = Some(rtt);
@@ -273,20 +270,11 @@ impl Bbr {
         if enters {
             self.mode = Mode::ProbeRtt;
             self.save_window();
-            self.done_at = None;
         }
-        if self.mode == Mode::ProbeRtt {
-            self.rates.hold(f, enters);
-            if self.done_at.is_some() {
-                self.round_done |= self.rates.round_start;
-                if self.round_done {
-                    self.check_probe_rtt_done(f);
-                }
-            } else if f.inflight <= f.mss * MIN_SEGMENTS {
-                self.done_at = Some(f.now + PROBE_RTT);
-                self.round_done = false;
-                self.rates.begin_round(f);
-            }
+        if self.mode == Mode::ProbeRtt
+            && self.probe_rtt.on_ack(f, &mut self.rates, f.mss * MIN_SEGMENTS, enters)
+        {
+            self.check_probe_rtt_done(f);
         }
         if a.delivered.0 > 0 {
             self.restarts = false;
@@ -294,11 +282,11 @@ impl Bbr {
     }
 
     fn check_probe_rtt_done(&mut self, f: &Facts) {
-        if self.done_at.is_none_or(|t| f.now <= t) {
+        if !self.probe_rtt.expired(f.now) {
             return;
         }
         self.min_rtt_at = f.now;
-        self.state.cwnd = self.state.cwnd.max(self.prior_window);
+        self.state.cwnd = self.saved_window.restore(self.state.cwnd);
         if self.filled.is_some() {
             self.begin_cycle(f);
         } else {
@@ -315,30 +303,22 @@ impl Bbr {
         };
     }
 
-    // What it asks for.
+    // Window and pacing.
 
     fn set_pace(&mut self, f: &Facts, gain: Gain) {
-        if !self.seen_rtt && f.srtt.is_some() {
-            self.seen_rtt = true;
-            self.pacing_rate = paced(nominal_rate(f, self.state.cwnd), HIGH);
-        }
-        let rate = paced(self.bandwidth(), gain);
-        // Not lowered by the first samples of a path that is not full yet.
-        if self.filled.is_some() || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
-        self.state.pace = Some(Pace::Rate(self.pacing_rate));
-    }
-
-    /// The last window that no loss and no probe had cut (`bbr_save_cwnd`).
-    fn save_window(&mut self) {
-        let good = self.episode_before == Episode::None && self.mode != Mode::ProbeRtt;
         let window = self.state.cwnd;
-        self.prior_window = if good { window } else { self.prior_window.max(window) };
+        let rate = paced(self.bandwidth(), gain);
+        let initial = || paced(nominal_rate(f, window), HIGH);
+        self.pacing.update(f, rate, self.filled.is_some(), initial, &mut self.state);
     }
 
-    /// The window during and right after recovery: what is lost is taken off it; in the first round a packet leaves for
-    /// one delivered; after it, what was before comes back (`bbr_set_cwnd_to_recover_or_restore`).
+    fn save_window(&mut self) {
+        let reduced = self.episode_before != Episode::None || self.mode == Mode::ProbeRtt;
+        self.saved_window.save(self.state.cwnd, reduced);
+    }
+
+    /// Returns the window during and after recovery: reduced by losses; in the first round of recovery one packet is
+    /// sent for each delivered; afterwards the saved window is restored (`bbr_set_cwnd_to_recover_or_restore`).
     fn recover(&mut self, f: &Facts, a: &Ack) -> Bytes {
         let mut window = self.state.cwnd;
         if a.newly_lost.0 > 0 {
@@ -350,7 +330,7 @@ impl Bbr {
             window = f.inflight + a.delivered;
         } else if self.episode == Episode::None && self.episode_before != Episode::None {
             self.conserves = false;
-            window = window.max(self.prior_window);
+            window = self.saved_window.restore(window);
         }
         self.episode_before = self.episode;
         if self.conserves { window.max(f.inflight + a.delivered) } else { window }
@@ -367,12 +347,7 @@ impl Bbr {
                     target += Bytes(self.aggregation.most.get()).min(most);
                 }
                 target = self.budget(f, target);
-                if self.filled.is_some() {
-                    window = (window + a.delivered).min(target);
-                } else if window < target || f.delivered < f.iw {
-                    window += a.delivered;
-                }
-                window = window.max(f.mss * MIN_SEGMENTS);
+                window = grow(f, window, a.delivered, target, self.filled.is_some());
             }
             self.state.cwnd = window;
         }
@@ -382,11 +357,9 @@ impl Bbr {
         self.state.cwnd = self.state.cwnd.max(f.mss);
     }
 
-    /// Records that the startup is over, once.
-    fn leave(&mut self, f: &Facts) -> Change {
-        let seen = self.filled.filter(|_| !self.left && self.mode == Mode::ProbeBw);
-        self.left |= seen.is_some();
-        Change { exited: seen.map(|d| exited(f, Exit::RateFlat, d, self.state.cwnd)), ..Change::NONE }
+    fn report_exit(&mut self, f: &Facts) -> Change {
+        let over = self.filled.filter(|_| self.mode == Mode::ProbeBw).map(|d| (Exit::RateFlat, d));
+        report_exit(f, over, &mut self.left, self.state.cwnd)
     }
 }
 
@@ -395,9 +368,8 @@ impl Controller for Bbr {
         self.min_rtt = hs.rtt;
         self.min_rtt_at = f.now;
         self.aggregation.since = f.now;
-        self.seen_rtt = f.srtt.is_some();
-        self.pacing_rate = paced(nominal_rate(f, self.state.cwnd), HIGH);
-        self.state.pace = Some(Pace::Rate(self.pacing_rate));
+        let rate = paced(nominal_rate(f, self.state.cwnd), HIGH);
+        self.pacing.start(f, rate, &mut self.state);
         Change::default()
     }
 
@@ -420,7 +392,7 @@ impl Controller for Bbr {
         self.update_gains();
         self.set_pace(f, self.pacing_gain);
         self.set_window(f, a);
-        self.leave(f)
+        self.report_exit(f)
     }
 
     fn on_congestion(&mut self, f: &Facts, c: &Congestion) -> Change {
@@ -430,7 +402,7 @@ impl Controller for Bbr {
         match c.signal {
             Signal::Loss if c.first => self.episode = Episode::Recovery,
             Signal::Timeout => {
-                // tcp_enter_loss, and bbr_set_state after it.
+                // tcp_enter_loss, then bbr_set_state.
                 self.state.cwnd = f.inflight + f.mss;
                 self.episode = Episode::Timeout;
                 self.episode_before = Episode::Timeout;
@@ -444,7 +416,7 @@ impl Controller for Bbr {
     fn on_recovered(&mut self, _: &Facts, r: &Recovery) -> Change {
         self.episode = Episode::None;
         if r.undone {
-            // The slowness was not the path's (bbr_undo_cwnd); the next acknowledgement restores the window.
+            // bbr_undo_cwnd: the bandwidth search starts again. The next ACK restores the window.
             self.full = Rate(0);
             self.flat_rounds = 0;
         }
@@ -457,7 +429,7 @@ impl Controller for Bbr {
     }
 
     fn on_idle(&mut self, f: &Facts, _: Span, _: Option<Span>) -> Change {
-        // CA_EVENT_TX_START. The window is not restarted: pacing keeps the burst away.
+        // CA_EVENT_TX_START. The window is not restarted, because pacing prevents a burst.
         self.restarts = true;
         self.aggregation.since = f.now;
         self.aggregation.acked = Bytes::ZERO;
@@ -466,7 +438,7 @@ impl Controller for Bbr {
             Mode::ProbeRtt => self.check_probe_rtt_done(f),
             Mode::Startup | Mode::Drain => {}
         }
-        self.leave(f)
+        self.report_exit(f)
     }
 
     fn state(&self) -> &State {

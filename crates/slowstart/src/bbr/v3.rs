@@ -1,59 +1,62 @@
-//! BBR, version 3: draft-ietf-ccwg-bbr (August 2026).
+//! BBR version 3: draft-ietf-ccwg-bbr-06.
 //!
-//! *Startup* paces at 4 ln 2 of the bandwidth within a window of twice the product of bandwidth and round trip, until
-//! three rounds bring no 25 % more, or a round loses more than 2 % in six places; *Drain* paces at half, until what is
-//! in flight fits the path or three rounds have passed; *`ProbeBW`* goes down to leave room, cruises, refills and goes up
-//! every two to three seconds, or as often as Reno would be back; *`ProbeRTT`* halves what is in flight for 200 ms every
-//! five seconds in which no lower round trip was seen.
+//! *Startup* paces at 4 ln 2 times the bandwidth within a window of two BDPs, until the bandwidth has grown by less
+//! than 25 % in three rounds, or until a round loses more than 2 % in at least six ranges. *Drain* paces at half the
+//! bandwidth until the data in flight is at most the BDP, at most three rounds. *`ProbeBW`* cycles through down (leave
+//! room for other flows), cruise, refill and up, every two to three seconds or as often as Reno would return to its
+//! window. *`ProbeRTT`* halves the data in flight for 200 ms if the minimum RTT has not been measured again for five
+//! seconds.
 //!
-//! What a probe learns of loss bounds what is in flight for long (`inflight_longterm`), what is lost in between bounds
-//! it and the rate until the next probe (`inflight_shortterm`, `bw_shortterm`): `bounds`. The cycle is in `cycle`.
+//! Loss during a probe limits the data in flight until it is probed again (`inflight_longterm`). Loss between probes
+//! limits data in flight and rate until the next probe (`inflight_shortterm`, `bw_shortterm`). Both are in `bounds`,
+//! the cycle in `cycle`.
 //!
 //! Departs from the draft:
-//! - The host tells how much is lost, not which packets: the flight in which losses crossed the threshold is that of the
-//!   newest packet delivered when they were seen (§5.5.10.2 would rather have that of the lost packet).
-//! - Selective acknowledgements are taken for granted; the rules for connections without them are left out.
-//! - Where table (§5.6.1) and pseudocode differ, the pseudocode counts: in Drain only `inflight_shortterm` bounds.
-//! - The startup is left when the drain ends; its reason was seen when the drain began.
+//! - The host reports how much is lost, not which packets. The data in flight at which losses exceeded the threshold is
+//!   taken from the most recently sent packet delivered at that time (§5.5.10.2 uses that of the lost packet).
+//! - Selective acknowledgements are assumed; the rules for connections without them are omitted.
+//! - Where the table (§5.6.1) and the pseudocode differ, the pseudocode is used: in Drain only `inflight_shortterm`
+//!   limits.
+//! - The recorded exit from startup is at the end of Drain, and its detection at the beginning of Drain.
 
 mod bounds;
 mod cycle;
 
-use super::chance::Chance;
 use super::filter::{TwoPeriods, WindowedMax};
+use super::random::Random;
 use super::rate::{Rates, Sample};
-use super::{MIN_SEGMENTS, PROBE_RTT, exited, nominal_rate, paced, quantum};
+use super::shared::{
+    FULL_ROUNDS, MIN_RTT_AGE, MIN_SEGMENTS, Pacing, ProbeRttTimer, SavedWindow, grow, nominal_rate, paced,
+    quantum, report_exit,
+};
 use crate::control::{Change, Controller, State};
-use crate::step::{Detected, Exit, Pace};
+use crate::step::{Detected, Exit};
 use crate::units::{Bytes, Gain, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent, Signal};
 use bounds::Bounds;
 use cycle::{Cycle, Feedback};
 
-/// 4 ln 2 = 2.7726: the least that doubles what is sent each round trip.
+/// 4 ln 2 = 2.7726: the smallest gain that doubles the rate each round trip.
 const STARTUP: Gain = Gain(2839);
-/// Drains a queue as long as the path in a round trip.
+/// Drains a queue of one BDP in one round trip.
 const DRAIN: Gain = Gain(512);
-/// The window, where nothing else is said.
+/// The window in all other modes, in BDPs.
 const WINDOW: Gain = Gain(2 * 1024);
-/// The window while probing upwards, so that it is not in the way of the pace.
+/// The window while probing upwards, so that it does not limit the paced rate.
 const WINDOW_UP: Gain = Gain(2304);
-/// Pacing while probing upwards.
+/// The pacing gain while probing upwards.
 const UP: Gain = Gain(1280);
-/// Pacing that lets the flight shrink.
+/// The pacing gain while reducing the data in flight.
 const DOWN: Gain = Gain(922);
-/// The window of `ProbeRTT`, of the product of bandwidth and round trip.
+/// The window of `ProbeRTT`, in BDPs.
 const PROBE_RTT_WINDOW: Gain = Gain(512);
-/// Rounds without growth that say the path is full.
-const FULL_ROUNDS: u8 = 3;
-/// Separate ranges lost in a round that end Startup, if the share lost does (`BBRStartupFullLossCnt`).
+/// Ranges lost in a round that end Startup if the share lost does too (`BBRStartupFullLossCnt`).
 const FULL_LOSSES: u32 = 6;
-/// Rounds that Drain lasts at most.
+/// Maximum duration of Drain, in rounds.
 const DRAIN_ROUNDS: u64 = 3;
-/// How long a least round trip is believed (`MinRTTFilterLen`), and how often a lower one is looked for.
-const MIN_RTT_AGE: Span = Span::secs(10);
+/// How often `ProbeRTT` looks for a lower RTT (`ProbeRTTInterval`).
 const PROBE_RTT_INTERVAL: Span = Span::secs(5);
-/// Rounds over which aggregation is the greatest seen, once Startup is over.
+/// Rounds in the window of the aggregation filter after Startup.
 const AGGREGATION_ROUNDS: u64 = 10;
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -92,7 +95,7 @@ impl Mode {
     }
 }
 
-/// Whether the path is full: three rounds in which what is delivered grew by less than a quarter (§5.3.1.2).
+/// Detects a full path: the delivery rate has grown by less than a quarter in three rounds (§5.3.1.2).
 #[derive(Clone, Debug, Default)]
 struct Full {
     base: Rate,
@@ -105,46 +108,43 @@ struct Full {
 pub struct Bbr3 {
     state: State,
     mode: Mode,
-    pacing_rate: Rate,
-    seen_rtt: bool,
+    pacing: Pacing,
     rates: Rates,
     max_bandwidth: TwoPeriods,
-    /// What the path is taken to carry: the maximum, or what losses allow of it.
+    /// The bandwidth estimate: the maximum, or less because of losses.
     bandwidth: Rate,
     full: Full,
-    /// Startup is over: why, and when that was seen.
+    /// Why and when Startup found the path full.
     filled: Option<(Exit, Detected)>,
     left: bool,
     drain_began: u64,
     bounds: Bounds,
     cycle: Cycle,
-    chance: Chance,
-    // Round trips.
+    random: Random,
+    // Round-trip times.
     min_rtt: Option<Span>,
     min_rtt_at: Instant,
     recent_rtt: Option<Span>,
     recent_rtt_at: Instant,
     rtt_expired: bool,
-    probe_done_at: Option<Instant>,
-    probe_round_done: bool,
+    probe_rtt: ProbeRttTimer,
     // Aggregation.
     clump_since: Instant,
     clump: Bytes,
     extra_acked: WindowedMax,
     // Recovery.
     recovering: bool,
-    prior_window: Bytes,
+    saved_window: SavedWindow,
     restarts: bool,
 }
 
 impl Bbr3 {
-    /// A connection's controller, with its initial window. The seed decides how long it waits between probes.
+    /// Returns a new controller with the initial window `iw` in bytes. `seed` determines the times between probes.
     pub fn new(iw: Bytes, seed: u64) -> Self {
         Self {
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
             mode: Mode::Startup,
-            pacing_rate: Rate(0),
-            seen_rtt: false,
+            pacing: Pacing::default(),
             rates: Rates::default(),
             max_bandwidth: TwoPeriods::default(),
             bandwidth: Rate(0),
@@ -154,32 +154,31 @@ impl Bbr3 {
             drain_began: 0,
             bounds: Bounds::default(),
             cycle: Cycle::default(),
-            chance: Chance::new(seed),
+            random: Random::new(seed),
             min_rtt: None,
             min_rtt_at: Instant::ZERO,
             recent_rtt: None,
             recent_rtt_at: Instant::ZERO,
             rtt_expired: false,
-            probe_done_at: None,
-            probe_round_done: false,
+            probe_rtt: ProbeRttTimer::default(),
             clump_since: Instant::ZERO,
             clump: Bytes::ZERO,
             extra_acked: WindowedMax::default(),
             recovering: false,
-            prior_window: Bytes::ZERO,
+            saved_window: SavedWindow::default(),
             restarts: false,
         }
     }
 
-    // What the path holds (§5.6.4.2).
+    // Amounts of data in flight (§5.6.4.2).
 
     fn product(&self, f: &Facts, bandwidth: Rate, gain: Gain) -> Bytes {
         self.min_rtt.map_or(f.iw, |rtt| bandwidth.over(rtt) * gain)
     }
 
-    /// With room for what the ends of the path hold on to: a burst in each of three places.
+    /// Returns the window increased by what the hosts hold: at least three bursts.
     fn budget(&self, f: &Facts, window: Bytes) -> Bytes {
-        let least = quantum(f, self.pacing_rate, f.mss * 2) * 3;
+        let least = quantum(f, self.pacing.rate, f.mss * 2) * 3;
         let window = window.max(least).max(f.mss * MIN_SEGMENTS);
         if self.mode == Mode::Up { window + f.mss * 2 } else { window }
     }
@@ -188,7 +187,7 @@ impl Bbr3 {
         self.budget(f, self.product(f, bandwidth, gain))
     }
 
-    /// What is wanted in flight: what the path holds, unless congestion cut the window.
+    /// Returns the desired data in flight: one BDP, or the window if that is smaller.
     fn target_inflight(&self, f: &Facts) -> Bytes {
         self.product(f, self.bandwidth, Gain::UNIT).min(self.state.cwnd)
     }
@@ -199,7 +198,7 @@ impl Bbr3 {
         Rate(self.max_bandwidth.get())
     }
 
-    /// A sample that the application held down counts only if it shows more than was known (§5.5.5).
+    /// An application-limited sample counts only if it exceeds the maximum (§5.5.5).
     fn update_max_bandwidth(&mut self, s: &Sample) {
         if self.rates.round_start {
             self.cycle.rounds += 1;
@@ -209,7 +208,7 @@ impl Bbr3 {
         }
     }
 
-    /// More delivered than the bandwidth explains (§5.5.9).
+    /// Measures data delivered beyond what the bandwidth accounts for (§5.5.9).
     fn update_aggregation(&mut self, f: &Facts, a: &Ack) {
         let mut expected = self.bandwidth.over(f.now.since(self.clump_since));
         if self.clump <= expected {
@@ -244,7 +243,7 @@ impl Bbr3 {
 
     // Startup and Drain (§5.3.1, §5.3.2).
 
-    /// Losses end Startup if a round of recovery lost more than the threshold in several places (§5.3.1.3).
+    /// Ends Startup if a round in recovery lost more than the threshold in at least `FULL_LOSSES` ranges (§5.3.1.3).
     fn check_startup_loss(&mut self, f: &Facts, a: &Ack) {
         if !self.bounds.round_start {
             return;
@@ -264,7 +263,7 @@ impl Bbr3 {
         if self.mode == Mode::Startup && self.filled.is_some() {
             self.mode = Mode::Drain;
             self.drain_began = self.rates.rounds;
-            // Nothing here depends on it; it tells the host that this is no slow start any more, as in Linux.
+            // Not used here. Tells the host that slow start is over, as in Linux.
             self.state.ssthresh = Some(self.inflight(f, self.bandwidth, Gain::UNIT));
         }
     }
@@ -296,21 +295,13 @@ impl Bbr3 {
         if enters {
             self.mode = Mode::ProbeRtt;
             self.save_window();
-            self.probe_done_at = None;
             self.cycle.feedback = Feedback::Stopping;
             self.rates.begin_round(f);
         }
         if self.mode == Mode::ProbeRtt {
-            self.rates.hold(f, enters);
-            if self.probe_done_at.is_some() {
-                self.probe_round_done |= self.rates.round_start;
-                if self.probe_round_done {
-                    self.check_probe_rtt_done(f);
-                }
-            } else if f.inflight <= self.probe_rtt_window(f) {
-                self.probe_done_at = Some(f.now + PROBE_RTT);
-                self.probe_round_done = false;
-                self.rates.begin_round(f);
+            let window = self.probe_rtt_window(f);
+            if self.probe_rtt.on_ack(f, &mut self.rates, window, enters) {
+                self.check_probe_rtt_done(f);
             }
         }
         if a.delivered.0 > 0 {
@@ -319,7 +310,7 @@ impl Bbr3 {
     }
 
     fn check_probe_rtt_done(&mut self, f: &Facts) {
-        if self.probe_done_at.is_none_or(|t| f.now <= t) {
+        if !self.probe_rtt.expired(f.now) {
             return;
         }
         self.recent_rtt_at = f.now;
@@ -337,51 +328,37 @@ impl Bbr3 {
         self.product(f, self.bandwidth, PROBE_RTT_WINDOW).max(f.mss * MIN_SEGMENTS)
     }
 
-    // What it asks for (§5.6).
+    // Window and pacing (§5.6).
 
     fn set_pace(&mut self, f: &Facts, gain: Gain) {
-        if !self.seen_rtt && f.srtt.is_some() {
-            self.seen_rtt = true;
-            self.pacing_rate = nominal_rate(f, self.state.cwnd) * STARTUP;
-        }
+        let window = self.state.cwnd;
         let rate = paced(self.bandwidth, gain);
-        if self.filled.is_some() || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
-        self.state.pace = Some(Pace::Rate(self.pacing_rate));
+        let initial = || nominal_rate(f, window) * STARTUP;
+        self.pacing.update(f, rate, self.filled.is_some(), initial, &mut self.state);
     }
 
     fn save_window(&mut self) {
-        let good = !self.recovering && self.mode != Mode::ProbeRtt;
-        let window = self.state.cwnd;
-        self.prior_window = if good { window } else { self.prior_window.max(window) };
+        let reduced = self.recovering || self.mode == Mode::ProbeRtt;
+        self.saved_window.save(self.state.cwnd, reduced);
     }
 
     fn restore_window(&mut self) {
-        self.state.cwnd = self.state.cwnd.max(self.prior_window);
+        self.state.cwnd = self.saved_window.restore(self.state.cwnd);
     }
 
     fn set_window(&mut self, f: &Facts, a: &Ack) {
         let most = self.product(f, self.bandwidth, self.mode.window_gain()) + Bytes(self.extra_acked.get());
         let most = self.budget(f, most);
-        let mut window = self.state.cwnd;
-        if self.filled.is_some() {
-            window = (window + a.delivered).min(most);
-        } else if window < most || f.delivered < f.iw {
-            window += a.delivered;
-        }
-        window = window.max(f.mss * MIN_SEGMENTS);
+        let mut window = grow(f, self.state.cwnd, a.delivered, most, self.filled.is_some());
         if self.mode == Mode::ProbeRtt {
             window = window.min(self.probe_rtt_window(f));
         }
         self.state.cwnd = window.min(self.bounds.window(f, self.mode));
     }
 
-    /// Records that the startup is over, once.
-    fn leave(&mut self, f: &Facts) -> Change {
-        let over = self.filled.filter(|_| !self.left && self.mode.in_probe_bw());
-        self.left |= over.is_some();
-        Change { exited: over.map(|(why, seen)| exited(f, why, seen, self.state.cwnd)), ..Change::NONE }
+    fn report_exit(&mut self, f: &Facts) -> Change {
+        let over = self.filled.filter(|_| self.mode.in_probe_bw());
+        report_exit(f, over, &mut self.left, self.state.cwnd)
     }
 }
 
@@ -391,9 +368,8 @@ impl Controller for Bbr3 {
         self.min_rtt_at = f.now;
         self.recent_rtt_at = f.now;
         self.clump_since = f.now;
-        self.seen_rtt = f.srtt.is_some();
-        self.pacing_rate = nominal_rate(f, self.state.cwnd) * STARTUP;
-        self.state.pace = Some(Pace::Rate(self.pacing_rate));
+        let rate = nominal_rate(f, self.state.cwnd) * STARTUP;
+        self.pacing.start(f, rate, &mut self.state);
         Change::default()
     }
 
@@ -403,7 +379,7 @@ impl Controller for Bbr3 {
         false
     }
 
-    /// `UpdateOnACK` (§5.2.3), in its order.
+    /// `UpdateOnACK` (§5.2.3), in the order of the draft.
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
         let sample = self.rates.take(f, a);
         if let Some(s) = &sample {
@@ -425,7 +401,7 @@ impl Controller for Bbr3 {
         self.bandwidth = self.max_bandwidth().min(self.bounds.bandwidth_shortterm.unwrap_or(Rate(u64::MAX)));
         self.set_pace(f, self.mode.pacing_gain());
         self.set_window(f, a);
-        self.leave(f)
+        self.report_exit(f)
     }
 
     fn on_congestion(&mut self, f: &Facts, c: &Congestion) -> Change {
@@ -442,7 +418,7 @@ impl Controller for Bbr3 {
         if c.signal == Signal::Timeout {
             self.state.cwnd = f.inflight + f.mss;
         }
-        self.leave(f)
+        self.report_exit(f)
     }
 
     fn on_recovered(&mut self, f: &Facts, r: &Recovery) -> Change {
@@ -451,7 +427,7 @@ impl Controller for Bbr3 {
         if !r.undone {
             return Change::default();
         }
-        // Nothing was lost: bounds are no lower than before, and a probe that losses ended begins again (§5.5.11.2).
+        // Nothing was lost: raise the bounds to their saved values and repeat a probe that losses ended (§5.5.11.2).
         self.full = Full::default();
         let ended = self.bounds.undo();
         let mut change = Change::default();
@@ -475,7 +451,7 @@ impl Controller for Bbr3 {
         Change::default()
     }
 
-    /// §5.4: the window stays, and pacing at the bandwidth keeps the burst away.
+    /// §5.4: the window is kept, and pacing at the bandwidth prevents a burst.
     fn on_idle(&mut self, f: &Facts, _: Span, _: Option<Span>) -> Change {
         self.restarts = true;
         self.clump_since = f.now;
@@ -484,7 +460,7 @@ impl Controller for Bbr3 {
         } else if self.mode == Mode::ProbeRtt {
             self.check_probe_rtt_done(f);
         }
-        self.leave(f)
+        self.report_exit(f)
     }
 
     fn state(&self) -> &State {

@@ -30,6 +30,10 @@ impl Abc {
 }
 
 impl Startup for Abc {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         // §2.3: L is one in the slow start that follows a timeout. What stands below a threshold has lost something.
         let limit = if v.ssthresh.is_some() { 1 } else { self.params.limit as u8 };

@@ -82,6 +82,10 @@ impl Adaptive {
 }
 
 impl Startup for Adaptive {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_established(&mut self, v: &View, _: &Handshake) -> Step {
         Step::HOLD.ssthresh(v.iw)
     }

@@ -42,6 +42,10 @@ impl CapStart {
 }
 
 impl Startup for CapStart {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         let p = self.params;
         self.pairs.add(v.now, ack);

@@ -111,6 +111,10 @@ impl CarefulResume {
 }
 
 impl Startup for CarefulResume {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn uses_path_memory(&self) -> bool {
         true
     }

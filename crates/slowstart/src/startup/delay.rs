@@ -35,6 +35,10 @@ impl Delay {
 }
 
 impl Startup for Delay {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         if let (None, Some(rtt), Some(min)) = (self.max, ack.rtt, v.min_rtt)
             && rtt > min + self.params.tau

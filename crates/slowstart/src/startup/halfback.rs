@@ -61,8 +61,14 @@ impl Halfback {
 }
 
 impl Startup for Halfback {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else { return Step::HOLD };
+        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else {
+            return Step::HOLD;
+        };
         let most = Bytes(u64::from(self.params.limit));
         let size = queued.min(v.rwnd).min(most.max(v.iw));
         let Some(rate) = Rate::new(size, rtt).filter(|_| size.0 > 0) else { return Step::HOLD };

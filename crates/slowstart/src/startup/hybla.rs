@@ -52,6 +52,10 @@ impl Hybla {
 }
 
 impl Startup for Hybla {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
         self.measure(hs.rtt);
         Step::set(v.cwnd.scale(self.rho, 8).min(v.mss * CLAMP).max(v.cwnd))

@@ -178,7 +178,8 @@ impl HyStart {
             let full = r.samples >= SAMPLES;
             r.samples += u32::from(!full);
             let first_eight = matches!(p.rules, Rules::Ns3 | Rules::Paper);
-            let least = r.least.filter(|_| full && first_eight).unwrap_or_else(|| r.least.unwrap_or(rtt).min(rtt));
+            let least =
+                r.least.filter(|_| full && first_eight).unwrap_or_else(|| r.least.unwrap_or(rtt).min(rtt));
             r.least = Some(least);
             let judged = if p.rules == Rules::Paper { r.samples == SAMPLES } else { full };
             if judged && least > p.rules.delay(delay_min, r.before) {

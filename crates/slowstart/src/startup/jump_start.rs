@@ -54,8 +54,14 @@ impl JumpStart {
 }
 
 impl Startup for JumpStart {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else { return Step::HOLD };
+        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else {
+            return Step::HOLD;
+        };
         let size = queued.min(v.rwnd);
         let Some(rate) = Rate::new(size, rtt).filter(|_| size > v.iw) else { return Step::HOLD };
         self.flight = Some(Flight { size, from: v.next, paced: true, lost: None });

@@ -37,6 +37,10 @@ pub(super) fn growth(v: &View, ack: &Ack, max: Bytes) -> Bytes {
 }
 
 impl Startup for Limited {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         Step::grow(growth(v, ack, v.mss * u64::from(self.params.max_ssthresh)))
     }

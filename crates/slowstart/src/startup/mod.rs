@@ -1,4 +1,4 @@
-//! Startups: one algorithm a file, the one list of them in the project, and a list of those that cannot be built.
+//! Startups: one algorithm per file, and the registry that lists them all.
 
 use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::{Resume, Step};
@@ -7,233 +7,260 @@ use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
 
 pub mod not_implemented;
 
-/// A way of finding the capacity of a path that is not yet known.
+/// A startup: an algorithm that finds the capacity of a path at the beginning of a connection.
 ///
-/// It sees every event, application-limited ones too, and answers with what it wants; it never writes the window
-/// itself. It is plain data: a clone is a second opinion, a fresh clone is a restart.
+/// It receives every event, including those of application-limited senders, and answers each with a [`Step`]. It never
+/// writes the window; [`Composed`](crate::control::Composed) does. It is plain data: `clone` copies its whole state.
 pub trait Startup {
-    /// The rate to ask the routers of the path for, in the handshake.
+    /// Returns the rate to request from the routers of the path during the handshake (RFC 4782), or `None`.
     fn requested_rate(&self) -> Option<Rate> {
         None
     }
-    /// Whether it uses what an earlier connection found: a host may spare itself the search otherwise.
+    /// Returns true if the algorithm uses [`Handshake::remembered`]. If false, the host need not look it up.
     fn uses_path_memory(&self) -> bool {
         false
     }
-    /// The connection is established and the application has written its first data; none of it has been sent.
+    /// Returns true if the algorithm can end by a rule of its own, and false if only congestion ends it.
+    ///
+    /// A static property of the algorithm; the tests over the registry check it against the exits that occur.
+    fn has_exit_rule(&self) -> bool {
+        true
+    }
+    /// Called once, when the connection is established and the application has queued its first data, of which nothing
+    /// has been sent.
     fn on_established(&mut self, _v: &View, _hs: &Handshake) -> Step {
         Step::HOLD
     }
-    /// Whether it wants to see each packet leave: a host need not tell it otherwise.
+    /// Returns true if the algorithm uses [`Startup::on_sent`]. If false, the host need not call it.
     fn needs_on_sent(&self) -> bool {
         false
     }
-    /// A packet left.
+    /// Called for each packet sent, including retransmissions.
     fn on_sent(&mut self, _v: &View, _s: &Sent) {}
-    /// New data was acknowledged.
+    /// Called for each ACK, whether or not it acknowledges new data.
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step;
-    /// Loss, mark, timeout or stall: once an episode with `first`, then once for each newly marked loss. To answer
-    /// without an exit is to stay in startup; an exit without a window leaves the cut to the avoidance.
+    /// Called on loss, an ECN mark, a timeout or a local stall: once with `first` set at the start of an episode, then
+    /// once for each further loss in it.
+    ///
+    /// A step without `exit` keeps the startup running. A step with `exit` and without a window leaves the reduction of
+    /// the window to the avoidance. The default exits.
     fn on_congestion(&mut self, _v: &View, c: &Congestion) -> Step {
         Step::exit(c.signal.into())
     }
-    /// The loss episode is over.
+    /// Called at the end of a loss episode.
     fn on_recovered(&mut self, _v: &View, _r: &Recovery) -> Step {
         Step::HOLD
     }
-    /// The time asked for has come.
+    /// Called at the time requested with [`Step::wake`].
     fn on_timer(&mut self, _v: &View) -> Step {
         Step::HOLD
     }
-    /// Whether it bounds sending in the episode of losses or marks that ends it: it then is asked until that is over,
-    /// and its windows are those of the recovery.
+    /// Returns true if the algorithm limits sending itself during the loss or ECN episode that ends it. It is then called
+    /// until the end of that episode, and its windows replace those of the host's recovery.
     fn owns_recovery(&self) -> bool {
         false
     }
-    /// Slow start again: how to go on.
+    /// Called when slow start begins again, after a timeout or an idle period. Returns which growth to use then.
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard
     }
-    /// The name of the phase it is in.
+    /// Returns the name of the current phase, for traces.
     fn phase(&self) -> &'static str {
         "slow-start"
     }
-    /// What it thinks, for traces and tests.
+    /// Internal values, for traces. Calls `put` with name and value of each; the suffix of a name is its unit, and NaN
+    /// means that the value does not exist yet.
     fn internal_values(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// One line of the registry: an algorithm with the parameters of one source.
+/// One name in the registry: an algorithm with the parameters of one source.
 pub struct StartupEntry {
-    /// Its name, wherever a person writes one.
+    /// The name that users write and results contain. Unique in the registry.
     pub name: &'static str,
-    /// The paper, RFC or draft it follows.
+    /// The paper, RFC, draft or code that specifies it.
     pub source: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub about: &'static str,
-    /// With that source's parameters.
+    /// Returns a new instance with the parameters of `source`.
     pub make: fn() -> AnyStartup,
 }
 
 impl StartupEntry {
-    /// The line of this name.
+    /// Returns the entry of this name, or `None` if there is none.
     pub fn named(name: &str) -> Option<&'static Self> {
         REGISTRY.iter().find(|e| e.name == name)
     }
 }
 
 macro_rules! registry {
-    (
-        types { $($module:ident :: $ty:ident),* $(,)? }
-        $($name:literal => $line:ident($params:expr), $source:literal, $about:literal;)*
-    ) => {
-        $(pub mod $module;)*
+    ($(
+        $module:ident::$ty:ident {
+            $($name:literal: $params:ident, $source:literal, $about:literal;)+
+        }
+    )+) => {
+        $(pub mod $module;)+
 
-        /// Any startup of the registry, by value.
+        /// Any startup of the registry, by value: dispatch is a `match`, and nothing is allocated.
         #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
         #[derive(Clone, Debug)]
         pub enum AnyStartup { $(
             #[doc = concat!("See [`", stringify!($module), "`].")]
             $ty($module::$ty)
-        ),* }
+        ),+ }
 
-        /// Every startup there is. The command line, the documentation, the laws and the kernel's table iterate over it.
-        pub const REGISTRY: &[StartupEntry] = &[$(StartupEntry {
+        /// All startups. The command line, the tests and the kernel's table iterate over this list.
+        pub const REGISTRY: &[StartupEntry] = &[$($(StartupEntry {
             name: $name,
             source: $source,
             about: $about,
-            make: || AnyStartup::$line(<registry!(@type $line)>::new($params)),
-        }),*];
+            make: || AnyStartup::$ty($module::$ty::new($module::Params::$params())),
+        }),+),+];
+
+        /// Declares one module for each startup: the ACK scripts in `tests/scripts`, one file of the same name each.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! declare_startup_modules { () => { $(mod $module;)+ } }
 
         impl AnyStartup {
-            fn get(&mut self) -> &mut dyn Startup { match self { $(Self::$ty(s) => s),* } }
-            fn see(&self) -> &dyn Startup { match self { $(Self::$ty(s) => s),* } }
+            fn as_dyn_mut(&mut self) -> &mut dyn Startup { match self { $(Self::$ty(s) => s),+ } }
+            fn as_dyn(&self) -> &dyn Startup { match self { $(Self::$ty(s) => s),+ } }
 
-            /// Bytes that one connection keeps of it.
-            pub fn state_bytes(&self) -> usize { size_of_val(self.see()) }
+            /// Returns the size of the state that one connection keeps, in bytes.
+            pub fn state_bytes(&self) -> usize { size_of_val(self.as_dyn()) }
 
-            /// Sets one parameter from what a person wrote.
+            /// Sets the parameter `key` from text.
+            ///
+            /// # Errors
+            /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
             pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
-                match self { $(Self::$ty(s) => s.params.set(key, value)),* }
+                match self { $(Self::$ty(s) => s.params.set(key, value)),+ }
             }
-            /// Shows each parameter.
+            /// Calls `put` with name and value of each parameter, in order of declaration.
             pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
-                match self { $(Self::$ty(s) => s.params.each(put)),* }
+                match self { $(Self::$ty(s) => s.params.each(put)),+ }
             }
         }
 
         impl Startup for AnyStartup {
-            fn requested_rate(&self) -> Option<Rate> { self.see().requested_rate() }
-            fn uses_path_memory(&self) -> bool { self.see().uses_path_memory() }
-            fn on_established(&mut self, v: &View, hs: &Handshake) -> Step { self.get().on_established(v, hs) }
-            fn needs_on_sent(&self) -> bool { self.see().needs_on_sent() }
-            fn on_sent(&mut self, v: &View, s: &Sent) { self.get().on_sent(v, s) }
-            fn on_ack(&mut self, v: &View, a: &Ack) -> Step { match self { $(Self::$ty(s) => s.on_ack(v, a)),* } }
-            fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step { self.get().on_congestion(v, c) }
-            fn on_recovered(&mut self, v: &View, r: &Recovery) -> Step { self.get().on_recovered(v, r) }
-            fn on_timer(&mut self, v: &View) -> Step { self.get().on_timer(v) }
-            fn owns_recovery(&self) -> bool { self.see().owns_recovery() }
-            fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.get().on_restart(v, why) }
-            fn phase(&self) -> &'static str { self.see().phase() }
-            fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) { self.see().internal_values(put) }
+            fn requested_rate(&self) -> Option<Rate> { self.as_dyn().requested_rate() }
+            fn uses_path_memory(&self) -> bool { self.as_dyn().uses_path_memory() }
+            fn has_exit_rule(&self) -> bool { self.as_dyn().has_exit_rule() }
+            fn on_established(&mut self, v: &View, hs: &Handshake) -> Step { self.as_dyn_mut().on_established(v, hs) }
+            fn needs_on_sent(&self) -> bool { self.as_dyn().needs_on_sent() }
+            fn on_sent(&mut self, v: &View, s: &Sent) { self.as_dyn_mut().on_sent(v, s) }
+            fn on_ack(&mut self, v: &View, a: &Ack) -> Step { match self { $(Self::$ty(s) => s.on_ack(v, a)),+ } }
+            fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step { self.as_dyn_mut().on_congestion(v, c) }
+            fn on_recovered(&mut self, v: &View, r: &Recovery) -> Step { self.as_dyn_mut().on_recovered(v, r) }
+            fn on_timer(&mut self, v: &View) -> Step { self.as_dyn_mut().on_timer(v) }
+            fn owns_recovery(&self) -> bool { self.as_dyn().owns_recovery() }
+            fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.as_dyn_mut().on_restart(v, why) }
+            fn phase(&self) -> &'static str { self.as_dyn().phase() }
+            fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) { self.as_dyn().internal_values(put) }
         }
     };
-    (@type Standard) => { standard::Standard };
-    (@type Limited) => { limited::Limited };
-    (@type HyStart) => { hystart::HyStart };
-    (@type HyStartPp) => { hystart_pp::HyStartPp };
-    (@type Search) => { search::Search };
-    (@type Ess) => { ess::Ess };
-    (@type Restricted) => { restricted::Restricted };
-    (@type Tsl) => { tsl::Tsl };
-    (@type JumpStart) => { jump_start::JumpStart };
-    (@type QuickStart) => { quick_start::QuickStart };
-    (@type Halfback) => { halfback::Halfback };
-    (@type Stateful) => { stateful::Stateful };
-    (@type CarefulResume) => { careful_resume::CarefulResume };
-    (@type Abc) => { abc::Abc };
-    (@type Adaptive) => { adaptive::Adaptive };
-    (@type CapStart) => { capstart::CapStart };
-    (@type Delay) => { delay::Delay };
-    (@type Hybla) => { hybla::Hybla };
-    (@type PacketPair) => { packet_pair::PacketPair };
-    (@type RapidStart) => { rapid_start::RapidStart };
-    (@type Smooth) => { smooth::Smooth };
-    (@type StopEg) => { stopeg::StopEg };
-    (@type Suss) => { suss::Suss };
-    (@type Vegas) => { vegas::Vegas };
 }
 
+// One group for each type, `module::Type`; one line in it for each name, with the constructor of `module::Params` that
+// it uses, its source and what it does. This order is that of listings and results.
 registry! {
-    types {
-        standard::Standard, limited::Limited, hystart::HyStart, hystart_pp::HyStartPp, search::Search, ess::Ess,
-        restricted::Restricted, tsl::Tsl, jump_start::JumpStart, quick_start::QuickStart, halfback::Halfback,
-        stateful::Stateful, careful_resume::CarefulResume,
-        abc::Abc, adaptive::Adaptive, capstart::CapStart, delay::Delay, hybla::Hybla, packet_pair::PacketPair,
-        rapid_start::RapidStart, smooth::Smooth, stopeg::StopEg, suss::Suss, vegas::Vegas,
+    standard::Standard {
+        "standard": default, "RFC 5681, RFC 9002", "doubles each round trip until packets are lost";
     }
-
-    "standard" => Standard(standard::Params::default()),
-        "RFC 5681, RFC 9002", "doubles each round trip until packets are lost";
-    "limited" => Limited(limited::Params::default()),
-        "RFC 3742", "doubles to 100 segments, then grows by at most 50 a round trip";
-    "hystart" => HyStart(hystart::Params::default()),
-        "Ha & Rhee 2011; Linux 6.13 and later tcp_cubic.c", "leaves on a long ACK train or a rise in delay";
-    "hystart-paper" => HyStart(hystart::Params::paper()),
-        "Ha & Rhee 2011, Algorithm 1", "the same as published: a rise over the round before, by a sixteenth";
-    "hystart-ns3" => HyStart(hystart::Params::ns3()),
-        "ns-3 tcp-cubic.cc, 2019 and later", "the same with ns-3's thresholds: a train, or a rise, of a whole round trip";
-    "hystart++" => HyStartPp(hystart_pp::Params::default()),
-        "RFC 9406", "a rise in delay slows growth to a quarter; five such rounds end it";
-    "search-1.0" => Search(search::Params::thesis_1_0()),
-        "SEARCH thesis, section 4.3", "leaves when delivery falls short of what was sent a round trip ago";
-    "search-2.0" => Search(search::Params::thesis_2_0()),
-        "SEARCH thesis, Algorithm 1", "leaves when delivery falls short of twice what it was a round trip ago";
-    "search-3.0" => Search(search::Params::linux_3_0()),
-        "SEARCH's Linux module, late 2024", "2.0 with totals in scaled bins; a short silence starts it over";
-    "search-3.1" => Search(search::Params::linux_3_1()),
-        "SEARCH's Linux patch of January 2025", "3.0; a longer silence, or a limited application, starts it over";
-    "search" => Search(search::Params::default()),
-        "draft-chung-ccwg-search-09", "leaves when delivery falls short of what was sent a round trip ago, then drains";
-    "ess" => Ess(ess::Params::default()),
-        "Enhanced Slow-Start", "jumps to the rate of an ACK train times the round trip, and leaves there";
-    // What needs something of its host: its queue, the handshake, a pacer, routers, memory.
-    "restricted" => Restricted(restricted::Params::default()),
-        "Allcock, Hegde & Kettimuthu 2005", "a PID on the host's own queue holds growth back before it overflows";
-    "tsl" => Tsl(tsl::Params::default()),
-        "TCP SYN Loss paper", "begins with 3 segments and a threshold of 16 where the handshake lost a packet";
-    "jump-start" => JumpStart(jump_start::Params::default()),
-        "Liu et al., PFLDnet 2007", "paces all that is queued over the first round trip";
-    "quick-start" => QuickStart(quick_start::Params::default()),
-        "RFC 4782", "begins at the rate that every router of the path has granted";
-    "halfback" => Halfback(halfback::Params::default()),
-        "Li, Dong & Godfrey, CoNEXT 2015", "paces a short flow over a round trip, then sends it again from behind";
-    "stateful" => Stateful(stateful::Params::default()),
-        "Guo & Lee, IEEE Access 2020", "begins with the rate an earlier connection ended with, then avoidance";
-    "careful-resume" => CarefulResume(careful_resume::Params::default()),
-        "draft-ietf-tsvwg-careful-resume-24", "jumps to half of an earlier connection's window, and retreats on loss";
-
-    "abc" => Abc(abc::Params::default()),
-        "RFC 3465", "counts bytes, at most two segments an ACK, one after a timeout";
-    "adaptive" => Adaptive(adaptive::Params::default()),
-        "Wang et al., INFOCOM 2004 (Astart, TCP Westwood)", "raises a low threshold as the estimated rate allows";
-    "capstart" => CapStart(capstart::Params::default()),
-        "Cavendish et al. 2009", "limited slow start if the path is narrower than the sender's interface";
-    "delay" => Delay(delay::Params::default()),
-        "Ha & Rhee 2011, reference 9", "doubles until the round-trip time rises, then grows as limited slow start";
-    "hybla" => Hybla(hybla::Params::default()),
-        "Caini & Firrincieli 2004; Linux tcp_hybla.c", "grows in time as a connection of 25 ms would";
-    "packet-pair" => PacketPair(packet_pair::Params::default()),
-        "Hoe 1996", "doubles up to the capacity that the spacing of the first ACKs shows";
-    "rapid-start" => RapidStart(rapid_start::Params::default()),
-        "draft-kazuho-ccwg-rapid-start-00", "triples while there is no queue, and lets losses say how far to come down";
-    "smooth" => Smooth(smooth::Params::default()),
-        "Wang et al. 2000, after Ha & Rhee 2011", "halves its growth in steps on the last half of the way to a threshold";
-    "stopeg" => StopEg(stopeg::Params::default()),
-        "Arghavani et al., LCN 2020", "leaves when too much of what is in flight is on the way there";
-    "suss" => Suss(suss::Params::default()),
-        "Arghavani et al., SIGCOMM 2024; SUSSprg for Linux 6.8", "quadruples in rounds it judges safe, the added half paced";
-    "vegas" => Vegas(vegas::Params::default()),
-        "Brakmo & Peterson 1995", "doubles every other round trip until a segment waits in a queue";
-    "vegas-linux" => Vegas(vegas::Params::linux()),
-        "Linux tcp_vegas.c", "doubles each round trip until a segment waits in a queue";
+    limited::Limited {
+        "limited": default, "RFC 3742", "doubles to 100 segments, then grows by at most 50 a round trip";
+    }
+    hystart::HyStart {
+        "hystart": default, "Ha & Rhee 2011; Linux 6.13 and later tcp_cubic.c",
+            "leaves on a long ACK train or a rise in delay";
+        "hystart-paper": paper, "Ha & Rhee 2011, Algorithm 1",
+            "the same as published: a rise over the round before, by a sixteenth";
+        "hystart-ns3": ns3, "ns-3 tcp-cubic.cc, 2019 and later",
+            "the same with ns-3's thresholds: a train, or a rise, of a whole round trip";
+    }
+    hystart_pp::HyStartPp {
+        "hystart++": default, "RFC 9406", "a rise in delay slows growth to a quarter; five such rounds end it";
+    }
+    search::Search {
+        "search-1.0": thesis_1_0, "SEARCH thesis, section 4.3",
+            "leaves when delivery falls short of what was sent a round trip ago";
+        "search-2.0": thesis_2_0, "SEARCH thesis, Algorithm 1",
+            "leaves when delivery falls short of twice what it was a round trip ago";
+        "search-3.0": linux_3_0, "SEARCH's Linux module, late 2024",
+            "2.0 with totals in scaled bins; a short silence starts it over";
+        "search-3.1": linux_3_1, "SEARCH's Linux patch of January 2025",
+            "3.0; a longer silence, or a limited application, starts it over";
+        "search": default, "draft-chung-ccwg-search-09",
+            "leaves when delivery falls short of what was sent a round trip ago, then drains";
+    }
+    ess::Ess {
+        "ess": default, "Enhanced Slow-Start", "jumps to the rate of an ACK train times the round trip, and leaves there";
+    }
+    // The next seven need something of their host: its interface queue, the handshake, a pacer, routers, path memory.
+    restricted::Restricted {
+        "restricted": default, "Allcock, Hegde & Kettimuthu 2005",
+            "a PID on the host's own queue holds growth back before it overflows";
+    }
+    tsl::Tsl {
+        "tsl": default, "TCP SYN Loss paper",
+            "begins with 3 segments and a threshold of 16 where the handshake lost a packet";
+    }
+    jump_start::JumpStart {
+        "jump-start": default, "Liu et al., PFLDnet 2007", "paces all that is queued over the first round trip";
+    }
+    quick_start::QuickStart {
+        "quick-start": default, "RFC 4782", "begins at the rate that every router of the path has granted";
+    }
+    halfback::Halfback {
+        "halfback": default, "Li, Dong & Godfrey, CoNEXT 2015",
+            "paces a short flow over a round trip, then sends it again from behind";
+    }
+    stateful::Stateful {
+        "stateful": default, "Guo & Lee, IEEE Access 2020",
+            "begins with the rate an earlier connection ended with, then avoidance";
+    }
+    careful_resume::CarefulResume {
+        "careful-resume": default, "draft-ietf-tsvwg-careful-resume-24",
+            "jumps to half of an earlier connection's window, and retreats on loss";
+    }
+    abc::Abc {
+        "abc": default, "RFC 3465", "counts bytes, at most two segments an ACK, one after a timeout";
+    }
+    adaptive::Adaptive {
+        "adaptive": default, "Wang et al., INFOCOM 2004 (Astart, TCP Westwood)",
+            "raises a low threshold as the estimated rate allows";
+    }
+    capstart::CapStart {
+        "capstart": default, "Cavendish et al. 2009",
+            "limited slow start if the path is narrower than the sender's interface";
+    }
+    delay::Delay {
+        "delay": default, "Ha & Rhee 2011, reference 9",
+            "doubles until the round-trip time rises, then grows as limited slow start";
+    }
+    hybla::Hybla {
+        "hybla": default, "Caini & Firrincieli 2004; Linux tcp_hybla.c",
+            "grows in time as a connection of 25 ms would";
+    }
+    packet_pair::PacketPair {
+        "packet-pair": default, "Hoe 1996", "doubles up to the capacity that the spacing of the first ACKs shows";
+    }
+    rapid_start::RapidStart {
+        "rapid-start": default, "draft-kazuho-ccwg-rapid-start-00",
+            "triples while there is no queue, and lets losses say how far to come down";
+    }
+    smooth::Smooth {
+        "smooth": default, "Wang et al. 2000, after Ha & Rhee 2011",
+            "halves its growth in steps on the last half of the way to a threshold";
+    }
+    stopeg::StopEg {
+        "stopeg": default, "Arghavani et al., LCN 2020", "leaves when too much of what is in flight is on the way there";
+    }
+    suss::Suss {
+        "suss": default, "Arghavani et al., SIGCOMM 2024; SUSSprg for Linux 6.8",
+            "quadruples in rounds it judges safe, the added half paced";
+    }
+    vegas::Vegas {
+        "vegas": default, "Brakmo & Peterson 1995", "doubles every other round trip until a segment waits in a queue";
+        "vegas-linux": linux, "Linux tcp_vegas.c", "doubles each round trip until a segment waits in a queue";
+    }
 }

@@ -54,12 +54,18 @@ impl QuickStart {
 }
 
 impl Startup for QuickStart {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn requested_rate(&self) -> Option<Rate> {
         Some(Rate(40_000 << self.params.request))
     }
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rate), Some(rtt), true) = (hs.granted, hs.rtt, v.supports_pacing) else { return Step::HOLD };
+        let (Some(rate), Some(rtt), true) = (hs.granted, hs.rtt, v.supports_pacing) else {
+            return Step::HOLD;
+        };
         let window = v.mss * rate.over(rtt).units(v.mss + HEADER);
         if window <= v.cwnd {
             return Step::HOLD;

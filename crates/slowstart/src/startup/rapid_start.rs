@@ -76,14 +76,7 @@ struct Down {
 impl RapidStart {
     /// With these parameters.
     pub fn new(params: Params) -> Self {
-        Self {
-            params,
-            floors: [Span::MAX; QUARTERS],
-            newest: 0,
-            began: None,
-            queue: false,
-            recovery: None,
-        }
+        Self { params, floors: [Span::MAX; QUARTERS], newest: 0, began: None, queue: false, recovery: None }
     }
 
     /// The least RTT of the last round trip against the least of the connection.
@@ -116,6 +109,10 @@ impl RapidStart {
 }
 
 impl Startup for RapidStart {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         if let Some(d) = &self.recovery {
             return self.down(v, d);

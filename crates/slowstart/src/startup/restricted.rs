@@ -72,7 +72,8 @@ impl Restricted {
     fn sample(&mut self, v: &View, q: HostQueue) {
         let p = &self.params;
         let bytes = |b: Bytes| i64::try_from(b.0).unwrap_or(LARGEST).min(LARGEST);
-        let error = scale(bytes(q.limit), p.set_point.0.unsigned_abs(), Fixed::ONE.unsigned_abs()) - bytes(q.used);
+        let error =
+            scale(bytes(q.limit), p.set_point.0.unsigned_abs(), Fixed::ONE.unsigned_abs()) - bytes(q.used);
         let (dt, before) = self.last.map_or((Span::ZERO, error), |(at, e)| (v.now.since(at), e));
         if self.last.is_some() && dt == Span::ZERO {
             return;
@@ -93,11 +94,16 @@ impl Restricted {
 }
 
 impl Startup for Restricted {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         let earned = v.slow_start_growth(ack);
         let Some(queue) = v.host_queue else { return Step::grow(earned) };
         self.sample(v, queue);
-        let part = earned.scale(self.output.unsigned_abs().min(Fixed::ONE.unsigned_abs()), Fixed::ONE.unsigned_abs());
+        let part = earned
+            .scale(self.output.unsigned_abs().min(Fixed::ONE.unsigned_abs()), Fixed::ONE.unsigned_abs());
         match self.output {
             0.. => Step::grow(part),
             _ if self.params.hold => Step::HOLD,

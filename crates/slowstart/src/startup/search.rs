@@ -307,7 +307,9 @@ impl Startup for Search {
             return step;
         }
         let grow = Step::grow(v.slow_start_growth(ack));
-        let Some(shortfall) = ack.rtt.and_then(|rtt| self.shortfall(v.now, rtt, ack.limit)) else { return grow };
+        let Some(shortfall) = ack.rtt.and_then(|rtt| self.shortfall(v.now, rtt, ack.limit)) else {
+            return grow;
+        };
         self.shortfall = Some(shortfall);
         if shortfall < self.params.threshold {
             return grow;

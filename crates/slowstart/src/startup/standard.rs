@@ -43,6 +43,10 @@ impl Standard {
 }
 
 impl Startup for Standard {
+    fn has_exit_rule(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         let rule = match self.params.growth {
             Rule::Host => v.growth,

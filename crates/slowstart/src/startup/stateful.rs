@@ -36,7 +36,9 @@ impl Startup for Stateful {
     }
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(memory), Some(rtt), true) = (hs.remembered, hs.rtt, v.supports_pacing) else { return Step::HOLD };
+        let (Some(memory), Some(rtt), true) = (hs.remembered, hs.rtt, v.supports_pacing) else {
+            return Step::HOLD;
+        };
         self.paced = true;
         Step::set(memory.rate.over(rtt).max(v.mss * 2)).pace(Pace::Rate(memory.rate))
     }

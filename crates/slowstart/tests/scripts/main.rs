@@ -21,33 +21,12 @@ mod common;
 #[path = "../common/flow.rs"]
 mod flow;
 
-mod abc;
-mod adaptive;
+// One file for each startup of the registry.
+slowstart::declare_startup_modules!();
+
 mod avoidance;
 mod bbr;
 mod bbr3;
-mod capstart;
-mod careful_resume;
 mod composed;
-mod delay;
-mod ess;
 mod feed;
-mod halfback;
-mod hybla;
-mod hystart;
-mod hystart_pp;
-mod jump_start;
 mod language;
-mod limited;
-mod packet_pair;
-mod quick_start;
-mod rapid_start;
-mod restricted;
-mod search;
-mod smooth;
-mod standard;
-mod stateful;
-mod stopeg;
-mod suss;
-mod tsl;
-mod vegas;

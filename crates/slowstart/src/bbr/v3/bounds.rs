@@ -1,45 +1,45 @@
-//! What losses say of how much may be in flight, and how fast (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
+//! The limits that losses set on data in flight and rate (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
 
 use super::{Mode, Sample};
-use crate::bbr::MIN_SEGMENTS;
+use crate::bbr::shared::MIN_SEGMENTS;
 use crate::units::{Bytes, Rate};
 use crate::view::{Ack, Congestion, Facts, Sent};
 
-/// The share of a flight that may be lost in a round trip of probing (`LossThresh`), in per cent.
+/// The share of the data in flight that may be lost per round trip of probing (`LossThresh`), in percent.
 const LOSS_PERCENT: u64 = 2;
-/// What is kept of a bound at most in a round trip with losses (`Beta`), in tenths.
+/// The factor by which a short-term limit falls per round trip with losses (`Beta`), in tenths.
 pub(super) const KEPT_TENTHS: u64 = 7;
-/// What is left free of `inflight_longterm` for others (`Headroom`), in per cent.
+/// The share of `inflight_longterm` that is left to other flows (`Headroom`), in percent.
 const HEADROOM_PERCENT: u64 = 15;
 
-/// More of the flight that this packet left in was lost than a probe may cost.
+/// Returns true if more of the data in flight when this packet was sent has been lost than a probe permits.
 pub(super) fn too_high(f: &Facts, packet: &Sent) -> bool {
     f.lost - packet.lost > packet.inflight.scale(LOSS_PERCENT, 100)
 }
 
-/// The bounds, and the deliveries and losses of the present round that they follow.
+/// The limits, and the deliveries and losses of the current round from which they follow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bounds {
-    /// The flight above which a probe lost too much.
+    /// The data in flight above which a probe lost too much.
     pub(super) inflight_longterm: Option<Bytes>,
-    /// What losses since the last probe leave of the flight, and of the bandwidth.
+    /// The limits of data in flight and bandwidth until the next probe.
     pub(super) inflight_shortterm: Option<Bytes>,
     pub(super) bandwidth_shortterm: Option<Rate>,
-    /// The most delivered within a round trip, in the last round: what the path still carries.
+    /// The maximum delivered within one round trip, in the last round.
     pub(super) inflight_latest: Bytes,
     bandwidth_latest: Rate,
-    /// Something was lost in this round, in so many ranges.
+    /// There was loss in this round, and in how many ranges.
     pub(super) lossy: bool,
     pub(super) ranges: u32,
-    /// A packet that left when this much was delivered ends the round; this acknowledgement did.
+    /// The round ends with a packet sent when at least this much was delivered; `round_start`: this ACK ended one.
     round_ends: Bytes,
     pub(super) round_start: bool,
-    /// What an episode that lost nothing gives back: the bounds, and the probe that it ended.
+    /// The limits, and the mode of the probe, before an episode that may prove spurious.
     before: (Option<Bytes>, Option<Bytes>, Option<Rate>),
     pub(super) undo_mode: Option<Mode>,
 }
 
-/// `None` is infinite.
+/// The larger of two limits, where `None` is infinite.
 fn greater<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     a.zip(b).map(|(a, b)| a.max(b))
 }
@@ -55,7 +55,7 @@ impl Bounds {
         }
     }
 
-    /// `UpdateCongestionSignals`, but for the bandwidth: once a round, and not while a probe runs, the short-term bounds
+    /// `UpdateCongestionSignals` without the bandwidth: once per round, and not during a probe, the short-term limits
     /// follow what was delivered.
     pub(super) fn end_loss_round(&mut self, probes: bool, bandwidth: Rate, window: Bytes) {
         if !self.round_start {
@@ -91,7 +91,7 @@ impl Bounds {
         self.inflight_shortterm = None;
     }
 
-    /// `NoteLoss`: the first loss of a round begins one.
+    /// `NoteLoss`: the first loss of a round begins a new one.
     pub(super) fn note_loss(&mut self, f: &Facts, c: &Congestion) {
         if !self.lossy {
             self.round_ends = f.delivered;
@@ -107,7 +107,8 @@ impl Bounds {
         self.before = (self.inflight_longterm, self.inflight_shortterm, self.bandwidth_shortterm);
     }
 
-    /// Nothing was lost: no bound is lower than before. Answers the probe that the losses ended.
+    /// Raises each limit to its saved value after a spurious episode. Returns the mode of the probe that the losses had
+    /// ended.
     pub(super) fn undo(&mut self) -> Option<Mode> {
         self.lossy = false;
         self.inflight_longterm = greater(self.inflight_longterm, self.before.0);
@@ -116,14 +117,14 @@ impl Bounds {
         self.undo_mode.take()
     }
 
-    /// `inflight_longterm`, less the room left for others (`InflightWithHeadroom`).
+    /// Returns `inflight_longterm` less the share left to other flows (`InflightWithHeadroom`).
     pub(super) fn with_headroom(&self, f: &Facts) -> Option<Bytes> {
         let bound = self.inflight_longterm?;
         let room = bound.scale(HEADROOM_PERCENT, 100).max(f.mss);
         Some((bound - room).max(f.mss * MIN_SEGMENTS))
     }
 
-    /// The window that they allow (`BoundCwndForModel`).
+    /// Returns the largest window that the limits permit (`BoundCwndForModel`).
     pub(super) fn window(&self, f: &Facts, mode: Mode) -> Bytes {
         let long = match mode {
             Mode::Down | Mode::Refill | Mode::Up => self.inflight_longterm,

@@ -5,43 +5,44 @@ use super::{Bbr3, Full, Mode, Sample};
 use crate::units::{Bytes, Gain, Instant, Span};
 use crate::view::{Ack, Facts, Limit, Sent};
 
-/// Rounds after which Reno would be back where a probe found it, at most.
+/// The maximum number of rounds between probes, after which Reno would have regained its window.
 const RENO_ROUNDS: u64 = 63;
-/// The least and the spread of the time between probes.
+/// The minimum time between probes, and the range of the random time added.
 const WAIT: Span = Span::secs(2);
 const WAIT_SPREAD: Span = Span::secs(1);
 
-/// What acknowledgements tell of a probe.
+/// Which packets of a probe are being acknowledged (`ack_phase`).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Feedback {
-    /// Nothing.
+    /// None of a probe.
     #[default]
     None,
-    /// What fills the path is on its way.
+    /// Packets sent while refilling.
     Refilling,
-    /// What probes is on its way.
+    /// Packets sent before the probe; it has begun.
     Starting,
-    /// What probes is arriving.
+    /// Packets sent during the probe.
     Arriving,
-    /// The probe is over, the last of it is arriving.
+    /// The last packets of a probe that is over.
     Stopping,
 }
 
-/// Where the cycle stands.
+/// State of the cycle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
     pub(super) feedback: Feedback,
-    /// What was sent in a probe is being acknowledged, and no loss of it has been answered yet.
+    /// Packets of a probe are being acknowledged, and there was no reaction to a loss among them yet.
     samples: bool,
-    /// Round trips since the last probe, and when it ended; how long to wait for the next.
+    /// Round trips since the last probe, its end, and the time until the next.
     pub(super) rounds: u64,
     began: Instant,
     wait: Span,
-    /// How `inflight_longterm` is raised: delivered since it was, delivered for a segment more, and for how many rounds.
+    /// For raising `inflight_longterm`: bytes delivered since the last increase, bytes per segment of increase, and
+    /// rounds.
     acked: Bytes,
     per_segment: Bytes,
     raised_rounds: u32,
-    /// The last probe lost too much; it stopped where the one before had.
+    /// The last probe lost too much; and this probe stopped at the limit of the one before.
     too_high: bool,
     cautious: bool,
 }
@@ -50,8 +51,8 @@ impl Bbr3 {
     pub(super) fn start_down(&mut self, f: &Facts) {
         self.bounds.forget_round();
         self.cycle.per_segment = Bytes::MAX;
-        self.cycle.rounds = self.chance.below(2);
-        self.cycle.wait = WAIT + Span(self.chance.below(WAIT_SPREAD.0));
+        self.cycle.rounds = self.random.below(2);
+        self.cycle.wait = WAIT + Span(self.random.below(WAIT_SPREAD.0));
         self.cycle.began = f.now;
         self.cycle.feedback = Feedback::Stopping;
         self.rates.begin_round(f);
@@ -99,26 +100,26 @@ impl Bbr3 {
         }
     }
 
-    /// After the time chosen, or when Reno would have come back to where it was.
+    /// After the chosen time, or when Reno would have regained its window.
     fn is_time_to_probe(&self, f: &Facts) -> bool {
         let reno = self.target_inflight(f).units(f.mss).min(RENO_ROUNDS);
         f.now > self.cycle.began + self.cycle.wait || self.cycle.rounds >= reno
     }
 
-    /// There is room for others, and no queue.
+    /// There is room for other flows, and no queue.
     fn is_time_to_cruise(&self, f: &Facts) -> bool {
         self.bounds.with_headroom(f).is_none_or(|b| f.inflight <= b)
             && f.inflight <= self.inflight(f, self.max_bandwidth(), Gain::UNIT)
     }
 
-    /// The window is what holds sending back, and `inflight_longterm` what holds the window.
+    /// The window limits the sender, and `inflight_longterm` limits the window.
     fn is_held_by_bound(&self, a: &Ack) -> bool {
         a.limit == Limit::Window && self.bounds.inflight_longterm.is_some_and(|b| self.state.cwnd >= b)
     }
 
     fn is_time_to_go_down(&mut self, f: &Facts, a: &Ack, s: Option<&Sample>) -> bool {
         if self.cycle.too_high && self.bounds.inflight_longterm.is_some_and(|b| f.inflight >= b) {
-            // No further than where the last probe went wrong, until that has been seen to do no harm (§5.3.3.6).
+            // Stop where the last probe lost too much, until that amount has been seen to cause no loss (§5.3.3.6).
             self.cycle.cautious = true;
             return true;
         }
@@ -129,7 +130,7 @@ impl Bbr3 {
         self.full.now
     }
 
-    /// `AdaptLongTermModel`: true if it decided on a phase.
+    /// `AdaptLongTermModel`. Returns true if it chose the next mode.
     fn adapt_long_term(&mut self, f: &Facts, a: &Ack, s: Option<&Sample>) -> bool {
         if self.rates.round_start {
             match self.cycle.feedback {
@@ -159,7 +160,7 @@ impl Bbr3 {
         false
     }
 
-    /// Raises `inflight_longterm` by 1, 2, 4, 8, ... segments a round trip.
+    /// Raises `inflight_longterm` by 1, 2, 4, 8, ... segments per round trip.
     fn probe_upward(&mut self, f: &Facts, a: &Ack) {
         if !self.is_held_by_bound(a) {
             return;
@@ -179,8 +180,8 @@ impl Bbr3 {
         self.cycle.per_segment = (self.state.cwnd / segments).max(f.mss);
     }
 
-    /// Packets were lost while this was the newest to have arrived (`HandleLostPacket`): a probe that cost too much
-    /// sets `inflight_longterm`, once, and is over.
+    /// Called on loss with the most recently sent packet delivered (`HandleLostPacket`). A probe that lost too much
+    /// sets `inflight_longterm` once, and ends.
     pub(super) fn on_lost(&mut self, f: &Facts, newest: &Sent) {
         if !self.cycle.samples || !too_high(f, newest) {
             return;
