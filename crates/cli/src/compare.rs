@@ -23,6 +23,7 @@ use slowstart_lab::report::summary::label;
 use slowstart_lab::report::{self, Page, Series, words};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{self, Study, StudyText};
+use slowstart_lab::split;
 use slowstart_replay::{qlog, wire};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -219,6 +220,11 @@ impl How {
         let drawn = draw(study, &rows, sampling);
         if let Some(folder) = &folder {
             write(folder, study, &rows, &drawn, &table::verdict(&rows))?;
+            let splits = split::splits(&rows);
+            folder.lines(
+                "splits.jsonl",
+                splits.iter().map(|(startup, split)| WhatDecides { startup, split }),
+            )?;
             for d in drawn.iter().filter(|_| self.pcap || self.qlog) {
                 self.record(folder, study, d)?;
             }
@@ -240,6 +246,9 @@ impl How {
         }
         print(&sparks(study, drawn))?;
         print(&table::verdict(rows))?;
+        for sentence in split::sentences(rows) {
+            print(&sentence)?;
+        }
         for caveat in caveats(rows) {
             print(&format!("note: {caveat}"))?;
         }
@@ -281,15 +290,29 @@ fn title(study: &Study) -> String {
         Some(bytes) => words::bytes(bytes),
         None => format!("{:.0} s", study.duration.as_secs_f64()),
     };
+    let (name, runs, profile) = (printable(&study.path.name), study.runs, &study.profile_label);
+    if study.path.is_ensemble() {
+        let laws = study.path.distributions();
+        let laws: Vec<String> =
+            laws.iter().map(|(field, law)| format!("{} {law}", split::key(field))).collect();
+        let fixed = study.path.fixed().map_or(String::new(), |f| format!(" (one fixed path: {f})"));
+        let laws = printable(&laws.join(", ")).to_string();
+        return format!("{name}: an ensemble, each run draws {laws}{fixed}; {what}, {runs} runs, {profile}");
+    }
     format!(
-        "{}: {}, {:.1} ms, BDP {}; {what}, {} runs, {}",
-        printable(&study.path.name),
+        "{name}: {}, {:.1} ms, BDP {}; {what}, {runs} runs, {profile}",
         words::rate(facts.rate.0 as f64),
         facts.base_rtt.as_secs_f64() * 1e3,
         words::bytes(facts.bdp.0),
-        study.runs,
-        study.profile_label
     )
+}
+
+/// A line of `splits.jsonl`.
+#[derive(serde::Serialize)]
+struct WhatDecides<'a> {
+    startup: &'a str,
+    #[serde(flatten)]
+    split: &'a split::Split,
 }
 
 /// A run that is drawn, recorded afresh: runs are deterministic, so only those that are drawn need samples.

@@ -99,7 +99,7 @@ enum Form {
 
 /// The startups of `rows`, best first, a line each, with medians and their 95 % intervals over runs. The order is by
 /// time to completion if every run completed, else by goodput. A rank is one more than the number of startups that are
-/// certainly better; one with `=` is shared with the line above: no difference, for the intervals overlap. Without a
+/// certainly better; one with `=` does not differ, run by run, from the first of its rank. Without a
 /// `width` there is room for everything; with one, intervals go below the medians, or away, before cells wrap.
 pub(crate) fn comparison(rows: &[Row], colour: bool, width: Option<u16>) -> String {
     let (by, places) = rank(rows);
@@ -144,7 +144,7 @@ pub(crate) fn comparison(rows: &[Row], colour: bool, width: Option<u16>) -> Stri
         }
     };
     if places.iter().any(|p| p.tied) {
-        out += "= no difference from the line above: the 95 % intervals of the medians overlap\n";
+        out += "= no difference from the first line of this rank: the 95 % interval of the differences, run by run, includes 0\n";
     }
     out
 }

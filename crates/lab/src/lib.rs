@@ -27,6 +27,7 @@ pub mod report;
 mod ring;
 pub mod run;
 pub mod scenario;
+pub mod split;
 pub mod stats;
 pub mod tcp;
 pub mod validate;

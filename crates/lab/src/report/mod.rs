@@ -8,7 +8,7 @@
 
 pub mod chart;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod startup;
 pub mod summary;
 mod table;
@@ -18,6 +18,7 @@ pub mod words;
 pub use verdict::verdict;
 
 use crate::record::{Row, Sample};
+use crate::split;
 use maud::{DOCTYPE, PreEscaped, html};
 
 /// How every page looks.
@@ -87,6 +88,11 @@ pub fn html(page: &Page) -> String {
                     @match page.opinions {
                         None => { h2 { "Medians" } (table::table(page.rows)) },
                         Some(opinions) => { h2 { "What each would have done" } (table::opinions(opinions)) },
+                    }
+                    @let decides = if page.opinions.is_none() { split::sentences(page.rows) } else { Vec::new() };
+                    @if !decides.is_empty() {
+                        h2 { "What decides" }
+                        ul { @for sentence in &decides { li { (sentence) } } }
                     }
                     @if !page.series.is_empty() {
                         h2 { "Startups" }

@@ -3,7 +3,7 @@
 use crate::record::{Class, Cost, ExitRow, Row, SCHEMA};
 
 /// A run of `startup` for each time to completion: 10 MB, left at the choke point without a loss.
-pub(super) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
+pub(crate) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
     let row = |(run, &completion): (usize, &f64)| Row {
         schema: SCHEMA,
         version: "0.1.0".into(),
@@ -55,7 +55,7 @@ pub(super) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
 }
 
 /// `rows`, each changed by `change`.
-pub(super) fn with(mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Vec<Row> {
+pub(crate) fn with(mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Vec<Row> {
     rows.iter_mut().for_each(change);
     rows
 }

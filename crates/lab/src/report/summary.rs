@@ -2,7 +2,7 @@
 
 use crate::record::{Class, Param, Row};
 use crate::scenario::params;
-use crate::stats::{Median, median};
+use crate::stats::{self, Median, median};
 use slowstart::registry;
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -78,9 +78,10 @@ impl Measure {
         }
     }
 
-    /// Which of two medians is certainly better: `Less` is the first, `None` is no difference.
-    fn compare(self, a: &Median, b: &Median) -> Option<Ordering> {
-        let order = a.compare(b)?;
+    /// Which of two startups is certainly better, run by run: `Less` is the first, `None` is no difference.
+    fn compare(self, a: &Summary, b: &Summary) -> Option<Ordering> {
+        let values = |s: &Summary| s.rows.iter().filter_map(|r| self.of(r)).collect::<Vec<f64>>();
+        let order = stats::compare(&values(a), &values(b))?;
         Some(if self.less_is_better()? { order } else { order.reverse() })
     }
 
@@ -92,16 +93,17 @@ impl Measure {
 
     /// How each of `summaries` stands in it.
     pub fn standings(self, summaries: &[&Summary]) -> Vec<Standing> {
-        let typical: Vec<_> = summaries.iter().map(|s| s.of_all_runs(self)).collect();
-        let best = typical.iter().flatten().min_by(|a, b| self.order(a, b)).copied();
-        let Some(best) = best.filter(|_| self.less_is_better().is_some()) else {
+        let typical: Vec<_> = summaries.iter().map(|s| (s, s.of_all_runs(self))).collect();
+        let known = typical.iter().filter_map(|(s, m)| Some((s, (*m)?)));
+        let best = known.min_by(|a, b| self.order(&a.1, &b.1));
+        let Some((best, middle)) = best.filter(|_| self.less_is_better().is_some()) else {
             return vec![Standing::Other; summaries.len()];
         };
-        let worse = |m: &Median| self.compare(&best, m) == Some(Ordering::Less);
-        let differ = typical.iter().any(|m| m.as_ref().is_none_or(worse));
-        let stand = |m: &Option<Median>| match m {
-            Some(m) if differ && self.order(m, &best).is_eq() => Standing::Best,
-            Some(m) if !worse(m) => Standing::Even,
+        let worse = |s: &Summary| self.compare(best, s) == Some(Ordering::Less);
+        let differ = typical.iter().any(|(s, m)| m.is_none() || worse(s));
+        let stand = |(s, m): &(&&Summary, Option<Median>)| match m {
+            Some(m) if differ && self.order(m, &middle).is_eq() => Standing::Best,
+            Some(_) if !worse(s) => Standing::Even,
             _ => Standing::Other,
         };
         typical.iter().map(stand).collect()
@@ -170,31 +172,36 @@ impl Summary<'_> {
 /// A startup's place among others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
-    /// One more than the number of startups that are certainly better.
+    /// One more than the number of startups of better ranks.
     pub rank: usize,
-    /// Another that stands before it has the same rank: no difference between them.
+    /// True if it shares its rank with the startup before it: no difference from the first of that rank.
     pub tied: bool,
+    /// How much more than the first of all it takes in the same run, in the unit of the measure ranked by.
+    pub behind: Option<Median>,
     /// The startup.
     pub summary: Summary<'a>,
 }
 
-/// The order users care about, best first, and what it is by: the time to completion if every run completed, else
-/// goodput. Startups of one rank do not differ, for whatever is certainly better than one of two that differ is
-/// certainly better than the other.
+/// The order users care about, best median first, and what it is by: the time to completion if every run completed, else
+/// goodput. A rank holds those that do not certainly differ, run by run, from its first.
 pub fn rank(rows: &[Row]) -> (Measure, Vec<Place<'_>>) {
     let all = rows.iter().all(|r| Measure::Completion.of(r).is_some());
     let by = if all { Measure::Completion } else { Measure::Goodput };
     // Each run has a goodput, so each startup has a median.
-    let medians: Vec<_> =
+    let mut medians: Vec<_> =
         summarise(rows).into_iter().filter_map(|s| s.of_all_runs(by).map(|m| (m, s))).collect();
-    let better =
-        |m: &Median| medians.iter().filter(|(o, _)| by.compare(o, m) == Some(Ordering::Less)).count();
-    let mut ranked: Vec<_> = medians.iter().map(|(m, s)| (1 + better(m), m, s)).collect();
-    ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| by.order(a.1, b.1)));
+    medians.sort_by(|a, b| by.order(&a.0, &b.0));
+    let values = |s: &Summary| s.rows.iter().filter_map(|r| by.of(r)).collect::<Vec<f64>>();
+    let first = medians.first().map(|(_, s)| values(s)).unwrap_or_default();
     let mut places: Vec<Place> = Vec::new();
-    for (rank, _, summary) in ranked {
-        let tied = places.last().is_some_and(|p| p.rank == rank);
-        places.push(Place { rank, tied, summary: summary.clone() });
+    let mut leader = 0;
+    for (_, summary) in medians {
+        let tied = places.get(leader).is_some_and(|l| by.compare(&l.summary, &summary).is_none());
+        if !tied {
+            leader = places.len();
+        }
+        let behind = stats::paired(&values(&summary), &first).filter(|_| !places.is_empty());
+        places.push(Place { rank: leader + 1, tied, behind, summary });
     }
     (by, places)
 }

@@ -85,7 +85,7 @@ pub(super) fn table(rows: &[Row]) -> Markup {
                 "Medians over runs, with the interval that holds the true median with 95 % confidence below them"
                 @if fewest < 6 { " (the whole range where there are fewer than six runs)" }
                 ". " b { "Bold" } " is the best; " span class="even" { "= shaded" }
-                " is no difference from it: the intervals overlap. "
+                " is no difference from it: the interval of the differences, run by run, includes 0. "
                 @if fewest == 1 { "A single run has no interval: how much of a difference is chance cannot be told." }
             }
         } @else {
