@@ -297,7 +297,9 @@ fn title(study: &Study) -> String {
             laws.iter().map(|(field, law)| format!("{} {law}", split::key(field))).collect();
         let fixed = study.path.fixed().map_or(String::new(), |f| format!(" (one fixed path: {f})"));
         let laws = printable(&laws.join(", ")).to_string();
-        return format!("{name}: an ensemble, each run draws {laws}{fixed}; {what}, {runs} runs, {profile}");
+        // The name of an inline path has them all.
+        let drawn = if study.path.name.contains('=') { "its path".to_string() } else { laws };
+        return format!("{name}: an ensemble, each run draws {drawn}{fixed}; {what}, {runs} runs, {profile}");
     }
     format!(
         "{name}: {}, {:.1} ms, BDP {}; {what}, {runs} runs, {profile}",
