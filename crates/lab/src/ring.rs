@@ -5,7 +5,7 @@
 //! time it comes round: so when it does, it takes less if less will do. A run in its steady state allocates nothing.
 
 /// A queue of plain data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ring<T> {
     /// A power of two of places, or none.
     places: Vec<T>,

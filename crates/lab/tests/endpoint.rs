@@ -3,8 +3,13 @@
 //!
 //! Both ends' sequence numbers wrap within the first few segments of every script.
 
+#[cfg(debug_assertions)]
+mod common;
 #[path = "common/script.rs"]
 mod script;
+
+#[cfg(debug_assertions)]
+use common::{flow, run};
 
 use script::{BEGIN, ISN, LINUX, MSS, PEER_ISN, RTT, Script, control, established};
 use slowstart::units::{Instant, Span};
@@ -411,4 +416,16 @@ fn a_reset_ends_it() {
     s.receive(&Segment { flags: RST, ..Segment::default() });
     assert_eq!(s.end.state(), State::Listen);
     assert_eq!(s.now, Instant(BEGIN.0));
+}
+
+/// Debug builds process one of eight expected ACKs by the general path too and compare the results: here they must have
+/// done so, over a transfer with slow start, losses and recoveries.
+#[cfg(debug_assertions)]
+#[test]
+fn expected_acks_are_compared_with_the_general_path() {
+    let path = "rate=20Mbit rtt=40ms queue=0.5bdp";
+    let engine = run(path, vec![flow("hystart", Profile::LINUX_6_18)], Span::secs(20));
+    let counters = engine.flows[0].ends[slowstart_lab::engine::End::Server].tx.counters;
+    assert!(counters.recoveries > 2, "{counters:?}");
+    assert!(counters.compared_acks > 1000, "{counters:?}");
 }

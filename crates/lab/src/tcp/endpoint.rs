@@ -125,7 +125,7 @@ pub struct Endpoint<C> {
 /// How often segments that make no sense are answered (`tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Span = Span::millis(500);
 
-impl<C: Controller> Endpoint<C> {
+impl<C: Controller + Clone> Endpoint<C> {
     /// An end that listens.
     pub fn listening(profile: &Profile, control: C, isn: u32) -> Self {
         Self {

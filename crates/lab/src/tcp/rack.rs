@@ -10,7 +10,7 @@ use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
 
 /// What was newly marked lost.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Bytes.
     pub bytes: u64,
@@ -31,7 +31,7 @@ impl Lost {
 }
 
 /// The state of RACK.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Rack {
     /// Number and time of each retransmission not yet judged, oldest first; entries go stale when the segment is sent

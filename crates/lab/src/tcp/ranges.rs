@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 /// Disjoint half-open ranges in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ranges {
     covered: u64,

@@ -11,7 +11,7 @@ pub const RTO_INITIAL: Span = Span::secs(1);
 pub const RTO_AFTER_SYN_LOSS: Span = Span::secs(3);
 
 /// The estimator.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rtt {
     rule: RtoRule,
     rto_min: Span,

@@ -84,6 +84,8 @@ impl Delivered {
 
 /// Segments sent once and acknowledged in order.
 pub(super) struct InOrder {
+    /// Their number.
+    pub(super) packets: u32,
     /// Their bytes.
     pub(super) bytes: u64,
     /// When the first left.
@@ -93,7 +95,7 @@ pub(super) struct InOrder {
 }
 
 /// The segments in flight. What every acknowledgement needs comes first, in lines of the cache.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Scoreboard {
     una: u64,
@@ -148,6 +150,12 @@ impl Scoreboard {
     /// How far the peer holds data.
     pub fn highest_held(&self) -> u64 {
         self.sacked_ranges.end().unwrap_or(self.una)
+    }
+
+    /// Number of segments not yet acknowledged.
+    #[cfg(debug_assertions)]
+    pub(super) fn len(&self) -> usize {
+        self.ring.len()
     }
 
     /// Nothing awaits acknowledgement.
@@ -501,7 +509,7 @@ impl Scoreboard {
         self.ring.skip(n);
         self.base += n as u64;
         self.una = una;
-        Some(InOrder { bytes, first: first.at, last })
+        Some(InOrder { packets: n as u32, bytes, first: first.at, last })
     }
 
     /// Everything before `una` has arrived. `each` sees what is newly delivered, but of segments sent once and in order

@@ -15,7 +15,7 @@ pub(super) const EVER_RETRANS: u16 = 8;
 pub(super) const APP_LIMITED: u16 = 16;
 
 /// A segment in flight. Tens of thousands may be, so it holds what every sender needs and no more.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Offset of its first byte.
     pub start: u64,
@@ -26,7 +26,7 @@ pub struct Record {
 }
 
 /// How delivery stood when a segment left, for those who measure it (draft-ietf-ccwg-bbr, section 4.1).
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeliveryState {
     pub(super) sent_total: u64,
     pub(super) inflight: Bytes,

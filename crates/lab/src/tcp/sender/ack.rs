@@ -9,7 +9,7 @@ use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Limit};
 
 /// What an acknowledgement told.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Summary {
     /// It advanced what is acknowledged; or told of something else that was delivered.
     advanced: bool,
@@ -24,7 +24,7 @@ struct Summary {
     sample: Option<Span>,
 }
 
-impl<C: Controller> Sender<C> {
+impl<C: Controller + Clone> Sender<C> {
     /// An acknowledgement arrived.
     #[inline]
     pub fn on_ack(&mut self, now: Instant, a: &Incoming, out: &mut impl FnMut(Outgoing)) {
@@ -32,7 +32,16 @@ impl<C: Controller> Sender<C> {
             return;
         }
         let before = (self.growth_limit(), self.board.inflight());
-        let summary = if self.is_expected(a) { self.process_expected(now, a) } else { None };
+        let summary = if self.is_expected(a) {
+            #[cfg(debug_assertions)]
+            let general = self.process_copy(now, a);
+            let summary = self.process_expected(now, a);
+            #[cfg(debug_assertions)]
+            self.compare_paths(general, summary);
+            summary
+        } else {
+            None
+        };
         match summary {
             Some(summary) => self.respond(now, summary, before, out),
             None => self.on_unexpected_ack(now, *a, before, out),
@@ -125,11 +134,39 @@ impl<C: Controller> Sender<C> {
         Some(Summary {
             advanced: true,
             progress: true,
+            newly: u64::from(sent.packets),
             delivered,
             earns: delivered,
             sample,
             ..Summary::default()
         })
+    }
+
+    /// Processes an expected ACK on a copy by the general path. Copies only now and then, and no window above 4096
+    /// segments, so that tests stay fast.
+    #[cfg(debug_assertions)]
+    fn process_copy(&self, now: Instant, a: &Incoming) -> Option<(Self, Summary)> {
+        (self.counters.packets.is_multiple_of(8) && self.board.len() <= 4096).then(|| {
+            let mut copy = self.clone();
+            let summary = copy.process(now, a);
+            (copy, summary)
+        })
+    }
+
+    /// Asserts that the path for expected ACKs, if it took this one, did what the general path does.
+    #[cfg(debug_assertions)]
+    fn compare_paths(&mut self, general: Option<(Self, Summary)>, summary: Option<Summary>) {
+        let (Some((general, of_general)), Some(summary)) = (general, summary) else { return };
+        let g = &general;
+        assert_eq!(summary, of_general);
+        assert!(self.board == g.board, "{:?}, not {:?}", self.board, g.board);
+        assert_eq!((&self.rtt, &self.rack), (&g.rtt, &g.rack));
+        assert_eq!((&self.prr, &self.undo, &self.probe), (&g.prr, &g.undo, &g.probe));
+        assert_eq!((self.phase, self.timer, self.timer_at), (g.phase, g.timer, g.timer_at));
+        assert_eq!((self.window_end, self.last_rtt), (g.window_end, g.last_rtt));
+        assert_eq!((self.duplicates, self.high, self.next), (g.duplicates, g.high, g.next));
+        assert_eq!((self.cwnd, self.events.len()), (g.cwnd, g.events.len()));
+        self.counters.compared_acks += 1;
     }
 
     /// What any acknowledgement means.

@@ -10,7 +10,7 @@ use super::profile::Profile;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use slowstart::control::{Change, Controller, Exited, State};
+use slowstart::control::{Change, Controller, Exited};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Facts, Handshake, HostQueue, Limit};
 
@@ -102,7 +102,7 @@ enum Timer {
 }
 
 /// Proportional rate reduction (RFC 6937; `tcp_cwnd_reduction`), in segments.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Prr {
     prior: u64,
     delivered: u64,
@@ -111,7 +111,7 @@ struct Prr {
 }
 
 /// What is needed to see that a loss was none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Undo {
     /// What had been acknowledged when the episode began.
     since: u64,
@@ -122,7 +122,7 @@ struct Undo {
     retransmitted: Bytes,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Probe {
     /// What had been sent when it left.
     high: u64,
@@ -160,6 +160,9 @@ pub struct Counters {
     pub stalls: u64,
     /// How often the peer's receive window stopped a burst.
     pub peer_limited: u64,
+    /// Number of expected ACKs whose effect was compared with that of the general path.
+    #[cfg(debug_assertions)]
+    pub compared_acks: u64,
 }
 
 /// The sending half of a connection.
@@ -188,9 +191,10 @@ pub struct Sender<C> {
     limited_by: Limit,
     /// The application has closed: a FIN stands at `end`.
     closed: bool,
-    /// What the controller last said, and its window in segments.
-    state: State,
+    /// The controller's window in segments, and the window in bytes from which it was computed. Written by
+    /// `sync_state` alone, which divides only if the window has changed.
     cwnd: u64,
+    cwnd_bytes: Bytes,
     board: Scoreboard,
     window_end: u64,
     usage_mark: u64,
@@ -227,14 +231,14 @@ pub struct Sender<C> {
     stalled: u64,
 }
 
-impl<C: Controller> Sender<C> {
+impl<C: Controller + Clone> Sender<C> {
     /// Before the handshake. `control` has its initial window already.
     pub fn new(profile: &Profile, control: C) -> Self {
         Self {
             profile: *profile,
             iw: control.state().cwnd,
-            state: *control.state(),
             cwnd: control.state().cwnd.units(Bytes(u64::from(profile.mss))),
+            cwnd_bytes: control.state().cwnd,
             board: Scoreboard::new(1, profile.mss, control.needs_delivery_state()),
             control,
             rack: Rack::default(),
@@ -388,17 +392,18 @@ impl<C: Controller> Sender<C> {
 
     /// Takes what the controller says. Its window in segments is a division, and mostly it has not changed.
     fn sync_state(&mut self) {
-        let before = self.state.cwnd;
-        self.state = *self.control.state();
-        if self.state.cwnd != before {
-            self.cwnd = self.state.cwnd.units(self.segment());
+        let bytes = self.control.state().cwnd;
+        if bytes != self.cwnd_bytes {
+            self.cwnd = bytes.units(self.segment());
+            self.cwnd_bytes = bytes;
         }
         self.update_deadline();
     }
 
     /// After the timer was set, or the controller heard.
     fn update_deadline(&mut self) {
-        self.deadline = self.timer_at.min(self.state.wake.unwrap_or(Instant::NEVER));
+        let wake = self.control.state().wake.unwrap_or(Instant::NEVER);
+        self.deadline = self.timer_at.min(wake);
     }
 
     fn apply_change(&mut self, now: Instant, change: Change) {
@@ -440,7 +445,9 @@ impl<C: Controller> Sender<C> {
         if mss != self.profile.mss {
             self.iw = Bytes(self.iw.units(self.segment()) * u64::from(mss));
             self.profile.mss = mss;
-            self.cwnd = self.state.cwnd.units(self.segment());
+            // The same bytes are another number of segments.
+            self.cwnd_bytes = Bytes::ZERO;
+            self.sync_state();
             self.board = Scoreboard::new(1, mss, self.control.needs_delivery_state());
             self.pacer = Pacer::new(&self.profile);
         }
@@ -480,6 +487,6 @@ impl<C: Controller> Sender<C> {
 
     fn update_pacer(&mut self) {
         let out = Bytes(self.board.out.bytes);
-        self.pacer.update(&self.profile, &self.state, out, &self.rtt);
+        self.pacer.update(&self.profile, self.control.state(), out, &self.rtt);
     }
 }

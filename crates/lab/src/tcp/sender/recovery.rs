@@ -7,7 +7,7 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Congestion, Recovery, Signal};
 
-impl<C: Controller> Sender<C> {
+impl<C: Controller + Clone> Sender<C> {
     /// The peer had this range twice; `prior_una` is what was acknowledged before it said so.
     #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {

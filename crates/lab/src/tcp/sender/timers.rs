@@ -7,10 +7,10 @@ use slowstart::control::Controller;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Signal;
 
-impl<C: Controller> Sender<C> {
+impl<C: Controller + Clone> Sender<C> {
     /// A time asked for in [`Sender::timer`] or [`Sender::paced`] has come.
     pub fn on_timer(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
-        if self.state.wake.is_some_and(|w| w <= now) {
+        if self.control.state().wake.is_some_and(|w| w <= now) {
             let change = self.control.on_timer(&self.facts(now));
             self.apply_change(now, change);
             self.update_pacer();
@@ -56,7 +56,7 @@ impl<C: Controller> Sender<C> {
             out(Outgoing { start: self.board.una() - 1, len: 0, fin: false, retransmission: true, times: 1 });
             return;
         }
-        let cwnd = self.state.cwnd;
+        let cwnd = self.cwnd_bytes;
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
         out(Outgoing { start: self.next, len, fin: false, retransmission: false, times: 1 });
         self.next += u64::from(len);

@@ -12,7 +12,7 @@ const WRITTEN: u64 = 65_215;
 /// How long after another a burst that is not full waits.
 const DEFERRED: Span = Span::millis(1);
 
-impl<C: Controller> Sender<C> {
+impl<C: Controller + Clone> Sender<C> {
     /// Nothing is in flight, and nothing waits to be sent.
     pub fn idle(&self) -> bool {
         // While something is in flight the timer runs.
@@ -30,7 +30,7 @@ impl<C: Controller> Sender<C> {
         if !self.profile.gating || self.cwnd_limited {
             return Limit::Window;
         }
-        let s = &self.state;
+        let s = self.control.state();
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
         // In slow start a window half used is used: it will be needed in a round trip.
         if slow_start && s.cwnd < self.segment() * (2 * u64::from(self.max_out)) {
@@ -124,7 +124,7 @@ impl<C: Controller> Sender<C> {
                 i.room = i.room.saturating_sub(self.counters.packets - packets_before);
             }
             // The first ten segments are not paced (tcp_update_skb_after_send), unless the algorithm asks for it.
-            if self.counters.packets >= UNPACED || self.state.pace.is_some() {
+            if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
                 self.pacer.sent(now, Bytes(sent));
             }
             // All that the window had room for: no need to look again.
@@ -243,7 +243,7 @@ impl<C: Controller> Sender<C> {
     #[inline(never)]
     fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let mss = u64::from(self.profile.mss);
-        let cwnd = self.state.cwnd;
+        let cwnd = self.cwnd_bytes;
         // Built once a burst, and only for those who look.
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         let mut sent = 0;
@@ -281,7 +281,7 @@ impl<C: Controller> Sender<C> {
     fn send_train(&mut self, now: Instant, n: u32, out: &mut impl FnMut(Outgoing)) {
         let app_limited = self.app_limited_until >= self.board.delivered;
         let len = self.profile.mss;
-        self.board.send_train(now, self.next, len as u16, n, self.state.cwnd, app_limited);
+        self.board.send_train(now, self.next, len as u16, n, self.cwnd_bytes, app_limited);
         out(Outgoing { start: self.next, len, fin: false, retransmission: false, times: n });
         self.next += u64::from(n) * u64::from(len);
         self.counters.packets += u64::from(n);
@@ -322,7 +322,7 @@ impl<C: Controller> Sender<C> {
     }
 
     pub(super) fn resend(&mut self, now: Instant, n: u64, out: &mut impl FnMut(Outgoing)) -> u64 {
-        let (start, len) = self.board.resend(now, n, self.state.cwnd);
+        let (start, len) = self.board.resend(now, n, self.cwnd_bytes);
         self.rack.resent(n, now);
         let fin = self.closed && self.end == start;
         out(Outgoing {
