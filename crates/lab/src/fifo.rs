@@ -1,10 +1,10 @@
-//! A first-in, first-out queue of what is under way: each packet passes through several.
+//! A first-in, first-out queue for packets on their way.
 //!
-//! A ring wanders through all of its memory, and by the time it comes round the cache has forgotten the place. Here memory
-//! is in chunks, and what was read last is written next: it is still at hand, and what waits takes no more room than it
-//! needs. Nothing is ever given back, so that a run in its steady state allocates nothing.
+//! Its memory is in chunks, and the chunk that was read last is the next to be written: it is still in the cache, and
+//! the queue takes no more memory than its content needs (docs/engine.md, "Rings and chunks"). Chunks are never freed,
+//! so that in its steady state it allocates nothing.
 
-/// Places of a chunk.
+/// Items of a chunk.
 const CHUNK: usize = 64;
 
 /// A queue of plain data.
@@ -12,13 +12,14 @@ const CHUNK: usize = 64;
 pub(crate) struct Fifo<T> {
     /// The chunks, one after the other.
     places: Vec<T>,
-    /// The place of the first, and the one behind the last: at the beginning of a chunk there is none to write to yet.
+    /// Indices of the first item and after the last. A multiple of [`CHUNK`] as `tail` means that no chunk has been
+    /// taken for the next item yet.
     head: usize,
     tail: usize,
     len: usize,
-    /// Of each chunk that is full, which follows it.
+    /// For each full chunk, the chunk that follows it.
     next: Vec<usize>,
-    /// Chunks with nothing in them; the last was read last.
+    /// Empty chunks; the last one was read last.
     free: Vec<usize>,
 }
 
@@ -29,17 +30,17 @@ impl<T> Default for Fifo<T> {
 }
 
 impl<T: Copy + Default> Fifo<T> {
-    /// How many there are.
+    /// Number of items.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// True if there are no items.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds at the end.
+    /// Appends an item.
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         if self.tail.is_multiple_of(CHUNK) {
@@ -66,19 +67,19 @@ impl<T: Copy + Default> Fifo<T> {
         self.tail = begin;
     }
 
-    /// The first.
+    /// The first item.
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         if self.len > 0 { self.places.get(self.head) } else { None }
     }
 
-    /// The last, to be changed.
+    /// The last item, mutable.
     #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut T> {
         if self.len > 0 { self.places.get_mut(self.tail - 1) } else { None }
     }
 
-    /// Forgets the first, if there is one.
+    /// Removes the first item, if there is one.
     #[inline]
     pub(crate) fn skip(&mut self) {
         if self.len > 0 {

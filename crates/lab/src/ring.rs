@@ -1,15 +1,15 @@
-//! A queue in a ring whose size is a power of two, any place of which can be asked for: the segments in flight.
+//! A queue in a ring buffer with random access: the segments in flight.
 //!
-//! `std::collections::VecDeque` may have any size and so pays for its wrap with branches; here a mask does. A ring wanders
-//! through all of its memory, and if that was once enough for a larger window, the cache has forgotten the place by the
-//! time it comes round: so when it does, it takes less if less will do. A run in its steady state allocates nothing.
+//! Its size is a power of two, so that an index wraps by a mask; `std::collections::VecDeque` wraps by a branch. The
+//! buffer shrinks when the ring wraps around and half the memory is enough, so that a small window after a large one
+//! stays in the cache (docs/engine.md, "Rings and chunks"). In its steady state it allocates nothing.
 
 /// A queue of plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ring<T> {
-    /// A power of two of places, or none.
+    /// The buffer; its length is a power of two, or zero.
     places: Vec<T>,
-    /// The place of the first, before the mask; it only ever rises.
+    /// The index of the first item before masking; it only increases.
     head: usize,
     len: usize,
 }
@@ -25,17 +25,17 @@ impl<T: Copy + Default> Ring<T> {
         self.head.wrapping_add(i) & (self.places.len().wrapping_sub(1))
     }
 
-    /// How many there are.
+    /// Number of items.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// True if there are no items.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds at the end.
+    /// Appends an item.
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         let mut at = self.place(self.len);
@@ -47,7 +47,8 @@ impl<T: Copy + Default> Ring<T> {
         self.len += 1;
     }
 
-    /// Takes room for half as many again as there are, if none is left, or if it has come round and that is less.
+    /// Resizes the buffer to one and a half times the items it holds, rounded up to a power of two: if it is full, or
+    /// if it wraps around and the new size is smaller.
     #[cold]
     #[inline(never)]
     fn fit(&mut self) {
@@ -62,32 +63,32 @@ impl<T: Copy + Default> Ring<T> {
         self.head = 0;
     }
 
-    /// The `i`th from the front.
+    /// The `i`th item from the front.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
         if i < self.len { self.places.get(self.place(i)) } else { None }
     }
 
-    /// The `i`th from the front, to be changed.
+    /// The `i`th item from the front, mutable.
     #[inline]
     pub(crate) fn get_mut(&mut self, i: usize) -> Option<&mut T> {
         let at = self.place(i);
         if i < self.len { self.places.get_mut(at) } else { None }
     }
 
-    /// The first.
+    /// The first item.
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         self.get(0)
     }
 
-    /// The last.
+    /// The last item.
     #[inline]
     pub(crate) fn back(&self) -> Option<&T> {
         self.len.checked_sub(1).and_then(|i| self.get(i))
     }
 
-    /// Forgets the first `n`, or all if there are fewer.
+    /// Removes the first `n` items, or all if there are fewer.
     #[inline]
     pub(crate) fn skip(&mut self, n: usize) {
         let n = n.min(self.len);
@@ -95,12 +96,12 @@ impl<T: Copy + Default> Ring<T> {
         self.len -= n;
     }
 
-    /// All, in order.
+    /// All items, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).filter_map(|i| self.get(i))
     }
 
-    /// Changes each, in order.
+    /// Calls `change` on each item, in order.
     pub(crate) fn for_each(&mut self, mut change: impl FnMut(&mut T)) {
         for i in 0..self.len {
             let at = self.place(i);
@@ -108,7 +109,7 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
-    /// The first place at which `before` no longer holds, where it holds for a beginning only.
+    /// Returns the first index at which `before` is false; `before` must be true for a prefix only.
     pub(crate) fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len);
         while low < high {
@@ -165,7 +166,7 @@ mod tests {
                 ring.push(i);
             }
             ring.skip(most - most.min(then));
-            // It comes round twice at least.
+            // The ring wraps around at least twice.
             for i in 0..4 * most.max(16) {
                 ring.push(i);
                 ring.skip(1);

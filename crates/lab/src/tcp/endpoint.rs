@@ -1,4 +1,4 @@
-//! A connection's end: both halves, the handshake and the close, segments in and segments out.
+//! One end of a connection: the handshake, the close, and both halves, with segments in and out.
 
 use super::profile::Profile;
 use super::receiver::{AckDecision, Receiver};
@@ -9,7 +9,7 @@ use slowstart::control::Controller;
 use slowstart::units::{Instant, Span};
 use slowstart::view::{Handshake, PathMemory};
 
-/// The state of the connection, as far as data is concerned (the close is in the halves).
+/// The state of the connection. The state of the close is in the two halves.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing has been sent.
@@ -18,35 +18,36 @@ pub enum State {
     Listen,
     /// A SYN was sent.
     SynSent,
-    /// A SYN was answered.
+    /// A SYN arrived and a SYN-ACK was sent.
     SynReceived,
-    /// Data flows.
+    /// Data may be sent.
     Established,
-    /// The handshake was given up.
+    /// The connection was reset, or the handshake given up.
     Failed,
 }
 
-/// How many clocks an end has.
+/// Number of clocks of an endpoint.
 pub const CLOCKS: usize = 3;
-/// The index of the delayed acknowledgement's in [`Endpoint::deadlines`].
+/// The index of the delayed ACK in [`Endpoint::deadlines`].
 pub const DELAYED_ACK_CLOCK: usize = 1;
 
-/// What the handshake agreed on: all that a header needs beside what is sent.
+/// Header values that the handshake negotiated.
 #[derive(Clone, Debug)]
 struct Header {
     isn: u32,
     peer_isn: u32,
     peer_scale: u8,
     scale: u8,
-    /// Both ends scale (RFC 7323 §2.2); else neither does.
+    /// True if both ends use window scaling (RFC 7323 §2.2); otherwise neither does.
     scaled: bool,
     sack: bool,
     timestamps: bool,
 }
 
 impl Header {
-    /// What is to leave, `n` times in sequence, says what has arrived, and what is held beyond if there is something. It never
-    /// lies in memory where it is put on the wire at once: a segment just written and read back waits for it.
+    /// Completes `s` with the acknowledgement number, the window, the timestamp and, if `held`, SACK blocks, and sends
+    /// it as a train of `n` consecutive segments. Always inlined, so that the segment stays in registers
+    /// (docs/engine.md).
     #[allow(clippy::inline_always, reason = "each packet passes here, from two places")]
     #[inline(always)]
     fn send_train(
@@ -71,7 +72,7 @@ impl Header {
         }
     }
 
-    /// The same, with what is held beyond.
+    /// Sends a train with SACK blocks.
     #[cold]
     #[inline(never)]
     fn send_train_with_sack(&self, rx: &mut Receiver, mut s: Segment, n: u32, out: &mut impl Wire) {
@@ -82,7 +83,8 @@ impl Header {
         out.put_train(&s, n);
     }
 
-    /// Puts headers on what the sending half wants to leave, all of which is one acknowledgement.
+    /// Returns a function that turns what the sending half sends into segments with headers. All of them together count
+    /// as one acknowledgement.
     fn packetizer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Outgoing) {
         let mut held = None;
         move |c| {
@@ -99,14 +101,14 @@ impl Header {
     }
 }
 
-/// One end. What each packet needs comes first.
+/// One end of a connection. Fields that every packet needs come first (docs/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Endpoint<C> {
     state: State,
     peer_closed_first: bool,
     syn_losses: u8,
-    /// What is left of the peer's Quick-Start request: to be told.
+    /// The remainder of the peer's Quick-Start request, to be reported to it (RFC 4782); 0 if none.
     rate_response: u8,
     header: Header,
     /// The receiving half.
@@ -116,17 +118,17 @@ pub struct Endpoint<C> {
     profile: Profile,
     syn_timer: Option<Instant>,
     syn_sent: Instant,
-    /// What an earlier connection to this peer found.
+    /// What an earlier connection to this peer measured.
     pub remembered: Option<PathMemory>,
-    /// Until when no other acknowledgement of what was never sent is answered.
+    /// No challenge ACK is sent before this time.
     next_challenge_ack: Instant,
 }
 
-/// How often segments that make no sense are answered (`tcp_invalid_ratelimit`).
+/// The least interval of challenge ACKs (`tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Span = Span::millis(500);
 
 impl<C: Controller + Clone> Endpoint<C> {
-    /// An end that listens.
+    /// An endpoint that waits for a SYN. `isn` is its initial sequence number.
     pub fn listening(profile: &Profile, control: C, isn: u32) -> Self {
         Self {
             profile: *profile,
@@ -135,7 +137,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 isn,
                 peer_isn: 0,
                 peer_scale: 0,
-                // The least shift that lets the largest window be told in 16 bits (tcp_select_initial_window).
+                // The smallest shift with which the largest window fits 16 bits (tcp_select_initial_window).
                 scale: (0..14).find(|s| profile.max_window() >> s <= 0xffff).unwrap_or(14),
                 scaled: true,
                 sack: profile.sack,
@@ -153,23 +155,23 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
-    /// An end that will [connect](Endpoint::connect).
+    /// An endpoint that is to [connect](Endpoint::connect).
     pub fn connecting(profile: &Profile, control: C, isn: u32) -> Self {
         Self { state: State::Closed, ..Self::listening(profile, control, isn) }
     }
 
-    /// The same end, listening.
+    /// The same endpoint, waiting for a SYN.
     #[must_use]
     pub fn into_listening(self) -> Self {
         Self { state: State::Listen, ..self }
     }
 
-    /// The peer's FIN arrived before ours was sent: there is nothing to wait for after ours is acknowledged.
+    /// True if the peer's FIN arrived before this end closed: there is no TIME-WAIT after our FIN is acknowledged.
     pub fn peer_closed_first(&self) -> bool {
         self.peer_closed_first
     }
 
-    /// What tells the peer that the connection is over at once.
+    /// Returns a segment that resets the connection.
     pub fn reset(&self, now: Instant) -> Segment {
         Segment {
             timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
@@ -185,7 +187,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.state
     }
 
-    /// Handshake packets of ours that had to be sent again.
+    /// Number of retransmissions of our SYN or SYN-ACK.
     pub fn syn_losses(&self) -> u8 {
         self.syn_losses
     }
@@ -204,7 +206,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         out.put(&Segment {
             seq: self.header.isn,
             ack: if answering { self.header.peer_isn.wrapping_add(1) } else { 0 },
-            // The window of a SYN is not scaled.
+            // The window of a SYN is not scaled (RFC 7323 §2.2).
             window: u16::try_from(self.rx.advertise_window()).unwrap_or(u16::MAX),
             flags: if answering { SYN | ACK } else { SYN },
             timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
@@ -215,13 +217,13 @@ impl<C: Controller + Clone> Endpoint<C> {
             rate_response: self.rate_response,
             ..Segment::default()
         });
-        // Linear at first for a SYN (tcp_syn_linear_timeouts), doubling for a SYN-ACK.
+        // The first timeouts of a SYN are linear (tcp_syn_linear_timeouts), those of a SYN-ACK double from the start.
         let linear = if answering { 0 } else { self.profile.syn_linear };
         let doublings = u32::from(self.syn_losses).saturating_sub(linear);
         self.syn_timer = Some(now + RTO_INITIAL * (1 << doublings.min(10)));
     }
 
-    /// An acknowledgement that carries no data.
+    /// Sends an ACK without data.
     fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
         let s = Segment {
             seq: segment::wrap(self.tx.next(), self.header.isn),
@@ -233,7 +235,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.header.send_train(now, &mut self.rx, held, s, 1, out);
     }
 
-    /// A segment arrived. Answers whether the sending half was told of it: if not, that stands as it stood.
+    /// Processes a segment. Returns false if it did not reach the sending half, whose state then is unchanged.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
@@ -242,7 +244,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         reached_sender || !plain
     }
 
-    /// A segment of the handshake, or that resets the connection; whether it may also carry data.
+    /// Processes a segment outside the established state, or with SYN or RST. Returns true if its data and ACK are to
+    /// be processed too.
     #[cold]
     fn on_control(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         match self.state {
@@ -262,23 +265,23 @@ impl<C: Controller + Clone> Endpoint<C> {
             }
             State::SynReceived if s.has(SYN) => self.send_syn(now, out),
             State::SynReceived if s.has(ACK) && s.ack == self.header.isn.wrapping_add(1) => {
-                // Told with the SYN-ACK.
+                // The response went with the SYN-ACK.
                 self.rate_response = 0;
                 self.establish(now, s, u64::from(s.window) << self.header.peer_scale);
                 return true;
             }
-            // The acknowledgement of a SYN-ACK was lost.
+            // The ACK of our SYN-ACK was lost.
             State::Established => self.acknowledge(now, out),
             State::Listen | State::SynSent | State::SynReceived => {}
         }
         false
     }
 
-    /// Takes what the peer's SYN says.
+    /// Takes the options of the peer's SYN.
     fn accept_syn(&mut self, s: &Segment) {
         self.header.peer_isn = s.seq;
         self.header.scaled = s.scale.is_some();
-        // A larger shift is taken for 14 (RFC 7323 §2.3).
+        // A larger shift counts as 14 (RFC 7323 §2.3).
         self.header.peer_scale = s.scale.unwrap_or(0).min(14);
         if !self.header.scaled {
             self.header.scale = 0;
@@ -286,7 +289,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.header.sack &= s.sack_ok;
         self.header.timestamps &= s.timestamp.is_some();
         let options = if self.header.timestamps { segment::TIMESTAMP_OPTION } else { 0 };
-        // Without the option 536 (RFC 9293 §3.7.1). Options count against it, those of a SYN do not (RFC 6691).
+        // 536 bytes without the option (RFC 9293 §3.7.1). The options of each segment reduce it (RFC 6691).
         let peer = if s.mss == 0 { 536 } else { u32::from(s.mss).max(64) };
         let mss = peer.min(self.profile.packet() - segment::HEADERS) - options;
         self.tx.negotiated(mss, self.header.sack);
@@ -298,8 +301,8 @@ impl<C: Controller + Clone> Endpoint<C> {
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
         self.state = State::Established;
         self.syn_timer = None;
-        // The copy that was answered is the first if its timestamp comes back (RFC 7323 §4): the round trip exceeds
-        // the timeout, and nothing was lost.
+        // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT exceeds
+        // the timeout and nothing was lost.
         let echo = s.timestamp.map(|t| t.1);
         let spurious = self.syn_losses > 0 && echo == Some(milliseconds(self.syn_sent));
         let clear = self.syn_losses == 0 || spurious;
@@ -313,7 +316,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.tx.established(now, &hs, 1 + window);
     }
 
-    /// An acknowledgement of what was never sent came: the segment is dropped, and answered (RFC 9293 §3.10.7.4).
+    /// Drops a segment that acknowledges data never sent, and sends a challenge ACK (RFC 9293 §3.10.7.4).
     #[cold]
     fn on_ack_of_unsent(&mut self, now: Instant, out: &mut impl Wire) {
         if now >= self.next_challenge_ack {
@@ -333,8 +336,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         if self.receive(now, s) == AckDecision::Now {
             self.acknowledge(now, out);
         }
-        // To an end that has nothing in flight and nothing to send, the acknowledgement that comes with data says nothing;
-        // a bare one may report a duplicate or another window.
+        // For an end with nothing in flight and nothing to send, the acknowledgement in a data segment brings no news.
+        // One without data may report a duplicate or another window.
         let has_news = s.has(ACK) && (s.len == 0 || !self.tx.idle());
         if has_news {
             self.on_ack(now, s, out);
@@ -359,7 +362,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         } else {
             self.rx.update_echo(from, stamp);
             if from < self.rx.next() {
-                // A probe of the window.
+                // A window probe.
                 answer = AckDecision::Now;
             }
         }
@@ -388,7 +391,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         tx.on_ack(now, &a, &mut header.packetizer(now, rx, out));
     }
 
-    /// Sends what may be sent now: after the application wrote.
+    /// Sends what may be sent now. To be called after the application wrote or closed.
     pub fn send(&mut self, now: Instant, out: &mut impl Wire) {
         if self.state == State::Established {
             let Self { tx, rx, header, .. } = self;
@@ -396,9 +399,10 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
-    /// When [`Endpoint::on_timer`] wants to be called, [`Instant::NEVER`] for never, by clock: loss (retransmission, probe,
-    /// reordering, the algorithm's own: mostly put off), delayed acknowledgement (mostly cancelled), pacer (always due).
-    /// They move in different ways, and a host may keep one pending event for each.
+    /// When [`Endpoint::on_timer`] is to be called next, for each clock; [`Instant::NEVER`] if it is not set. The
+    /// clocks are: the timer of the sending half (retransmission, probe, reordering, and the controller's), the delayed
+    /// ACK, and the pacer. The first is mostly postponed, the second mostly cancelled, the third always fires, so a
+    /// host should keep one pending event for each.
     pub fn deadlines(&self) -> [Instant; CLOCKS] {
         if self.state == State::Established {
             [self.tx.timer(), self.rx.ack_deadline(), self.tx.paced()]
@@ -407,12 +411,12 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
-    /// A time asked for in [`Endpoint::deadlines`] has come.
+    /// Processes the deadlines that are due.
     pub fn on_timer(&mut self, now: Instant, out: &mut impl Wire) {
         if self.syn_timer.is_some_and(|t| t <= now) {
             self.syn_timer = None;
             let p = &self.profile;
-            // The linear ones come on top (tcp_write_timeout).
+            // The linear retransmissions are additional (tcp_write_timeout).
             let most =
                 if self.state == State::SynSent { p.syn_retries + p.syn_linear } else { p.synack_retries };
             if u32::from(self.syn_losses) >= most {

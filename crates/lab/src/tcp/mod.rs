@@ -1,18 +1,19 @@
-//! A TCP endpoint that behaves like today's Linux, sequence-accurate: segments in, segments out, time an argument.
+//! A TCP endpoint that behaves like Linux 6.18. It takes and returns segments with full sequence numbers; time is an
+//! argument.
 //!
-//! It drives one [`slowstart::control::Controller`] and knows no algorithm. Sequence numbers are 64-bit offsets inside
-//! (the SYN is 0, the first byte of data 1) and 32-bit on the wire.
+//! An endpoint drives one [`slowstart::control::Controller`] and depends on no algorithm. Sequence numbers are 64-bit
+//! offsets internally (the SYN is 0, the first byte of data 1) and 32-bit in segments.
 //!
-//! - [`segment`]: what travels
-//! - [`profile`]: the knobs, and the stacks they describe
-//! - [`ranges`]: sets of sequence ranges, for both ends' out-of-order data
-//! - [`rtt`]: round-trip estimation and the retransmission timeout
-//! - [`scoreboard`]: every segment in flight, and what is known of it
+//! - [`segment`]: TCP segments
+//! - [`profile`]: parameters of a TCP stack, and named profiles
+//! - [`ranges`]: sets of sequence ranges, for the out-of-order data of both ends
+//! - [`rtt`]: RTT estimation and the retransmission timeout
+//! - [`scoreboard`]: the state of every segment in flight
 //! - [`rack`]: loss detection by time
-//! - [`pacer`]: when the next burst may leave, and how large it is
-//! - [`sender`]: what to send, and what an acknowledgement means
-//! - [`receiver`]: what to acknowledge, and when
-//! - [`endpoint`]: both halves, with handshake and close
+//! - [`pacer`]: send time and size of bursts
+//! - [`sender`]: the sending half: ACK processing, recovery, timers, transmission
+//! - [`receiver`]: the receiving half: when and what to acknowledge
+//! - [`endpoint`]: both halves with handshake and close
 
 pub mod endpoint;
 pub mod pacer;

@@ -1,7 +1,7 @@
-//! When the next burst may leave, and how large it is.
+//! Send time and size of bursts: Linux `tcp_update_pacing_rate`, `tcp_tso_autosize` and `tcp_update_skb_after_send`.
 //!
-//! Linux `tcp_update_pacing_rate`, `tcp_tso_autosize` and `tcp_update_skb_after_send`: twice cwnd/srtt in slow start,
-//! 1.2 times after; a burst of a millisecond's worth, more on short paths.
+//! The rate is twice cwnd/srtt in slow start and 1.2 times cwnd/srtt after; a burst is what is sent in a millisecond at
+//! that rate, and more on paths with a short RTT.
 
 use super::profile::Profile;
 use super::rtt::Rtt;
@@ -9,16 +9,17 @@ use slowstart::control::State;
 use slowstart::step::Pace;
 use slowstart::units::{Bytes, Gain, Instant, NS_PER_S, Rate, Span};
 
-/// Pacing in slow start (`tcp_pacing_ss_ratio`).
+/// Pacing gain in slow start (`tcp_pacing_ss_ratio`).
 const SLOW_START: Gain = Gain(2048);
-/// Pacing in avoidance (`tcp_pacing_ca_ratio`).
+/// Pacing gain in congestion avoidance (`tcp_pacing_ca_ratio`).
 const AVOIDANCE: Gain = Gain(1229);
-/// Segments a burst has at least (`tcp_min_tso_segs`).
+/// Minimum number of segments of a burst (`tcp_min_tso_segs`).
 const MIN_SEGMENTS: u32 = 2;
 
-/// The bits of `bytes`, times the nanoseconds of a second, over `by`: what [`Rate::new`] and [`Rate::time_for`] are, if
-/// the figures are as they mostly are. A processor divides 64 bits several times faster in floating point; that
-/// quotient is here at most one off, and the remainder tells. Added to 2^52 it stands in the last bits of the sum.
+/// Returns `bytes` times 8e9 divided by `by`, the value of [`Rate::new`] and [`Rate::time_for`], or `None` outside the
+/// range of the fast computation: floating-point division is several times faster than that of 64-bit integers. Its
+/// quotient is at most one off here, which the remainder shows. Adding 2^52 puts the integer part in the low bits of
+/// the sum.
 fn bits_over(bytes: Bytes, by: u64) -> Option<u64> {
     let bits = bytes.0.checked_mul(8 * NS_PER_S).filter(|b| *b < 1 << 62)?.cast_signed();
     let by = Some(by).filter(|by| (1 << 12..1 << 52).contains(by))?.cast_signed();
@@ -32,24 +33,24 @@ fn bits_over(bytes: Bytes, by: u64) -> Option<u64> {
 pub struct Pacer {
     rate: Option<Rate>,
     on: bool,
-    /// Bytes of a burst, at most (but two segments are always one).
+    /// Maximum size of a burst, bytes; two segments are always allowed.
     burst: u32,
     /// When the last burst will have left at the rate.
     next: Instant,
 }
 
 impl Pacer {
-    /// Before anything is known of the path.
+    /// A pacer before the first RTT sample.
     pub fn new(p: &Profile) -> Self {
         Self { rate: None, on: false, burst: p.tso.max(p.mss), next: Instant::ZERO }
     }
 
-    /// Takes the window as it stands, with `out` bytes not yet acknowledged.
+    /// Updates rate and burst size from the controller's state, `out` bytes sent and not acknowledged, and the RTT.
     pub fn update(&mut self, p: &Profile, s: &State, out: Bytes, rtt: &Rtt) {
         let window = s.cwnd.max(out);
         let rate = |srtt: Span| bits_over(window, srtt.0).map(Rate).or_else(|| Rate::new(window, srtt));
         let of = |gain: Gain| rtt.srtt().and_then(rate).map(|r| r * gain);
-        // Below half the threshold the window doubles each round trip (tcp_update_pacing_rate).
+        // Slow-start gain below half the threshold (tcp_update_pacing_rate).
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t / 2);
         (self.on, self.rate) = match s.pace {
             None | Some(Pace::Host) => (p.pacing, of(if slow_start { SLOW_START } else { AVOIDANCE })),
@@ -61,9 +62,9 @@ impl Pacer {
             return;
         }
         let max = Bytes(u64::from(p.tso));
-        // A shift for a division: 1024ths of a second, as Linux counts.
+        // Bytes in 1/1024 s, by a shift as in Linux.
         let mut bytes = self.rate.map_or(max, |r| Bytes(r.0 >> 13));
-        // Short paths get larger bursts: the queue they make is gone sooner.
+        // Larger bursts for short RTTs: their queue drains sooner (tcp_tso_autosize).
         let halvings = rtt.min().map_or(63, |m| m.0 / 512_000);
         if halvings < 32 {
             bytes += Bytes(max.0 >> halvings);
@@ -71,34 +72,34 @@ impl Pacer {
         self.burst = (bytes.min(max).0 as u32).max(MIN_SEGMENTS * p.mss);
     }
 
-    /// Segments of `mss` bytes of the next burst, where no more than `room` would fit.
+    /// Returns the number of segments of `mss` bytes in the next burst, at most `room`.
     pub fn burst(&self, room: u64, mss: u32) -> u32 {
-        // A division for those only whose window would let them send more.
+        // Divides only if the window would allow more than a burst.
         let fits = room * u64::from(mss) <= u64::from(self.burst);
         if fits { room as u32 } else { self.burst / mss }
     }
 
-    /// Whether a burst of its full size fits `room` segments of `mss` bytes.
+    /// True if a full burst fits into `room` segments of `mss` bytes.
     pub fn fills(&self, room: u64, mss: u32) -> bool {
         (room + 1) * u64::from(mss) > u64::from(self.burst)
     }
 
-    /// The rate, in force or not.
+    /// The pacing rate, whether pacing is on or not; `None` before the first RTT sample.
     pub fn rate(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Whether it is in force.
+    /// True if bursts are paced.
     pub fn on(&self) -> bool {
         self.on && self.rate.is_some()
     }
 
-    /// When the next burst may leave, if not now.
+    /// When the next burst may leave; `None` for now.
     pub fn wait(&self, now: Instant) -> Option<Instant> {
         (self.on() && self.next > now).then_some(self.next)
     }
 
-    /// A burst left. Being late is made up for, up to half a burst's time.
+    /// Takes a burst that left. A late burst may be compensated by up to half its duration.
     pub fn sent(&mut self, now: Instant, bytes: Bytes) {
         if let (true, Some(rate)) = (self.on, self.rate) {
             let time = bits_over(bytes, rate.0).map_or_else(|| rate.time_for(bytes), Span);

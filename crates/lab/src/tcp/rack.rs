@@ -1,26 +1,26 @@
-//! Loss detection by time, RFC 8985 as Linux `tcp_recovery.c` has it: what was sent before something that has arrived,
-//! and is overdue by more than the path reorders, is lost.
+//! Loss detection by time: RFC 8985 as in Linux `tcp_recovery.c`. A segment is lost if one sent later has been
+//! delivered and the segment is overdue by more than the reordering window.
 //!
-//! What is sent for the first time stands in the scoreboard in order of time, and every retransmission is appended to a
-//! queue; detection looks at the older of the two fronts and stops at the first that is not overdue. A lost
-//! retransmission is found as any other.
+//! First transmissions are in the scoreboard in order of time; retransmissions are appended to a queue. Detection
+//! compares the two fronts, takes the older, and stops at the first segment that is not overdue. Lost retransmissions
+//! are found in the same way.
 
 use super::scoreboard::{Record, Scoreboard};
 use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// What was newly marked lost.
+/// Segments newly marked lost.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Bytes.
     pub bytes: u64,
-    /// Separate ranges of them.
+    /// Number of contiguous ranges.
     pub ranges: u32,
     last: Option<u64>,
 }
 
 impl Lost {
-    /// Counts segment `n`, if it was newly marked.
+    /// Adds segment `n` of `bytes` bytes; 0 bytes if it was marked before.
     pub fn add(&mut self, n: u64, bytes: u64) {
         if bytes > 0 {
             self.bytes += bytes;
@@ -34,32 +34,32 @@ impl Lost {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Rack {
-    /// Number and time of each retransmission not yet judged, oldest first; entries go stale when the segment is sent
-    /// once more.
+    /// Number and time of each retransmission not yet checked, oldest first. An entry is stale once its segment has
+    /// been retransmitted again.
     retransmissions: VecDeque<(u64, Instant)>,
-    /// The newest transmission known to have arrived: its time and end.
+    /// The transmission sent last among those delivered: its send time and end offset (`rack.xmit_ts`, `rack.end_seq`).
     newest: (Instant, u64),
-    /// The round trip of that.
+    /// The RTT of that transmission (`rack.rtt`).
     rtt: Span,
-    /// How often the path has been seen to reorder (`tcpi_reord_seen`).
+    /// How often reordering was observed (`tcpi_reord_seen`).
     pub reorderings: u32,
-    /// By how many segments at most, three until more were seen (`tp->reordering`).
+    /// The largest reordering observed, in segments, at least three (`tp->reordering`).
     pub degree: u32,
-    /// The first segment whose first transmission has not been judged.
+    /// The first segment whose first transmission has not been checked.
     first: u64,
-    /// The reordering window, in quarters of the least round trip.
+    /// The reordering window, in quarters of the minimum RTT.
     steps: u32,
-    /// Recoveries for which a widened window is kept.
+    /// Number of recoveries for which a widened window stays.
     persist: u32,
-    /// The offset to be acknowledged before duplicates widen the window again.
+    /// The offset up to which must be acknowledged before a duplicate widens the window again.
     widen_after: u64,
 }
 
-/// Recoveries a widened window lasts.
+/// Number of recoveries for which a widened window stays (RFC 8985 §6.2).
 const PERSIST: u32 = 16;
-/// The most segments a path is taken to reorder by (`tcp_max_reordering`).
+/// Upper limit of the observed reordering, segments (`tcp_max_reordering`).
 const MAX_DEGREE: u64 = 300;
-/// Duplicates that make reordering unlikely.
+/// Number of duplicates that indicate a loss (RFC 5681).
 pub const DUPLICATES: u32 = 3;
 
 impl Default for Rack {
@@ -79,20 +79,20 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A segment left again.
+    /// Takes the retransmission of segment `n`.
     pub fn resent(&mut self, n: u64, at: Instant) {
         self.retransmissions.push_back((n, at));
     }
 
-    /// No retransmission waits to be judged.
+    /// True if no retransmission waits to be checked.
     pub(super) fn has_no_retransmissions(&self) -> bool {
         self.retransmissions.is_empty()
     }
 
-    /// A segment was delivered (`tcp_rack_advance`).
+    /// Takes a delivered segment (`tcp_rack_advance`).
     pub fn delivered(&mut self, now: Instant, r: &Record, min_rtt: Option<Span>) {
         let rtt = now.since(r.at);
-        // A retransmission cannot have been answered faster than the path allows: the original was.
+        // An RTT below the minimum cannot be that of the retransmission: the original was delivered.
         if r.ever_resent() && min_rtt.is_some_and(|m| rtt < m) {
             return;
         }
@@ -100,7 +100,7 @@ impl Rack {
         self.newest = self.newest.max((r.at, r.end()));
     }
 
-    /// The path reorders, by `bytes` (`tcp_check_sack_reordering`).
+    /// Takes a reordering of `bytes` bytes (`tcp_check_sack_reordering`).
     #[cold]
     pub fn reordering(&mut self, bytes: u64, mss: u64) {
         self.reorderings += 1;
@@ -108,7 +108,7 @@ impl Rack {
         self.degree = self.degree.max(degree);
     }
 
-    /// A duplicate was reported: the window was too narrow (RFC 8985 §6.2 step 4).
+    /// Takes the report of a duplicate: widens the window, once per RTT (RFC 8985 §6.2 step 4).
     pub fn duplicate(&mut self, una: u64, next: u64) {
         if una >= self.widen_after {
             self.steps = (self.steps + 1).min(255);
@@ -117,7 +117,7 @@ impl Rack {
         }
     }
 
-    /// A recovery is over.
+    /// Takes the end of a recovery.
     pub fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -125,7 +125,7 @@ impl Rack {
         }
     }
 
-    /// How long reordering is waited for (`tcp_rack_reo_wnd`).
+    /// The reordering window (`tcp_rack_reo_wnd`).
     fn reordering_window(
         &self,
         board: &Scoreboard,
@@ -140,7 +140,7 @@ impl Rack {
         window.min(srtt.unwrap_or_default())
     }
 
-    /// Marks what is lost; answers what that was, and when to look again.
+    /// Marks overdue segments lost. Returns these, and when to check again if segments are not overdue yet.
     #[inline]
     pub fn detect(
         &mut self,
@@ -150,7 +150,7 @@ impl Rack {
         min: Option<Span>,
         srtt: Option<Span>,
     ) -> (Lost, Option<Instant>) {
-        // Without holes, all that is out was sent after what arrived.
+        // Without SACKed segments and retransmissions, nothing in flight was sent before a delivered segment.
         if board.sacked.packets == 0 && self.retransmissions.is_empty() {
             return (Lost::default(), None);
         }
@@ -168,13 +168,13 @@ impl Rack {
         let mut lost = Lost::default();
         let mut timeout = None;
         while let Some((n, at, again)) = self.oldest(board) {
-            // Acknowledged, selectively acknowledged, waiting to be resent, or sent again since.
+            // Skips segments that are acknowledged, SACKed, marked lost, or retransmitted since.
             let live = board.get(n).filter(|r| r.at == at && !r.sacked() && !r.awaits_resending());
             if let Some(r) = live {
                 if (at, r.end()) >= self.newest {
                     break;
                 }
-                // Mostly nothing older than the newest arrival is out, and this is not asked.
+                // Computed only if needed: mostly nothing in flight is older than the newest delivered segment.
                 let overdue = at
                     + *timeout.get_or_insert_with(|| {
                         self.rtt + self.reordering_window(board, recovering, min, srtt)
@@ -193,7 +193,7 @@ impl Rack {
         (lost, None)
     }
 
-    /// The oldest transmission not yet judged: its number, when it left, and whether it was a retransmission.
+    /// Returns the oldest transmission not yet checked: its segment, when it left, and whether it was a retransmission.
     #[inline]
     fn oldest(&mut self, board: &Scoreboard) -> Option<(u64, Instant, bool)> {
         let base = board.first()?;
@@ -212,7 +212,7 @@ impl Rack {
         }
     }
 
-    /// Whether a segment is so young that a timeout should not count it lost (`tcp_rack_skb_timeout`).
+    /// True if a segment was sent so recently that a timeout does not mark it lost (`tcp_rack_skb_timeout`).
     pub fn is_young(&self, r: &Record, now: Instant) -> bool {
         self.rtt > Span::ZERO && r.at + self.rtt > now
     }

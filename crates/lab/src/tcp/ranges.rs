@@ -1,12 +1,12 @@
-//! A set of sequence ranges, kept disjoint and in order.
+//! A set of sequence ranges: disjoint and in order.
 //!
-//! Both ends need one: the receiver for what came out of order, the sender for what was selectively acknowledged. After
-//! an overshoot it holds tens of thousands of ranges, but what arrives touches their ends: new data the last, a
-//! retransmission the first; a deque moves the shorter side, so neither costs more as the window grows.
+//! The receiver uses one for out-of-order data, the sender for SACKed data. After a large overshoot it holds tens of
+//! thousands of ranges, but updates are at its ends: new data at the last range, retransmissions at the first. A deque
+//! moves the shorter side, so the cost does not grow with the window.
 
 use std::collections::VecDeque;
 
-/// Disjoint half-open ranges in order.
+/// Disjoint half-open ranges, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ranges {
@@ -15,12 +15,12 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// How many sequence numbers are covered.
+    /// Number of sequence numbers covered.
     pub fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// Nothing is covered.
+    /// True if nothing is covered.
     pub fn is_empty(&self) -> bool {
         self.covered == 0
     }
@@ -35,21 +35,22 @@ impl Ranges {
         self.all.iter().copied()
     }
 
-    /// The range that holds `at`.
+    /// The range that contains `at`.
     pub fn holding(&self, at: u64) -> Option<(u64, u64)> {
         let i = self.all.partition_point(|r| r.1 <= at);
         self.all.get(i).copied().filter(|r| r.0 <= at)
     }
 
-    /// Whether one of the last few ranges covers all of this one.
+    /// True if one of the last four ranges covers all of `from..to`.
     pub fn holds_late(&self, from: u64, to: u64) -> bool {
         self.all.iter().rev().take(4).any(|r| r.0 <= from && to <= r.1)
     }
 
-    /// Adds a range; calls `fresh` for each part that was not covered, in order. Answers the range it now belongs to.
+    /// Adds a range; calls `fresh` for each part that was not covered, in order. Returns the range that now contains
+    /// it.
     pub fn add(&mut self, from: u64, to: u64, mut fresh: impl FnMut(u64, u64)) -> (u64, u64) {
         debug_assert!(from < to, "an empty range {from}..{to}");
-        // What arrives mostly extends the last range, or comes after it.
+        // Mostly the last range is extended, or the new one comes after it.
         let first = match self.all.back() {
             Some(last) if from > last.1 => self.all.len(),
             Some(last) if from >= last.0 => self.all.len() - 1,
@@ -81,7 +82,7 @@ impl Ranges {
         (lo, hi)
     }
 
-    /// Forgets all below `at`.
+    /// Removes everything below `at`.
     pub fn forget_below(&mut self, at: u64) {
         while let Some(r) = self.all.front_mut().filter(|r| r.0 < at) {
             if r.1 > at {
@@ -94,7 +95,7 @@ impl Ranges {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.all.clear();
         self.covered = 0;

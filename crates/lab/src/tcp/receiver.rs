@@ -1,4 +1,5 @@
-//! What to acknowledge, and when: Linux `tcp_data_queue`, `__tcp_ack_snd_check` and `tcp_rcv_space_adjust`.
+//! The receiving half: when and what to acknowledge, and the receive window (Linux `tcp_data_queue`,
+//! `__tcp_ack_snd_check` and `tcp_rcv_space_adjust`).
 
 use super::profile::{AckRule, Profile};
 use super::rack::DUPLICATES;
@@ -6,56 +7,57 @@ use super::ranges::Ranges;
 use super::segment::{TIMESTAMP_OPTION, milliseconds};
 use slowstart::units::{Bytes, Instant, Span};
 
-/// Blocks block_count, newest first (`tp->selective_acks`).
+/// Number of SACK blocks kept, newest first (`tp->selective_acks`).
 const BLOCKS: usize = 4;
-/// Answers to duplicates that wait, and how long, at most (`tcp_comp_sack_nr`, `tcp_comp_sack_delay_ns`).
+/// Limits of ACK compression: number of duplicate ACKs held back, and their delay (`tcp_comp_sack_nr`,
+/// `tcp_comp_sack_delay_ns`).
 const COMPRESSED: u8 = 44;
 const COMPRESSED_FOR: Span = Span::millis(1);
 
-/// What arrived data asks for.
+/// When arrived data is to be acknowledged.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum AckDecision {
-    /// Nothing yet.
+    /// With the next ACK, at the latest when the delay is over.
     Later,
-    /// An acknowledgement now.
+    /// Now.
     Now,
 }
 
-/// The receiving half of a connection. What an acknowledgement says comes first, then what each segment needs, in as few
-/// lines of the cache as may be.
+/// The receiving half of a connection. Fields are in order of use: what an ACK contains, then what each data segment
+/// needs (docs/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
     /// The next offset expected.
     next: u64,
-    /// What the last acknowledgement said.
+    /// The acknowledgement number of the last ACK, as an offset.
     acked: u64,
-    /// Up to where the peer was told it may send.
+    /// The end of the window that was advertised: the right edge, which never moves left.
     window_edge: u64,
     window: u64,
     max: Bytes,
-    /// When a delayed acknowledgement is due; never, if none is.
+    /// When a delayed ACK is due; [`Instant::NEVER`] if none is.
     delayed_until: Instant,
-    /// The timestamp to echo, of the segment that last advanced what is acknowledged (RFC 7323 §4.3).
+    /// The timestamp to echo: that of the last segment that advanced the acknowledgement (RFC 7323 §4.3).
     echo: u32,
-    /// Acknowledgements still to be sent at once.
+    /// Number of quick ACKs left: those sent at once.
     quick: u32,
     last_echo: u32,
-    /// Duplicates that wait for an answer, and those answered at once since `next` moved.
+    /// Number of duplicate ACKs held back, and of those sent at once since `next` advanced.
     compressed: u8,
     duplicates: u8,
-    /// How many of `blocks` there are.
+    /// Number of valid entries of `blocks`.
     block_count: u8,
-    /// Whether `duplicate` is still to be told of.
+    /// True if `dsack` has yet to be reported.
     dsack_pending: bool,
     rule: AckRule,
     autotune: bool,
     mss: u32,
     clamp: u64,
     delay: Span,
-    // tcp_rcv_space_adjust
+    // The state of tcp_rcv_space_adjust.
     rtt: Option<Span>,
-    /// The end of the window over which the receiver measures a round trip, and when it began.
+    /// The offset that ends the current RTT measurement of the receiver, and when it began.
     rtt_round: (u64, Instant),
     measured_from: (Instant, u64),
     fin_at: Option<u64>,
@@ -63,17 +65,17 @@ pub struct Receiver {
     dsack: (u64, u64),
     space: u64,
     blocks: [(u64, u64); BLOCKS],
-    /// As many acknowledgements as are sent at once at first.
+    /// Number of quick ACKs at the start of a connection.
     quick_initial: u32,
     compresses: bool,
 }
 
 impl Receiver {
-    /// Before the handshake.
+    /// A receiver before the handshake.
     pub fn new(p: &Profile) -> Self {
         let fixed = p.max_window();
-        // tcp_select_initial_window: half of the first buffer, in whole segments. Once a segment of 1448 bytes was seen to take
-        // 2304 of memory, five eighths of it may be window (tcp_measure_rcv_mss).
+        // tcp_select_initial_window: half of the initial buffer, in whole segments. A segment of 1448 bytes takes 2304
+        // bytes of memory, so up to five eighths of the buffer may be window (tcp_measure_rcv_mss).
         let half = p.rmem_first.0 / 2;
         let whole = half - half % u64::from(p.mss + if p.timestamps { TIMESTAMP_OPTION } else { 0 });
         let (first, clamp) =
@@ -111,27 +113,27 @@ impl Receiver {
         }
     }
 
-    /// The handshake agreed on segments of this many bytes.
+    /// Sets the payload bytes of a full segment, from the handshake.
     pub(super) fn set_mss(&mut self, mss: u32) {
         self.mss = mss;
     }
 
-    /// The next offset expected: what is acknowledged.
+    /// The next offset expected: the acknowledgement number.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes of the application delivered to it, in order.
+    /// Bytes delivered to the application, in order.
     pub fn delivered(&self) -> u64 {
         self.next - 1 - u64::from(self.finished())
     }
 
-    /// The peer is done, and all it sent has arrived.
+    /// True once the peer's FIN has arrived, and all data before it.
     pub fn finished(&self) -> bool {
         self.fin_at.is_some_and(|f| self.next > f)
     }
 
-    /// When [`Receiver::on_timer`] wants to be called; [`Instant::NEVER`] for not at all.
+    /// When [`Receiver::on_timer`] is to be called; [`Instant::NEVER`] for never.
     pub fn ack_deadline(&self) -> Instant {
         self.delayed_until
     }
@@ -141,8 +143,8 @@ impl Receiver {
         self.echo
     }
 
-    /// A segment that begins at `from` arrived, with data or without: its timestamp is echoed if it does not lie beyond
-    /// what was acknowledged (RFC 7323 §4.3).
+    /// Takes the timestamp of a segment that begins at `from`: it is echoed unless the segment begins beyond the last
+    /// acknowledgement (RFC 7323 §4.3).
     pub fn update_echo(&mut self, from: u64, stamp: Option<u32>) {
         if from <= self.acked
             && let Some(stamp) = stamp
@@ -151,7 +153,7 @@ impl Receiver {
         }
     }
 
-    /// Data of `from..to` arrived (the FIN counts as one), stamped `stamp`.
+    /// Processes data `from..to` (a FIN counts as one) with timestamp `stamp`.
     #[allow(clippy::inline_always, reason = "each packet of data passes here")]
     #[inline(always)]
     pub fn on_data(
@@ -168,7 +170,7 @@ impl Receiver {
         }
         self.measure_round(now);
         if to <= self.next {
-            // Nothing new: say which, at once (RFC 2883).
+            // A duplicate: report it at once (RFC 2883).
             (self.dsack_pending, self.dsack) = (true, (from, to));
             self.quick = self.quick.max(self.quick_initial);
             return AckDecision::Now;
@@ -188,7 +190,7 @@ impl Receiver {
         if fin { AckDecision::Now } else { self.ack_decision_in_order(now) }
     }
 
-    /// What has just arrived in order may reach what lies beyond.
+    /// Data in order may fill the first hole.
     #[cold]
     fn on_hole_filled(&mut self, now: Instant) -> AckDecision {
         if let Some((_, end)) = self.out_of_order.holding(self.next) {
@@ -223,14 +225,15 @@ impl Receiver {
         if !fresh {
             (self.dsack_pending, self.dsack) = (true, (from, to));
         }
-        // tcp_sack_new_ofo_skb: the block it extends moves to the front.
+        // tcp_sack_new_ofo_skb: the block that was extended becomes the first.
         self.forget_blocks(|b| block.0 <= b.0 && b.1 <= block.1);
         self.blocks.copy_within(0..BLOCKS - 1, 1);
         self.blocks[0] = block;
         self.block_count = (self.block_count + 1).min(BLOCKS as u8);
     }
 
-    /// Data beyond a hole: told at once until the sender must know, then together, a twentieth of a round trip apart at most.
+    /// Data beyond a hole: the first three duplicate ACKs are sent at once, further ones held back for a twentieth of
+    /// an RTT, at most 1 ms (`tcp_comp_sack_delay_ns`).
     fn ack_decision_for_hole(&mut self, now: Instant) -> AckDecision {
         let wait = self.rtt.map_or(Span::ZERO, |r| (r / 20).min(COMPRESSED_FOR));
         if !self.compresses || self.quick > 0 || wait == Span::ZERO || self.compressed >= COMPRESSED {
@@ -256,16 +259,16 @@ impl Receiver {
         self.block_count = kept as u8;
     }
 
-    /// The delay of an acknowledgement is over; whether one is due.
+    /// True if a delayed ACK is due.
     pub fn on_timer(&mut self, now: Instant) -> bool {
         self.delayed_until <= now
     }
 
-    /// An acknowledgement leaves; whether there is more to say than that, of what is [held](Receiver::sack_blocks).
+    /// Takes an ACK that is about to be sent; returns true if it is to carry [SACK blocks](Receiver::sack_blocks).
     #[inline]
     pub fn acknowledge(&mut self) -> bool {
         let news = self.dsack_pending || self.block_count > 0;
-        // What goes with data, or answers a handshake, uses up none of them (tcp_dec_quickack_mode).
+        // An ACK that acknowledges nothing new does not use up a quick ACK (tcp_dec_quickack_mode).
         if self.next > self.acked || news {
             self.quick = self.quick.saturating_sub(1);
         }
@@ -275,20 +278,20 @@ impl Receiver {
         news
     }
 
-    /// What an acknowledgement may say of what is held: a duplicate first, which is said once.
+    /// The blocks to report: first a duplicate (RFC 2883), which is reported once, then the data held beyond a hole.
     pub fn sack_blocks(&mut self) -> impl Iterator<Item = (u64, u64)> {
         let duplicate = std::mem::take(&mut self.dsack_pending).then_some(self.dsack);
         duplicate.into_iter().chain(self.blocks[..usize::from(self.block_count)].iter().copied())
     }
 
-    /// The window to offer, in bytes beyond what is acknowledged; it never takes back what was offered.
+    /// Returns the window to advertise, bytes beyond the acknowledgement. The right edge never moves left.
     pub fn advertise_window(&mut self) -> u64 {
         let window = self.window.max(self.window_edge.saturating_sub(self.next)).min(self.max.0);
         self.window_edge = self.window_edge.max(self.next + window);
         window
     }
 
-    /// How long a window's worth takes to arrive (`tcp_rcv_rtt_measure`): a round trip, or more.
+    /// Measures an RTT as the time in which one window of data arrives (`tcp_rcv_rtt_measure`).
     fn measure_round(&mut self, now: Instant) {
         if !self.autotune || self.next < self.rtt_round.0 {
             return;
@@ -300,8 +303,8 @@ impl Receiver {
         self.rtt_round = (self.next + self.window, now);
     }
 
-    /// A round trip between peers, seen from here by an echoed timestamp (`tcp_rcv_rtt_measure_ts`): smoothed, so that it
-    /// follows the queue, and one sample for each timestamp.
+    /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_measure_ts`). Samples are smoothed, so that the
+    /// estimate follows the queue; a timestamp gives one sample.
     pub fn sample_rtt(&mut self, now: Instant, echo: u32) {
         if !self.autotune || echo == self.last_echo {
             return;
@@ -312,8 +315,8 @@ impl Receiver {
         self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
     }
 
-    /// `tcp_grow_window`: two segments for each that arrives, up to what right-sizing allows; while it grows, what arrives is
-    /// acknowledged at once.
+    /// Grows the window by two segments for each that arrives, up to the limit of right-sizing (`tcp_grow_window`).
+    /// While it grows, data is acknowledged at once.
     #[inline]
     fn grow_window(&mut self) {
         if self.window < self.clamp {
@@ -324,8 +327,8 @@ impl Receiver {
         }
     }
 
-    /// Dynamic right-sizing (`tcp_rcvbuf_grow`): room for twice what the application took in the last round trip, and twice its
-    /// growth.
+    /// Dynamic right-sizing (`tcp_rcvbuf_grow`): raises the limit of the window to twice the bytes delivered in the
+    /// last RTT plus twice their growth.
     fn right_size(&mut self, now: Instant) {
         if !self.autotune {
             return;

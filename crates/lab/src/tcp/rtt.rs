@@ -1,37 +1,37 @@
-//! Round-trip estimation and the retransmission timeout: RFC 6298 with the bounds of Linux (`tcp_rtt_estimator`).
+//! RTT estimation and the retransmission timeout: RFC 6298 with the bounds of Linux (`tcp_rtt_estimator`).
 
 use super::profile::RtoRule;
 use slowstart::units::{Mark, Span};
 
-/// The longest timeout (`TCP_RTO_MAX`).
+/// Maximum retransmission timeout (`TCP_RTO_MAX`).
 pub const RTO_MAX: Span = Span::secs(120);
-/// The first, before a round trip was measured (RFC 6298 §2.1).
+/// Retransmission timeout before the first RTT sample (RFC 6298 §2.1).
 pub const RTO_INITIAL: Span = Span::secs(1);
-/// The first after a handshake packet was lost (RFC 6298 §5.7).
+/// Initial retransmission timeout after a handshake packet was lost (RFC 6298 §5.7).
 pub const RTO_AFTER_SYN_LOSS: Span = Span::secs(3);
 
-/// The estimator.
+/// The RTT estimator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rtt {
     rule: RtoRule,
     rto_min: Span,
     srtt: Option<Span>,
-    /// Mean deviation, times four.
+    /// Four times the mean deviation.
     mdev: Span,
-    /// Its greatest in this round trip.
+    /// Maximum of `mdev` in the current RTT.
     mdev_max: Span,
-    /// What the timeout adds to the smoothed round trip.
+    /// The margin that the timeout adds to the smoothed RTT.
     rttvar: Span,
     round_end: Mark,
     min: Option<Span>,
     base: Span,
     backoff: u32,
-    /// The timeout, backed off.
+    /// The timeout with back-off.
     rto: Span,
 }
 
 impl Rtt {
-    /// Before any sample.
+    /// An estimator without samples.
     pub fn new(rule: RtoRule, rto_min: Span) -> Self {
         Self {
             rule,
@@ -48,7 +48,7 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample, measured while everything before `una` was acknowledged and `next` was next to be sent.
+    /// Takes a sample, where everything before `una` is acknowledged and `next` is the next offset to send.
     pub fn sample(&mut self, rtt: Span, una: Mark, next: Mark) {
         self.least(rtt);
         let Some(srtt) = self.srtt else {
@@ -62,8 +62,8 @@ impl Rtt {
         };
         let error = Span(rtt.0.abs_diff(srtt.0));
         self.srtt = Some(if rtt >= srtt { srtt + error / 8 } else { srtt - error / 8 });
-        // mdev is four times the deviation: mdev += error - mdev / 4. A sudden fall of the round trip counts an eighth
-        // of that, so that it does not look like variance.
+        // mdev is four times the deviation: mdev += error - mdev / 4. If the RTT falls suddenly, the error counts an
+        // eighth of that, so that it does not look like variance (tcp_rtt_estimator).
         let quarter = self.mdev / 4;
         if self.rule == RtoRule::Linux && rtt < srtt && error > quarter {
             self.mdev += (error - quarter) / 8;
@@ -89,8 +89,8 @@ impl Rtt {
         self.set_rto();
     }
 
-    /// Takes a sample for the least round trip alone: that of the newest packet of an acknowledgement, which has not
-    /// waited for a delayed one (`tcp_update_rtt_min`).
+    /// Takes a sample for the minimum RTT only: that of the newest segment of an ACK, which no delayed ACK has
+    /// lengthened (`tcp_update_rtt_min`).
     pub fn least(&mut self, rtt: Span) {
         self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
     }
@@ -110,18 +110,18 @@ impl Rtt {
         self.rto = (self.base * (1 << self.backoff.min(16))).min(RTO_MAX);
     }
 
-    /// The timeout, backed off.
+    /// The retransmission timeout with back-off.
     pub fn rto(&self) -> Span {
         self.rto
     }
 
-    /// The timeout fired: the next is twice as long (RFC 6298 §5.5).
+    /// Doubles the timeout, after it fired (RFC 6298 §5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;
         self.enforce();
     }
 
-    /// New data was acknowledged: the timeout is what was measured again.
+    /// Ends the back-off: new data was acknowledged.
     pub fn progress(&mut self) {
         if self.backoff > 0 {
             self.backoff = 0;
@@ -129,7 +129,7 @@ impl Rtt {
         }
     }
 
-    /// A handshake packet was lost and no round trip measured (RFC 6298 §5.7).
+    /// Sets the timeout after a handshake packet was lost, if there is no RTT sample (RFC 6298 §5.7).
     pub fn after_syn_loss(&mut self) {
         if self.srtt.is_none() {
             self.base = RTO_AFTER_SYN_LOSS;
@@ -137,17 +137,17 @@ impl Rtt {
         }
     }
 
-    /// Smoothed round-trip time.
+    /// The smoothed RTT; `None` before the first sample.
     pub fn srtt(&self) -> Option<Span> {
         self.srtt
     }
 
-    /// The least round trip of the connection. (Linux forgets after five minutes; no run lasts as long.)
+    /// The minimum RTT of the connection. (Linux forgets samples older than five minutes; no run lasts that long.)
     pub fn min(&self) -> Option<Span> {
         self.min
     }
 
-    /// The least deviation the timeout allows for.
+    /// The minimum margin of the timeout.
     pub fn rto_min(&self) -> Span {
         self.rto_min
     }
@@ -188,7 +188,8 @@ mod tests {
         assert_eq!(r.rto(), Span::millis(290));
     }
 
-    /// RFC 6298 §2.3 in real numbers, over samples that jump: to a few nanoseconds, which is what division loses.
+    /// RFC 6298 §2.3 in floating point, over samples with jumps: equal to within the rounding of integer division, a
+    /// few ns.
     #[test]
     fn the_arithmetic_is_that_of_rfc_6298() {
         let mut ours = Rtt::new(RtoRule::Rfc6298, Span::ZERO);

@@ -1,7 +1,7 @@
-//! Every segment in flight, and what is known of it.
+//! The state of every segment in flight.
 //!
-//! Segments are numbered in the order they were first sent and stand in a ring; counters are kept as flags change, so
-//! that nothing walks the window. The cost of an acknowledgement is that of the segments it newly covers.
+//! Segments are numbered in the order of their first transmission and kept in a ring. Counters are updated as flags
+//! change, so that nothing scans the window: the cost of an ACK is that of the segments it newly covers.
 
 mod record;
 
@@ -14,10 +14,10 @@ use slowstart::units::{Bytes, Instant};
 use slowstart::view::Sent;
 use std::collections::VecDeque;
 
-/// What is counted of a set of segments.
+/// Size of a set of segments.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Segments.
+    /// Number of segments.
     pub packets: u32,
     /// Their bytes.
     pub bytes: u64,
@@ -34,33 +34,33 @@ impl Count {
     }
 }
 
-/// What an acknowledgement newly delivered.
+/// What an ACK newly delivered.
 #[derive(Copy, Clone, Debug)]
 pub struct Delivered {
-    /// Bytes, cumulatively or selectively.
+    /// Bytes, acknowledged cumulatively or by SACK.
     pub bytes: u64,
-    /// Segments.
+    /// Number of segments.
     pub packets: u32,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
-    /// When the newest of them left, and its end.
+    /// Send time and end of the segment sent last.
     newest: (Instant, u64),
-    /// Where it stands in the ring, until something is acknowledged.
+    /// The index of that segment in the ring, before acknowledged segments are removed.
     newest_index: usize,
-    /// When the oldest and the newest of those sent only once left: round-trip samples.
+    /// Send times of the first and the last of the segments sent only once: RTT samples.
     sent_once: (Instant, Instant),
-    /// How far the peer held data before this acknowledgement.
+    /// The highest offset that the peer held before this ACK.
     highest_held: u64,
-    /// Where the lowest begins that was sent only once and arrived after something sent later: the path reorders.
+    /// The start of the lowest segment that was sent once and delivered after one sent later: a sign of reordering.
     pub reordered: Option<u64>,
-    /// Something newly selectively acknowledged.
+    /// True if a segment was newly SACKed.
     pub sacked: bool,
-    /// Something sent more than once was newly covered.
+    /// True if a segment that was retransmitted was newly delivered.
     pub resent: bool,
 }
 
 impl Delivered {
-    /// Nothing yet, by a peer that holds data up to `highest_held`.
+    /// Nothing delivered yet, by a peer that holds data up to `highest_held`.
     pub fn new(highest_held: u64) -> Self {
         Self {
             bytes: 0,
@@ -76,7 +76,7 @@ impl Delivered {
         }
     }
 
-    /// When the oldest and the newest of those sent only once left, if there are any.
+    /// Send times of the first and the last of the segments sent only once; `None` if there are none.
     pub fn sent_once(&self) -> Option<(Instant, Instant)> {
         (self.sent_once.0 <= self.sent_once.1).then_some(self.sent_once)
     }
@@ -84,60 +84,60 @@ impl Delivered {
 
 /// Segments sent once and acknowledged in order.
 pub(super) struct InOrder {
-    /// Their number.
+    /// Number of segments.
     pub(super) packets: u32,
     /// Their bytes.
     pub(super) bytes: u64,
     /// When the first left.
     pub(super) first: Instant,
-    /// The last.
+    /// The last segment.
     pub(super) last: Record,
 }
 
-/// The segments in flight. What every acknowledgement needs comes first, in lines of the cache.
+/// The segments in flight. Fields that every ACK needs come first (docs/engine.md, "Memory layout").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Scoreboard {
     una: u64,
-    /// The number of the first in the ring.
+    /// The number of the first segment in the ring.
     base: u64,
     ring: Ring<Record>,
     mss: u32,
     measures: bool,
-    /// All in flight or not yet acknowledged.
+    /// Segments sent and not yet acknowledged cumulatively (`packets_out`).
     pub out: Count,
-    /// Of these, selectively acknowledged.
+    /// Of these, those SACKed (`sacked_out`).
     pub sacked: Count,
-    /// Held for lost.
+    /// Of these, those marked lost (`lost_out`).
     pub lost: Count,
-    /// Sent again.
+    /// Of these, those retransmitted and not marked lost again (`retrans_out`).
     pub resent: Count,
     /// Bytes delivered since the connection began.
     pub delivered: u64,
-    /// When that was last raised.
+    /// When `delivered` last rose.
     pub delivered_at: Instant,
-    /// When the first packet of the flight being measured left.
+    /// Send time of the first packet of the current delivery-rate sample.
     pub first_sent_at: Instant,
     /// Bytes sent, retransmissions included.
     pub sent_total: u64,
-    /// Bytes ever marked lost, and segments.
+    /// Bytes ever marked lost.
     pub lost_total: u64,
-    /// The packet sent last among those that the last acknowledgement of news delivered.
+    /// The segment sent last among those that the last ACK delivered.
     newest: Record,
-    /// Segments held for lost that may await resending, by number.
+    /// Numbers of segments marked lost that may await retransmission, in order.
     resend: VecDeque<u64>,
-    /// Segments ever marked lost.
+    /// Number of segments ever marked lost.
     pub lost_packets: u64,
-    /// What the peer holds beyond `una`.
+    /// Ranges beyond `una` that the peer has SACKed.
     pub(super) sacked_ranges: Ranges,
-    /// Beside each in the ring, how delivery stood, if that is measured.
+    /// The delivery state of each segment in the ring when it left, if `measures`.
     delivery_states: Ring<DeliveryState>,
     newest_delivery: DeliveryState,
 }
 
 impl Scoreboard {
-    /// Nothing is in flight; the first byte has offset `una`. `measures` keeps with each segment how delivery stood when it
-    /// left.
+    /// An empty scoreboard whose first byte has offset `una`. With `measures` it keeps the delivery state of each
+    /// segment when it left.
     pub fn new(una: u64, mss: u32, measures: bool) -> Self {
         Self { una, mss, measures, ..Self::default() }
     }
@@ -147,7 +147,7 @@ impl Scoreboard {
         self.una
     }
 
-    /// How far the peer holds data.
+    /// The highest offset that the peer holds.
     pub fn highest_held(&self) -> u64 {
         self.sacked_ranges.end().unwrap_or(self.una)
     }
@@ -158,33 +158,33 @@ impl Scoreboard {
         self.ring.len()
     }
 
-    /// Nothing awaits acknowledgement.
+    /// True if all segments are acknowledged.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// Bytes in flight: sent and neither delivered nor held for lost.
+    /// Bytes in flight: sent, and neither delivered nor marked lost.
     pub fn inflight(&self) -> Bytes {
         Bytes((self.out.bytes + self.resent.bytes).saturating_sub(self.sacked.bytes + self.lost.bytes))
     }
 
-    /// Segments in flight (`tcp_packets_in_flight`).
+    /// Number of segments in flight (`tcp_packets_in_flight`).
     pub fn packets_inflight(&self) -> u32 {
         (self.out.packets + self.resent.packets).saturating_sub(self.sacked.packets + self.lost.packets)
     }
 
-    /// The segment of this number, while it is unacknowledged.
+    /// Segment `n`; `None` if it is acknowledged or not sent yet.
     pub fn get(&self, n: u64) -> Option<&Record> {
         self.ring.get(usize::try_from(n.checked_sub(self.base)?).ok()?)
     }
 
-    /// The packet sent last among those that the last acknowledgement of news delivered, as the algorithms see it.
+    /// The packet sent last among those that the last ACK delivered, as controllers see it.
     pub fn newest(&self) -> Sent {
         let delivery = if self.measures { self.newest_delivery } else { DeliveryState::default() };
         self.newest.sent(&delivery)
     }
 
-    /// Segment `n` as the algorithms see it, while it is unacknowledged.
+    /// Segment `n` as controllers see it; `None` if it is acknowledged or not sent yet.
     pub fn sent(&self, n: u64) -> Option<Sent> {
         self.get(n).map(|r| r.sent(&self.delivery_of(n)))
     }
@@ -193,10 +193,10 @@ impl Scoreboard {
         self.delivery_states.get((n - self.base) as usize).copied().unwrap_or_default()
     }
 
-    /// The number of the segment that holds `offset`.
+    /// The number of the segment that contains `offset`.
     pub(super) fn number_of(&self, offset: u64) -> Option<u64> {
         let first = self.ring.front()?.start;
-        // Segments are full but at the edges of what an application wrote, so the first guess is nearly always right.
+        // All segments but the last of a write are full, so this guess is mostly right.
         let guess = (offset.checked_sub(first)? / u64::from(self.mss)) as usize;
         let hit = |i: usize| self.ring.get(i).is_some_and(|r| r.start <= offset && offset < r.end());
         let i = if hit(guess) { guess } else { self.ring.partition_point(|r| r.end() <= offset) };
@@ -213,7 +213,7 @@ impl Scoreboard {
         (!self.ring.is_empty()).then(|| self.base + self.ring.len() as u64 - 1)
     }
 
-    /// A segment as it leaves now.
+    /// Returns the record of a segment that leaves now.
     #[inline]
     fn new_record(&mut self, now: Instant, start: u64, len: u16, flags: u16) -> Record {
         if self.out.packets == 0 {
@@ -224,7 +224,7 @@ impl Scoreboard {
         Record { start, at: now, len, flags }
     }
 
-    /// How delivery stands as a segment of `len` bytes leaves, before it counts as in flight.
+    /// The delivery state for a segment of `len` bytes, before it counts as in flight.
     fn delivery_state(&self, len: u16, cwnd: Bytes) -> DeliveryState {
         DeliveryState {
             sent_total: self.sent_total,
@@ -237,7 +237,7 @@ impl Scoreboard {
         }
     }
 
-    /// New data leaves; answers its number.
+    /// Adds a segment of new data; returns its number.
     #[inline]
     pub fn send(&mut self, now: Instant, start: u64, len: u16, cwnd: Bytes, app_limited: bool) -> u64 {
         let r = self.new_record(now, start, len, if app_limited { APP_LIMITED } else { 0 });
@@ -249,7 +249,7 @@ impl Scoreboard {
         self.base + self.ring.len() as u64 - 1
     }
 
-    /// `n` segments of new data leave, each of `len` bytes.
+    /// Adds `n` segments of new data, each of `len` bytes.
     #[inline]
     pub fn send_train(&mut self, now: Instant, start: u64, len: u16, n: u32, cwnd: Bytes, app_limited: bool) {
         if self.measures {
@@ -269,10 +269,9 @@ impl Scoreboard {
         self.out.bytes += bytes;
     }
 
-    /// A segment leaves again; answers its first offset and its length.
+    /// Takes the retransmission of segment `n`; returns its first offset and its length.
     ///
-    /// # Panics
-    /// If it is not in flight.
+    /// # Panics If the segment is not in flight.
     pub fn resend(&mut self, now: Instant, n: u64, cwnd: Bytes) -> (u64, u16) {
         let i = (n - self.base) as usize;
         let Some(&Record { start, len, flags, .. }) = self.ring.get(i) else {
@@ -293,9 +292,9 @@ impl Scoreboard {
         (start, len)
     }
 
-    /// The next segment to send again, in order of sequence.
+    /// The next segment to retransmit, in order of sequence.
     pub fn next_to_resend(&mut self) -> Option<u64> {
-        // What stands in the queue has been delivered since.
+        // All segments in the queue have been delivered since.
         if self.lost.packets == 0 {
             return None;
         }
@@ -308,7 +307,7 @@ impl Scoreboard {
         None
     }
 
-    /// Holds a segment for lost; answers its bytes, or zero if there is nothing new in that.
+    /// Marks a segment lost; returns its bytes, or 0 if it was already marked, or is delivered.
     pub fn mark_lost(&mut self, n: u64) -> u64 {
         let Some(i) = n.checked_sub(self.base).map(|i| i as usize) else { return 0 };
         let Some(r) = self.ring.get_mut(i).filter(|r| r.flags & SACKED == 0) else { return 0 };
@@ -326,7 +325,7 @@ impl Scoreboard {
         }
         self.lost_total += len;
         self.lost_packets += 1;
-        // In order of sequence: what is marked now mostly follows what was marked before.
+        // In order of sequence. Mostly at the end.
         let at = self.resend.partition_point(|m| *m < n);
         if self.resend.get(at) != Some(&n) {
             self.resend.insert(at, n);
@@ -334,21 +333,21 @@ impl Scoreboard {
         len
     }
 
-    /// Takes every mark back (the loss was none).
+    /// Removes the lost mark of every segment (the loss was spurious).
     pub fn unmark_all(&mut self) {
         self.ring.for_each(|r| r.flags &= !LOST);
         self.lost = Count::default();
         self.resend.clear();
     }
 
-    /// The peer has thrown away what it held (RFC 2018 §8): nothing counts as selectively acknowledged any more.
+    /// Removes the SACKed mark of every segment: the peer has discarded the data (RFC 2018 §8).
     pub fn renege(&mut self) {
         self.ring.for_each(|r| r.flags &= !SACKED);
         self.sacked = Count::default();
         self.sacked_ranges.clear();
     }
 
-    /// Segment `i` of the ring, in flight until now, was delivered, cumulatively or selectively.
+    /// Takes the delivery of segment `i` of the ring, cumulatively or by SACK.
     #[inline]
     fn deliver(&mut self, now: Instant, i: usize, d: &mut Delivered) {
         let Some(r) = self.ring.get(i) else { return };
@@ -376,7 +375,7 @@ impl Scoreboard {
         }
     }
 
-    /// Keeps the newest of what was delivered, while its place is what it was.
+    /// Stores the segment sent last among those delivered, while `newest_index` is valid.
     fn save_newest(&mut self, before: (Instant, u64), d: &Delivered) {
         if let Some(r) = self.ring.get(d.newest_index).filter(|_| d.newest > before) {
             self.newest = *r;
@@ -387,8 +386,8 @@ impl Scoreboard {
         }
     }
 
-    /// The peer holds `from..to`, beyond what it acknowledged. Segments it holds only in part count as not held.
-    /// `each` sees what is newly held.
+    /// Takes a SACK block `from..to`. Segments covered only in part count as not delivered. Calls `each` for every
+    /// newly delivered segment.
     pub fn sack(
         &mut self,
         now: Instant,
@@ -398,7 +397,7 @@ impl Scoreboard {
         mut each: impl FnMut(&Record),
     ) {
         let from = from.max(self.una);
-        // Most blocks are told of several times.
+        // Most blocks are reported several times.
         if self.sacked_ranges.holds_late(from, to) {
             return;
         }
@@ -409,7 +408,7 @@ impl Scoreboard {
         }
         let Some(start) = self.get(n).map(|r| r.start) else { return };
         let mut stop = n;
-        // Only whole segments enter the set, so that its edges are theirs.
+        // Only whole segments enter the set, so that its edges are those of segments.
         let last = if to == end { self.last().map(|l| l + 1) } else { self.number_of(to) };
         let Some(stop_at) = last.and_then(|l| {
             stop = stop.max(l);
@@ -439,7 +438,8 @@ impl Scoreboard {
         self.save_newest(before, d);
     }
 
-    /// How many of the first segments, all before `una`, were sent once and neither held nor missed.
+    /// Number of segments from the first on that end at or before `una`, were sent once, and are neither SACKed nor
+    /// marked lost.
     #[inline]
     fn count_in_order(&self, una: u64) -> usize {
         let mut n = 0;
@@ -449,8 +449,8 @@ impl Scoreboard {
         n
     }
 
-    /// The first `n` segments, [plain](Scoreboard::count_in_order) ones, were delivered: they left in order, so that the first and
-    /// the last tell of all.
+    /// Takes the delivery of the first `n` segments, as [counted](Scoreboard::count_in_order): they left in order, so
+    /// that the first and the last determine all samples.
     #[inline]
     fn deliver_in_order(
         &mut self,
@@ -481,13 +481,14 @@ impl Scoreboard {
         self.out.bytes -= bytes;
     }
 
-    /// Nothing is held, missed or under way again.
+    /// True if no segment is SACKed, marked lost or retransmitted.
     pub(super) fn has_no_holes(&self) -> bool {
         self.sacked.packets | self.lost.packets | self.resent.packets == 0
     }
 
-    /// Everything before `una` has arrived, while the board [is whole](Scoreboard::has_no_holes); `None`, and nothing has
-    /// changed, if that ends within a segment or something of it was sent more than once.
+    /// Takes the acknowledgement of everything before `una`, where the scoreboard [has no
+    /// holes](Scoreboard::has_no_holes). Returns `None` and changes nothing if `una` is within a segment, or a segment
+    /// before it was retransmitted.
     #[inline]
     pub(super) fn acknowledge_in_order(&mut self, now: Instant, una: u64) -> Option<InOrder> {
         let n = self.count_in_order(una);
@@ -512,8 +513,8 @@ impl Scoreboard {
         Some(InOrder { packets: n as u32, bytes, first: first.at, last })
     }
 
-    /// Everything before `una` has arrived. `each` sees what is newly delivered, but of segments sent once and in order
-    /// only the last.
+    /// Takes the acknowledgement of everything before `una`. Calls `each` for every newly delivered segment, but for
+    /// only the last of those sent once and in order.
     pub fn acknowledge(&mut self, now: Instant, una: u64, d: &mut Delivered, mut each: impl FnMut(&Record)) {
         if una <= self.una {
             return;
@@ -530,7 +531,7 @@ impl Scoreboard {
             self.out.sub(r);
             if r.sacked() {
                 self.sacked.sub(r);
-                // A probe may have sent again what the peer already held.
+                // A probe may have retransmitted a segment that the peer already held.
                 if r.resent() {
                     self.resent.sub(r);
                 }
@@ -548,7 +549,7 @@ impl Scoreboard {
         self.sacked_ranges.forget_below(una);
     }
 
-    /// Segment `i` was acknowledged in part: what is left of it stays as it is.
+    /// Takes the partial acknowledgement of segment `i`; the rest of it keeps its state.
     #[cold]
     fn trim(&mut self, now: Instant, i: usize, una: u64, d: &mut Delivered) {
         let Some(r) = self.ring.get_mut(i) else { return };
@@ -572,8 +573,8 @@ impl Scoreboard {
         }
     }
 
-    /// How many segments above `n` are selectively acknowledged is at least `k` (RFC 6675 `IsLost`), for the first
-    /// segments: calls `lost` with each not yet held for lost. Walks from the front only as far as that holds.
+    /// Calls `lost` for each segment not marked lost that has at least `k` SACKed segments above it (RFC 6675
+    /// `IsLost`). Scans from the front only as far as that holds.
     pub fn lost_by_duplicates(&self, k: u32, mut lost: impl FnMut(u64)) {
         let mut above = self.sacked.packets;
         for (i, r) in self.ring.iter().enumerate() {
@@ -588,12 +589,12 @@ impl Scoreboard {
         }
     }
 
-    /// Numbers of all segments not selectively acknowledged.
+    /// Numbers of all segments not SACKed.
     pub fn unsacked(&self) -> impl Iterator<Item = u64> + '_ {
         self.ring.iter().enumerate().filter(|(_, r)| !r.sacked()).map(|(i, _)| self.base + i as u64)
     }
 
-    /// Recounts everything by walking, for tests and debug builds.
+    /// Recounts everything by a scan and asserts that the counters agree.
     #[cfg(any(test, debug_assertions))]
     pub fn check(&self) {
         let (mut out, mut sacked, mut lost, mut resent) =

@@ -1,82 +1,82 @@
-//! What travels: a TCP segment of 64 bytes, whatever its payload (which is only counted).
+//! TCP segments, of 64 bytes each whatever their payload, which is only counted.
 
 use slowstart::units::{Bytes, Instant, Rate};
 
-/// Synchronise.
+/// Synchronise sequence numbers.
 pub const SYN: u8 = 1 << 1;
-/// The sender is done.
+/// No more data from the sender.
 pub const FIN: u8 = 1;
-/// Abort.
+/// Reset the connection.
 pub const RST: u8 = 1 << 2;
 /// Push.
 pub const PSH: u8 = 1 << 3;
-/// The acknowledgement field counts.
+/// The acknowledgement number is valid.
 pub const ACK: u8 = 1 << 4;
 
-/// Congestion was experienced (RFC 3168).
+/// Congestion experienced (RFC 3168).
 pub const ECE: u8 = 1 << 6;
-/// The window was reduced for it (RFC 3168).
+/// Congestion window reduced (RFC 3168).
 pub const CWR: u8 = 1 << 7;
 
-/// The bytes of an IPv4 and a TCP header without options.
+/// Bytes of an IPv4 and a TCP header without options.
 pub const HEADERS: u32 = 40;
-/// The bytes the timestamp option takes, padded.
+/// Bytes of the timestamp option, padded.
 pub const TIMESTAMP_OPTION: u32 = 12;
-/// Selective acknowledgement blocks that fit beside a timestamp.
+/// Number of SACK blocks that fit beside a timestamp.
 pub const SACK_BLOCKS: usize = 3;
 
-/// A segment.
+/// A TCP segment.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Sequence number of the first byte (or of SYN or FIN).
+    /// Sequence number of the first byte, or of SYN or FIN.
     pub seq: u32,
-    /// Next sequence number expected.
+    /// Acknowledgement number: the next sequence number expected.
     pub ack: u32,
     /// Payload bytes.
     pub len: u32,
-    /// Window as it stands in the header, before scaling.
+    /// The window field of the header, before scaling.
     pub window: u16,
-    /// Of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`], [`ECE`], [`CWR`].
+    /// A combination of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`], [`ECE`], [`CWR`].
     pub flags: u8,
-    /// How many of `sack` are set.
+    /// Number of valid entries of `sack`.
     pub sacks: u8,
-    /// Selective acknowledgement blocks, the newest first; a duplicate is reported in the first (RFC 2883).
+    /// SACK blocks, the newest first; a duplicate is reported in the first (RFC 2883).
     pub sack: [(u32, u32); SACK_BLOCKS],
-    /// Timestamp and echo, in milliseconds (RFC 7323).
+    /// Timestamp and echo, milliseconds (RFC 7323).
     pub timestamp: Option<(u32, u32)>,
-    /// On a SYN: the maximum segment size offered; 0 if none.
+    /// On a SYN: the maximum segment size; 0 if absent.
     pub mss: u16,
-    /// On a SYN: the window scale offered.
+    /// On a SYN: the window scale.
     pub scale: Option<u8>,
-    /// On a SYN: selective acknowledgement is offered.
+    /// On a SYN: true if selective acknowledgement is permitted.
     pub sack_ok: bool,
-    /// The Quick-Start rate request of RFC 4782 §3.1, an IP option on a SYN: 40 kbit/s * 2^N; 0 if none.
+    /// On a SYN: the Quick-Start rate request of RFC 4782 §3.1, an IP option: 40 kbit/s * 2^N; 0 if absent.
     pub rate_request: u8,
-    /// The Quick-Start response, a TCP option: what was left of the peer's request; 0 if none.
+    /// The Quick-Start response, a TCP option: the remainder of the peer's request; 0 if absent.
     pub rate_response: u8,
 }
 
 impl Segment {
-    /// Whether all of these flags are set.
+    /// True if all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
     }
 
-    /// Sequence numbers it takes.
+    /// Number of sequence numbers it occupies.
     pub fn span(&self) -> u64 {
         u64::from(self.len) + u64::from(self.has(SYN)) + u64::from(self.has(FIN))
     }
 
-    /// The selective acknowledgement blocks.
+    /// The SACK blocks.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.sacks)]
     }
 
-    /// Bytes of the IP packet.
+    /// Size of the IP packet, bytes.
     pub fn wire(&self) -> u32 {
         let timestamp = if self.timestamp.is_some() { TIMESTAMP_OPTION } else { 0 };
         let sack = if self.sacks > 0 { 4 + 8 * u32::from(self.sacks) } else { 0 };
-        // MSS 4, SACK-permitted 2 (in the timestamp's padding if there is one, else 4), window scale 4.
+        // MSS 4 bytes, SACK-permitted 2 (within the padding of a timestamp, else 4), window scale 4.
         let syn = if self.has(SYN) {
             u32::from(self.mss > 0) * 4
                 + u32::from(self.sack_ok && self.timestamp.is_none()) * 4
@@ -88,28 +88,28 @@ impl Segment {
         HEADERS + timestamp + sack + syn + quick + self.len
     }
 
-    /// Payload as a quantity.
+    /// Payload bytes, as a quantity.
     pub fn bytes(&self) -> Bytes {
         Bytes(u64::from(self.len))
     }
 }
 
-/// The largest code of a Quick-Start rate that is not above `rate`; 0 if there is none.
+/// Returns the largest code of a Quick-Start rate not above `rate`; 0 if there is none.
 pub fn rate_code(rate: Rate) -> u8 {
     (1..=15).rev().find(|n| rate_of(*n).is_some_and(|r| r <= rate)).unwrap_or(0)
 }
 
-/// The rate that a Quick-Start code stands for.
+/// Returns the rate of a Quick-Start code; `None` for 0 and codes above 15.
 pub fn rate_of(code: u8) -> Option<Rate> {
     (1..=15).contains(&code).then(|| Rate(40_000 << code))
 }
 
-/// Where an endpoint puts what it sends.
+/// A destination for the segments that an endpoint sends.
 pub trait Wire {
-    /// A train leaves: `n` segments that follow one another and are alike but for their numbers. `s` is the first.
+    /// Sends a train of `n` segments: `s`, and those that follow it in sequence with the same length and header.
     fn put_train(&mut self, s: &Segment, n: u32);
 
-    /// A segment leaves.
+    /// Sends one segment.
     #[inline]
     fn put(&mut self, s: &Segment) {
         self.put_train(s, 1);
@@ -127,13 +127,14 @@ pub fn milliseconds(now: Instant) -> u32 {
     (now.0 / 1_000_000) as u32
 }
 
-/// The offset that `wire` stands for, nearest to `near`, where `isn` is the wire number of offset 0.
+/// Returns the offset that the sequence number `wire` stands for, the one nearest to `near`; `isn` is the sequence
+/// number of offset 0. `None` if it would be negative.
 pub fn unwrap(wire: u32, isn: u32, near: u64) -> Option<u64> {
     let away = wire.wrapping_sub(isn).wrapping_sub(near as u32).cast_signed();
     near.checked_add_signed(i64::from(away))
 }
 
-/// The wire number of an offset.
+/// Returns the sequence number of an offset.
 pub fn wrap(offset: u64, isn: u32) -> u32 {
     isn.wrapping_add(offset as u32)
 }

@@ -1,20 +1,20 @@
-//! A segment in flight, and what is known of it.
+//! A segment in flight and its state.
 
 use slowstart::units::{Bytes, Instant, Mark};
 use slowstart::view::Sent;
 
-/// Selectively acknowledged.
+/// SACKed.
 pub(super) const SACKED: u16 = 1;
-/// Held for lost.
+/// Marked lost.
 pub(super) const LOST: u16 = 2;
-/// Sent again, and not known to be lost again.
+/// Retransmitted, and not marked lost since.
 pub(super) const RETRANS: u16 = 4;
 /// Sent more than once.
 pub(super) const EVER_RETRANS: u16 = 8;
-/// The application had nothing more when it left.
+/// The application had no more data when it was sent.
 pub(super) const APP_LIMITED: u16 = 16;
 
-/// A segment in flight. Tens of thousands may be, so it holds what every sender needs and no more.
+/// A segment in flight, in 24 bytes: there may be tens of thousands.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Offset of its first byte.
@@ -25,7 +25,7 @@ pub struct Record {
     pub(super) flags: u16,
 }
 
-/// How delivery stood when a segment left, for those who measure it (draft-ietf-ccwg-bbr, section 4.1).
+/// The state of delivery when a segment was sent, for controllers that measure it (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeliveryState {
     pub(super) sent_total: u64,
@@ -46,28 +46,28 @@ impl Record {
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
-    /// Held for lost, and not sent again since.
+    /// True if it is marked lost and was not retransmitted since.
     pub fn awaits_resending(&self) -> bool {
         self.flags & (LOST | RETRANS | SACKED) == LOST
     }
-    /// Selectively acknowledged.
+    /// True if it is SACKed.
     pub fn sacked(&self) -> bool {
         self.flags & SACKED != 0
     }
-    /// Held for lost.
+    /// True if it is marked lost.
     pub fn lost(&self) -> bool {
         self.flags & LOST != 0
     }
-    /// Sent again, and that not known to be lost.
+    /// True if it was retransmitted and not marked lost since.
     pub fn resent(&self) -> bool {
         self.flags & RETRANS != 0
     }
-    /// Sent more than once.
+    /// True if it was sent more than once.
     pub fn ever_resent(&self) -> bool {
         self.flags & EVER_RETRANS != 0
     }
 
-    /// As the algorithms see it.
+    /// The segment as controllers see it.
     pub(super) fn sent(&self, s: &DeliveryState) -> Sent {
         Sent {
             mark: Mark(self.end()),

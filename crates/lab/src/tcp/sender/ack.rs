@@ -1,4 +1,4 @@
-//! What an acknowledgement means (Linux `tcp_ack`).
+//! ACK processing (Linux `tcp_ack`).
 
 use super::super::rack::{DUPLICATES, Lost};
 use super::super::scoreboard::Delivered;
@@ -8,24 +8,25 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Limit};
 
-/// What an acknowledgement told.
+/// The effect of an ACK.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Summary {
-    /// It advanced what is acknowledged; or told of something else that was delivered.
+    /// `advanced`: it advanced the cumulative acknowledgement. `progress`: it advanced that or delivered something by
+    /// SACK.
     advanced: bool,
     progress: bool,
-    /// Segments and bytes delivered, and the bytes that earn growth.
+    /// Segments and bytes delivered, and the bytes for which the window may grow.
     newly: u64,
     delivered: Bytes,
     earns: Bytes,
-    /// What follows from it.
+    /// Segments that are newly marked lost, their bytes, and the RTT sample.
     lost: Lost,
     newly_lost: Bytes,
     sample: Option<Span>,
 }
 
 impl<C: Controller + Clone> Sender<C> {
-    /// An acknowledgement arrived.
+    /// Processes an ACK.
     #[inline]
     pub fn on_ack(&mut self, now: Instant, a: &Incoming, out: &mut impl FnMut(Outgoing)) {
         if a.ack > self.next {
@@ -48,7 +49,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// One that is not as [expected](Sender::is_expected).
+    /// Processes an ACK that is not [expected](Sender::is_expected).
     #[inline(never)]
     fn on_unexpected_ack(
         &mut self,
@@ -61,7 +62,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.respond(now, summary, before, out);
     }
 
-    /// What follows from the summary of an acknowledgement, before which this had held growth back and so much was in flight.
+    /// Acts on the effect of an ACK: calls the controller, updates recovery, timers and pacer, and sends. `limit` and
+    /// `prior_inflight` are the state before the ACK.
     #[allow(
         clippy::inline_always,
         reason = "of the summary that are expected most is known where they are told"
@@ -93,8 +95,8 @@ impl<C: Controller + Clone> Sender<C> {
             self.update_pacer();
         }
         self.update_prr(summary.newly, summary.lost, summary.advanced);
-        // What was selectively acknowledged moves the timer only if it was sent before the head: a head that is lost
-        // again must time out (tcp_clean_rtx_queue).
+        // A SACK restarts the timer only if it covers data sent before the first segment in flight: a segment that is
+        // lost again must time out (tcp_clean_rtx_queue).
         let moves = summary.advanced || summary.sample.is_some_and(|s| self.head_sent() > now - s);
         let rearms = summary.progress && moves && self.timer != Timer::Reordering;
         self.transmit_after(now, rearms, out);
@@ -107,8 +109,8 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// Nothing is amiss, and the acknowledgement tells only that what was sent first arrived: as nearly all do
-    /// (`tcp_rcv_established` predicts its header). What [`Sender::process`] does about all else is then nothing.
+    /// True if nothing is lost or out of order and the ACK is purely cumulative, as nearly all are (compare the header
+    /// prediction of `tcp_rcv_established`). All that [`Sender::process`] does for other ACKs then has no effect.
     fn is_expected(&self, a: &Incoming) -> bool {
         self.phase == Phase::Open
             && a.sacks == 0
@@ -121,8 +123,8 @@ impl<C: Controller + Clone> Sender<C> {
             && self.timer != Timer::Reordering
     }
 
-    /// What an acknowledgement means that was [expected](Sender::is_expected); `None`, and nothing has changed, if it ends
-    /// within a segment or something of it was sent more than once.
+    /// Processes an [expected](Sender::is_expected) ACK. Returns `None` and changes nothing if it ends within a segment
+    /// or covers a retransmitted one.
     #[inline]
     fn process_expected(&mut self, now: Instant, a: &Incoming) -> Option<Summary> {
         let sent = self.board.acknowledge_in_order(now, a.ack)?;
@@ -142,8 +144,8 @@ impl<C: Controller + Clone> Sender<C> {
         })
     }
 
-    /// Processes an expected ACK on a copy by the general path. Copies only now and then, and no window above 4096
-    /// segments, so that tests stay fast.
+    /// Processes an expected ACK by the general path, on a copy. For one of eight ACKs, and at most 4096 segments in
+    /// flight, so that tests stay fast.
     #[cfg(debug_assertions)]
     fn process_copy(&self, now: Instant, a: &Incoming) -> Option<(Self, Summary)> {
         (self.counters.packets.is_multiple_of(8) && self.board.len() <= 4096).then(|| {
@@ -153,7 +155,7 @@ impl<C: Controller + Clone> Sender<C> {
         })
     }
 
-    /// Asserts that the path for expected ACKs, if it took this one, did what the general path does.
+    /// Asserts that the path for expected ACKs, if it took this one, has the effect of the general path.
     #[cfg(debug_assertions)]
     fn compare_paths(&mut self, general: Option<(Self, Summary)>, summary: Option<Summary>) {
         let (Some((general, of_general)), Some(summary)) = (general, summary) else { return };
@@ -169,16 +171,16 @@ impl<C: Controller + Clone> Sender<C> {
         self.counters.compared_acks += 1;
     }
 
-    /// What any acknowledgement means.
+    /// Processes any ACK.
     fn process(&mut self, now: Instant, a: &Incoming) -> Summary {
         let prior_una = self.board.una();
         let lost_before = self.board.lost_total;
         let opens = a.window_end > self.window_end;
-        // tcp_may_update_window: with new data acknowledged, larger, or closed.
+        // tcp_may_update_window: new data is acknowledged, or the window grows or closes.
         let moved = a.ack > prior_una || (a.ack == prior_una && (opens || a.window_end == a.ack));
         let window_moved = moved && a.window_end != self.window_end;
         if opens && moved && self.board.is_empty() {
-            // tcp_ack_probe: it opens again.
+            // tcp_ack_probe: the window opens again.
             self.rtt.progress();
         }
         if moved {
@@ -200,8 +202,8 @@ impl<C: Controller + Clone> Sender<C> {
         } else {
             Lost::default()
         };
-        // What the peer already held has been counted (tcp_cong_avoid's acked_sacked): the acknowledgement that fills
-        // the last hole of a recovery does not earn a window at once.
+        // Data that the peer already held has been counted (tcp_cong_avoid's acked_sacked): the ACK that fills the last
+        // hole of a recovery does not grow the window by all of it.
         let earns =
             if advanced || self.sack_earns_growth(&d) { self.newly_reported(&d, duplicates) } else { 0 };
         Summary {
@@ -216,16 +218,16 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// Tells the scoreboard; answers what was new, and which duplicate was reported.
+    /// Updates the scoreboard; returns what was newly delivered, and the duplicate that was reported.
     fn update_scoreboard(&mut self, now: Instant, a: &Incoming) -> (Delivered, Option<(u64, u64)>) {
-        // An acknowledgement that was lost left its summary to this one: only what was held before is older evidence.
+        // A lost ACK left its news to this one: only data held before this ACK is evidence of reordering.
         let mut d = Delivered::new(self.board.highest_held());
         let mut duplicate = None;
         let min = self.rtt.min();
         let rack = &mut self.rack;
         if self.profile.sack {
             for (i, &(from, to)) in a.blocks[..a.sacks].iter().enumerate() {
-                // RFC 2883 §4: below the acknowledgement, or inside the next block.
+                // RFC 2883 §4: a duplicate is below the acknowledgement or inside the second block.
                 let inside = i == 0 && a.sacks > 1 && a.blocks[1].0 <= from && to <= a.blocks[1].1;
                 if to <= a.ack || (i == 0 && inside) {
                     if i == 0 {
@@ -236,7 +238,7 @@ impl<C: Controller + Clone> Sender<C> {
                 self.board.sack(now, from.max(a.ack), to, &mut d, |r| rack.delivered(now, r, min));
             }
         }
-        // The blocks tell of it, and the acknowledgement may once more.
+        // The SACK blocks may show reordering, and then the cumulative acknowledgement again.
         let mss = u64::from(self.profile.mss);
         if let Some(low) = d.reordered.take() {
             rack.reordering(self.board.highest_held() - low, mss);
@@ -248,12 +250,12 @@ impl<C: Controller + Clone> Sender<C> {
         (d, duplicate)
     }
 
-    /// On a path known to reorder, what arrives out of order earns as what arrives in order (`tcp_may_raise_cwnd`).
+    /// True if SACKed data may grow the window: on a path known to reorder (`tcp_may_raise_cwnd`).
     fn sack_earns_growth(&self, d: &Delivered) -> bool {
         d.sacked && self.profile.rack && self.rack.degree > DUPLICATES
     }
 
-    /// The bytes that an acknowledgement is the first to tell of: without blocks, each duplicate before it told of a segment
+    /// The bytes that no ACK before this one reported: without SACK each duplicate ACK stands for one segment
     /// (`tcp_remove_reno_sacks`).
     fn newly_reported(&self, d: &Delivered, duplicates: u32) -> u64 {
         if duplicates == 0 {
@@ -263,16 +265,17 @@ impl<C: Controller + Clone> Sender<C> {
         d.bytes.saturating_sub(u64::from(duplicates) * mss).max(mss.min(d.bytes))
     }
 
-    /// A bare duplicate, for stacks without selective acknowledgement.
+    /// True for a duplicate ACK of a stack without SACK.
     fn is_duplicate(&self, a: &Incoming, prior_una: u64, window_moved: bool) -> bool {
         !self.profile.sack && a.ack == prior_una && !window_moved && !self.board.is_empty()
     }
 
-    /// Round-trip samples (`tcp_ack_update_rtt`): the timeout takes the oldest, the algorithms the newest.
+    /// Takes RTT samples (`tcp_ack_update_rtt`): the timeout uses the oldest segment delivered, controllers the newest.
+    /// Returns the latter.
     fn sample_rtt(&mut self, now: Instant, d: &Delivered, echo: Option<u32>) -> Option<Span> {
         let (oldest, newest) = match d.sent_once() {
             Some((first, last)) if !d.resent && !self.profile.echo_rtt => (now.since(first), now.since(last)),
-            // Only the timestamp tells which copy was answered (RFC 7323 §4).
+            // After a retransmission only the timestamp shows which copy was acknowledged (RFC 7323 §4).
             _ => {
                 let echo = echo.filter(|_| d.acked > 0)?;
                 let ago = milliseconds(now).wrapping_sub(echo);
@@ -283,7 +286,7 @@ impl<C: Controller + Clone> Sender<C> {
         Some(self.record_rtt(oldest, newest))
     }
 
-    /// Takes the round trips of the oldest and the newest packet delivered; answers what the algorithms are told.
+    /// Records the RTTs of the oldest and of the newest segment delivered; returns the latter.
     fn record_rtt(&mut self, oldest: Span, newest: Span) -> Span {
         let (una, next) = (Mark(self.board.una()), Mark(self.next));
         self.rtt.sample(oldest, una, next);

@@ -1,4 +1,4 @@
-//! The sending half: its state, and what its application, its peer's SYN and its controller make of it.
+//! The sending half of a connection: its state, and its interface to application, handshake and controller.
 
 mod ack;
 mod recovery;
@@ -14,86 +14,86 @@ use slowstart::control::{Change, Controller, Exited};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Facts, Handshake, HostQueue, Limit};
 
-/// What is to leave: the endpoint puts a header on it.
+/// Segments to be sent, without their headers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Payload bytes.
+    /// Payload of each segment, bytes.
     pub len: u32,
-    /// The sender is done.
+    /// True if it is a FIN.
     pub fin: bool,
-    /// It has been sent before.
+    /// True if it has been sent before.
     pub retransmission: bool,
-    /// How many such segments leave, one after the other in sequence, of which this is the first.
+    /// Number of consecutive segments, of which this is the first.
     pub times: u32,
 }
 
-/// An acknowledgement, with offsets in place of sequence numbers.
+/// An ACK, with offsets in place of sequence numbers.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Incoming {
-    /// Everything before has arrived.
+    /// The cumulative acknowledgement.
     pub ack: u64,
-    /// The peer takes data up to here.
+    /// The end of the peer's receive window.
     pub window_end: u64,
-    /// What it holds beyond, the newest first.
+    /// SACK blocks, the newest first.
     pub blocks: [(u64, u64); super::segment::SACK_BLOCKS],
-    /// How many of these are set.
+    /// Number of valid `blocks`.
     pub sacks: usize,
-    /// The timestamp it echoes, in milliseconds.
+    /// The echoed timestamp, milliseconds.
     pub echo: Option<u32>,
 }
 
 /// The state of loss recovery (`enum tcp_ca_state`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing is amiss.
+    /// No loss and no reordering.
     Open,
-    /// Something arrived out of order.
+    /// Something was delivered out of order.
     Disorder,
-    /// Lost segments are being sent again.
+    /// Lost segments are being retransmitted.
     Recovery,
     /// The retransmission timer fired.
     Loss,
 }
 
-/// What a record of a connection wants to know.
+/// An event for the record of a connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The startup was left.
+    /// The startup ended.
     Exited(Exited),
-    /// That was taken back: the loss was none.
+    /// The startup resumed: the loss that ended it was spurious.
     Resumed,
-    /// A loss episode began.
+    /// Loss recovery began.
     Loss,
-    /// It is over; `undone` if nothing had been lost.
+    /// Loss recovery ended.
     Recovered {
-        /// Nothing had been lost.
+        /// True if the loss was spurious.
         undone: bool,
     },
     /// The retransmission timer fired.
     Timeout,
-    /// A tail loss probe left.
+    /// A tail loss probe was sent.
     Probe,
-    /// The host's interface queue had no room.
+    /// The queue of the host's interface was full.
     Stall,
 }
 
-/// The sender's own interface: what the host sees of it.
+/// The state of the sending host's own interface.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its queue.
     pub queue: HostQueue,
-    /// Full packets it still has room for.
+    /// Number of full packets for which it has room.
     pub room: u64,
     /// Its rate.
     pub rate: Rate,
 }
 
-/// What the timer is for; as in Linux there is one.
+/// The purpose of the timer; as in Linux there is one timer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Timer {
-    /// Nothing: it does not run.
+    /// The timer is not set.
     Off,
     Retransmit,
     Probe,
@@ -101,7 +101,7 @@ enum Timer {
     ZeroWindow,
 }
 
-/// Proportional rate reduction (RFC 6937; `tcp_cwnd_reduction`), in segments.
+/// Proportional rate reduction, in segments (RFC 6937; `tcp_cwnd_reduction`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Prr {
     prior: u64,
@@ -110,23 +110,23 @@ struct Prr {
     cwnd: u64,
 }
 
-/// What is needed to see that a loss was none.
+/// The state for detecting spurious losses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Undo {
-    /// What had been acknowledged when the episode began.
+    /// The acknowledged offset when recovery began.
     since: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     open: Option<u32>,
-    /// When the first left, on the timestamp clock.
+    /// When the first retransmission left, in milliseconds of the timestamp clock.
     first: Option<u32>,
     retransmitted: Bytes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Probe {
-    /// What had been sent when it left.
+    /// The next offset to send when the probe left.
     high: u64,
-    /// It was a retransmission.
+    /// True if it was a retransmission.
     retransmission: bool,
 }
 
@@ -137,7 +137,7 @@ struct Hold {
     nagle: bool,
 }
 
-/// Segments that leave before pacing begins.
+/// Number of segments sent before pacing begins.
 const UNPACED: u64 = 10;
 
 /// Counters of a connection.
@@ -146,50 +146,51 @@ const UNPACED: u64 = 10;
 pub struct Counters {
     /// Segments sent, retransmissions included.
     pub packets: u64,
-    /// The most bytes in flight.
+    /// Maximum bytes in flight.
     pub peak_inflight: u64,
     /// Retransmissions.
     pub retransmitted: u64,
-    /// Timeouts.
+    /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Loss episodes entered without a timeout.
+    /// Recoveries that did not begin with a timeout.
     pub recoveries: u64,
-    /// Loss episodes that proved to be none.
+    /// Recoveries from losses that proved spurious.
     pub undone: u64,
-    /// How often the host's interface queue did.
+    /// How often the queue of the host's interface was full.
     pub stalls: u64,
     /// How often the peer's receive window stopped a burst.
     pub peer_limited: u64,
-    /// Number of expected ACKs whose effect was compared with that of the general path.
+    /// Expected ACKs whose effect was compared with that of the general path.
     #[cfg(debug_assertions)]
     pub compared_acks: u64,
 }
 
 /// The sending half of a connection.
 ///
-/// In the order of use: first what even an end that only receives is asked for with each packet, then what each
-/// acknowledgement needs, so that among many flows a packet waits for few lines of memory.
+/// Fields are in order of use: first those read for each packet even at an end that only receives, then those needed
+/// for each ACK (docs/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Sender<C> {
     /// The next offset to send, and the end of what the application has written.
     next: u64,
     end: u64,
-    /// When the timer fires, or the controller wants to be called: what each packet asks, kept as those two change.
+    /// The earlier of the timer and the controller's wake-up; read with each packet, so it is updated when either
+    /// changes.
     deadline: Instant,
-    /// When the pacer lets the next burst go, if that is what sending waits for.
+    /// When the pacer allows the next burst, if pacing is what sending waits for; else [`Instant::NEVER`].
     paced: Instant,
-    /// What happened since it was last asked.
+    /// Events not yet taken by the owner.
     pub events: Vec<(Instant, Event)>,
     ready: bool,
     timer: Timer,
     phase: Phase,
     hold: Hold,
-    // tcp_cwnd_validate: whether the window was used, within the last window of data.
+    // tcp_cwnd_validate: true if the window limited sending within the last window of data.
     cwnd_limited: bool,
-    /// What else held it back.
+    /// What else limited sending.
     limited_by: Limit,
-    /// The application has closed: a FIN stands at `end`.
+    /// True if the application has closed: a FIN is at offset `end`.
     closed: bool,
     /// The controller's window in segments, and the window in bytes from which it was computed. Written by
     /// `sync_state` alone, which divides only if the window has changed.
@@ -199,40 +200,40 @@ pub struct Sender<C> {
     window_end: u64,
     usage_mark: u64,
     max_out: u32,
-    /// Duplicates counted in place of blocks, without selective acknowledgement.
+    /// Duplicate ACKs, in place of SACK blocks, for a stack without SACK.
     duplicates: u32,
-    /// The newest round-trip sample; [`Span::MAX`] before the first.
+    /// The newest RTT sample; [`Span::MAX`] before the first.
     last_rtt: Span,
     last_sent: Instant,
-    /// Delivered bytes up to which samples are the application's doing.
+    /// Delivered bytes up to which delivery samples are limited by the application.
     app_limited_until: u64,
     iw: Bytes,
-    /// When the timer fires; never, while it is off.
+    /// When the timer fires; [`Instant::NEVER`] while it is off.
     timer_at: Instant,
     rtt: Rtt,
     pacer: Pacer,
     rack: Rack,
     probe: Option<Probe>,
     prr: Option<Box<Prr>>,
-    /// What the handshake told, until there is something to send.
+    /// The result of the handshake, until the first data is sent.
     handshake: Option<Box<Handshake>>,
-    /// The host's interface, where its queue is the one that fills.
+    /// The state of the host's interface, if that is the bottleneck.
     pub(crate) interface: Option<Interface>,
     undo: Option<Undo>,
     profile: Profile,
-    /// What has been counted.
+    /// Counters.
     pub counters: Counters,
-    /// What had been sent when the present episode began.
+    /// The next offset to send when the current recovery began.
     high: u64,
     /// The end of the last segment sent that was not full (`snd_sml`).
     small: u64,
     control: C,
-    /// What had been sent when the interface last had no room: one stall a round trip is congestion.
+    /// The next offset to send when the interface was last full: it signals congestion once per RTT.
     stalled: u64,
 }
 
 impl<C: Controller + Clone> Sender<C> {
-    /// Before the handshake. `control` has its initial window already.
+    /// A sender before the handshake. `control` has its initial window.
     pub fn new(profile: &Profile, control: C) -> Self {
         Self {
             profile: *profile,
@@ -276,13 +277,13 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    // What others may see.
+    // State for other parts.
 
     /// The controller.
     pub fn control(&self) -> &C {
         &self.control
     }
-    /// The round-trip estimator.
+    /// The RTT estimator.
     pub fn rtt(&self) -> &Rtt {
         &self.rtt
     }
@@ -294,15 +295,15 @@ impl<C: Controller + Clone> Sender<C> {
     pub fn pacer(&self) -> &Pacer {
         &self.pacer
     }
-    /// How loss is told from reordering.
+    /// The state of RACK.
     pub fn rack(&self) -> &Rack {
         &self.rack
     }
-    /// The state of recovery.
+    /// The state of loss recovery.
     pub fn phase(&self) -> Phase {
         self.phase
     }
-    /// The window in force, in segments: that of rate reduction while it lasts.
+    /// The window in force, segments: that of proportional rate reduction during recovery.
     pub fn window(&self) -> u64 {
         self.prr.as_ref().map_or(self.cwnd, |p| p.cwnd).max(1)
     }
@@ -310,23 +311,23 @@ impl<C: Controller + Clone> Sender<C> {
     pub fn next(&self) -> u64 {
         self.next
     }
-    /// The end of what there is to send: the FIN counts as one.
+    /// The end of what is to be sent; a FIN counts as one.
     fn data_end(&self) -> u64 {
         self.end + u64::from(self.closed)
     }
-    /// Everything written is acknowledged, the FIN included if there is one.
+    /// True if everything written is acknowledged, the FIN included.
     pub fn done(&self) -> bool {
         self.board.una() == self.data_end()
     }
-    /// When the timer fires, or the algorithm wants to be called; [`Instant::NEVER`] for not at all.
+    /// The earlier of the timer and the controller's wake-up; [`Instant::NEVER`] if neither is set.
     pub fn timer(&self) -> Instant {
         self.deadline
     }
-    /// When the pacer lets the next burst go, if that is what sending waits for; else [`Instant::NEVER`].
+    /// When the pacer allows the next burst, if pacing is what sending waits for; else [`Instant::NEVER`].
     pub fn paced(&self) -> Instant {
         self.paced
     }
-    /// The newest round-trip sample.
+    /// The newest RTT sample.
     pub fn last_rtt(&self) -> Option<Span> {
         (self.last_rtt < Span::MAX).then_some(self.last_rtt)
     }
@@ -335,25 +336,25 @@ impl<C: Controller + Clone> Sender<C> {
     pub fn mss(&self) -> u32 {
         self.profile.mss
     }
-    /// Bytes written that have not been sent.
+    /// Bytes written and not yet sent.
     pub fn unsent(&self) -> u64 {
         self.end - self.next.min(self.end)
     }
-    /// The end of what the application has written.
+    /// The end offset of what the application has written.
     pub fn end(&self) -> u64 {
         self.end
     }
-    /// Bytes the peer takes beyond what it acknowledged.
+    /// The peer's receive window: bytes beyond the acknowledgement.
     pub fn peer_window(&self) -> u64 {
         self.window_end.saturating_sub(self.board.una())
     }
-    /// The congestion window has room, the peer's window has none for what is next.
+    /// True if the peer's window, and not the congestion window, stops the next segment.
     pub fn peer_limited(&self) -> bool {
         let len = u64::from(self.profile.mss).min(self.unsent());
         len > self.window_end.saturating_sub(self.next)
             && u64::from(self.board.packets_inflight()) < self.window()
     }
-    /// The application has written all it will.
+    /// True if the application has closed.
     pub fn closing(&self) -> bool {
         self.closed
     }
@@ -390,7 +391,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.events.push((now, event));
     }
 
-    /// Takes what the controller says. Its window in segments is a division, and mostly it has not changed.
+    /// Takes the controller's window and wake-up. To be called after each call of the controller.
     fn sync_state(&mut self) {
         let bytes = self.control.state().cwnd;
         if bytes != self.cwnd_bytes {
@@ -400,7 +401,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_deadline();
     }
 
-    /// After the timer was set, or the controller heard.
+    /// Updates `deadline`, after the timer or the controller's wake-up changed.
     fn update_deadline(&mut self) {
         let wake = self.control.state().wake.unwrap_or(Instant::NEVER);
         self.deadline = self.timer_at.min(wake);
@@ -416,30 +417,31 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    // What the application does.
+    // For the application.
 
-    /// The application writes this many bytes more.
+    /// Appends `bytes` bytes to what is to be sent.
     pub fn write(&mut self, bytes: u64) {
         debug_assert!(!self.closed, "written after close");
         self.end = self.end.saturating_add(bytes);
     }
 
-    /// The application has written all it will.
+    /// Closes this direction.
     pub fn close(&mut self) {
         if self.profile.fin {
             self.closed = true;
         }
     }
 
-    /// Holds back a segment that is not full: always (`TCP_CORK`, `MSG_MORE`), or while one is not acknowledged (Nagle,
-    /// RFC 9293 §3.7.4, with Minshall's: `tcp_nagle_check`). Neither to begin with.
+    /// Sets what holds back a segment that is not full: `cork` always (`TCP_CORK`, `MSG_MORE`), `nagle` while such a
+    /// segment is unacknowledged (RFC 9293 §3.7.4 with Minshall's modification: `tcp_nagle_check`). Both are off at
+    /// first.
     pub fn set_hold(&mut self, cork: bool, nagle: bool) {
         self.hold = Hold { cork, nagle };
     }
 
-    // What the handshake says.
+    // For the handshake.
 
-    /// What the peer's SYN leaves of the profile; nothing has been sent.
+    /// Applies the options of the peer's SYN, before anything is sent.
     pub(super) fn negotiated(&mut self, mss: u32, sack: bool) {
         self.profile.sack = sack;
         if mss != self.profile.mss {
@@ -453,7 +455,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// The connection is established.
+    /// Takes the result of the handshake.
     pub fn established(&mut self, now: Instant, hs: &Handshake, window_end: u64) {
         self.window_end = window_end;
         self.last_sent = now;
@@ -467,7 +469,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.handshake = Some(Box::new(*hs));
     }
 
-    /// From now on this controller has the say. The window is held for used: whoever takes over knows that it was.
+    /// Replaces the controller. The window counts as used, since the caller knows that it was.
     pub fn replace_controller(&mut self, control: C) {
         self.control = control;
         self.sync_state();
@@ -476,7 +478,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_pacer();
     }
 
-    /// The first data is there: now the algorithm is told of the connection, as a server accepts before it answers.
+    /// Starts the controller when the first data is to be sent.
     #[cold]
     fn start_controller(&mut self, now: Instant) {
         let Some(hs) = self.handshake.take() else { return };

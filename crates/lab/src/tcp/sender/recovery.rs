@@ -1,4 +1,4 @@
-//! What was lost, and what follows from that: Linux `tcp_fastretrans_alert` and what it calls.
+//! Loss detection and recovery (Linux `tcp_fastretrans_alert` and the functions it calls).
 
 use super::{Event, Incoming, Phase, Prr, Sender, Timer, Undo};
 use crate::tcp::rack::{DUPLICATES, Lost};
@@ -8,29 +8,29 @@ use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Congestion, Recovery, Signal};
 
 impl<C: Controller + Clone> Sender<C> {
-    /// The peer had this range twice; `prior_una` is what was acknowledged before it said so.
+    /// Takes the report of a duplicate ending at `to`; `prior_una` is the acknowledged offset before it.
     #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {
         self.rack.duplicate(self.board.una(), self.next);
-        // A probe that was a duplicate lost nothing.
+        // A probe whose segment arrived twice repaired no loss.
         if self.probe.as_ref().is_some_and(|p| p.retransmission && p.high == to) {
             self.probe = None;
         }
-        // Only what was sent again in this episode counts (tcp_check_dsack).
+        // Only retransmissions of this recovery count (tcp_check_dsack).
         if let Some(Undo { open: Some(n), since, .. }) = &mut self.undo
             && *since < to
             && to <= prior_una
         {
             *n = n.saturating_sub(1);
         }
-        // The episode may have ended before its duplicates were reported (tcp_try_undo_dsack). What else is held for
-        // lost stays so: nothing speaks for it.
+        // Recovery may have ended before its duplicates were reported (tcp_try_undo_dsack). Other segments marked lost
+        // stay so.
         if self.phase != Phase::Loss && self.may_undo(None) {
             self.end_episode(now, true);
         }
     }
 
-    /// Whether every retransmission of the episode proved unnecessary (`tcp_may_undo`).
+    /// True if every retransmission of the recovery proved unnecessary (`tcp_may_undo`).
     pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
         let Some(u) = self.undo.as_ref().filter(|_| self.profile.undo) else { return false };
         let original = echo.zip(u.first).is_some_and(|(e, f)| e.wrapping_sub(f).cast_signed() < 0);
@@ -48,7 +48,7 @@ impl<C: Controller + Clone> Sender<C> {
     ) -> Lost {
         let una = self.board.una();
         self.check_probe(now, a, d);
-        // Out of an episode.
+        // The end of a recovery.
         match self.phase {
             Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => {
                 self.exit_recovery(now, true)
@@ -58,7 +58,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
         let lost = self.detect(now, d, advanced);
         match self.phase {
-            // What was sent in an episode and lost begins another, when that one is over (tcp_time_to_recover).
+            // Segments sent during a recovery that are lost begin another when that one ends (tcp_time_to_recover).
             Phase::Open | Phase::Disorder if self.board.lost.packets > 0 => self.enter_recovery(now, lost),
             Phase::Recovery | Phase::Loss if lost.bytes > 0 => {
                 self.signal_congestion(now, Signal::Loss, false, lost)
@@ -72,7 +72,7 @@ impl<C: Controller + Clone> Sender<C> {
         lost
     }
 
-    /// What is lost, by time or by duplicates.
+    /// Detects losses, by time or by duplicates, and marks the segments.
     #[inline]
     pub(super) fn detect(&mut self, now: Instant, d: &Delivered, advanced: bool) -> Lost {
         let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
@@ -80,7 +80,7 @@ impl<C: Controller + Clone> Sender<C> {
             let (min, srtt) = (self.rtt.min(), self.rtt.srtt());
             let (lost, again) = self.rack.detect(&mut self.board, now, recovering, min, srtt);
             if let Some(at) = again {
-                // A late look finds more (TCP_TIMEOUT_MIN).
+                // The timer is late by at least TCP_TIMEOUT_MIN.
                 self.set_timer(Timer::Reordering, at + Span::millis(2));
             } else if self.timer == Timer::Reordering {
                 self.set_timer(Timer::Off, Instant::NEVER);
@@ -98,7 +98,7 @@ impl<C: Controller + Clone> Sender<C> {
             }
             return lost;
         }
-        // RFC 6582: the third duplicate, and each partial acknowledgement of a recovery, tells of one lost segment.
+        // RFC 6582: the third duplicate, and each partial acknowledgement in recovery, indicates one lost segment.
         if advanced {
             self.duplicates = 0;
         } else {
@@ -112,18 +112,18 @@ impl<C: Controller + Clone> Sender<C> {
         lost
     }
 
-    /// Whether a tail loss probe repaired a loss that nothing else told of (RFC 8985 §7.4).
+    /// Detects whether a tail loss probe repaired a loss that nothing else revealed (RFC 8985 §7.4).
     pub(super) fn check_probe(&mut self, now: Instant, a: &Incoming, d: &Delivered) {
         let Some(p) = self.probe.as_ref().filter(|p| a.ack >= p.high) else { return };
         let beyond = a.ack > p.high;
-        // The very acknowledgement of what was probed may be the original's or the probe's; what follows tells.
+        // An ACK of exactly what was probed may acknowledge the original or the probe; the next ACK shows which.
         if p.retransmission && !beyond && (d.acked > 0 || d.sacked) {
             return;
         }
         let again = p.retransmission;
         self.probe = None;
         if again && beyond && matches!(self.phase, Phase::Open | Phase::Disorder) {
-            // The reduction is over as soon as it has begun: nothing is left to repair (tcp_process_tlp_ack).
+            // The recovery ends at once: nothing is left to retransmit (tcp_process_tlp_ack).
             self.push_event(now, Event::Loss);
             self.signal_congestion(now, Signal::Loss, true, Lost::default());
             let repaired = Recovery { retransmitted: Bytes::ZERO, undone: false };
@@ -152,8 +152,8 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// Retransmissions still on their way, a probe among them, stay the ones that originals are told from
-    /// (`tcp_init_undo`): what they bring back is older than those that follow.
+    /// Begins to watch for a spurious loss. If earlier retransmissions, or a probe, are still in flight, they stay part
+    /// of it (`tcp_init_undo`): originals are told from them.
     pub(super) fn begin_undo(&mut self) {
         let probe = self.probe.as_ref().is_some_and(|p| p.retransmission);
         let outstanding = self.board.resent.packets.max(u32::from(probe));
@@ -175,7 +175,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.signal_congestion(now, Signal::Loss, true, lost);
     }
 
-    /// An episode is over; `undone` if nothing had been lost, and so nothing is.
+    /// Ends a recovery; `undone` if the loss was spurious, so that no segment stays marked lost.
     #[cold]
     pub(super) fn exit_recovery(&mut self, now: Instant, undone: bool) {
         if undone {
@@ -200,7 +200,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.push_event(now, Event::Recovered { undone });
     }
 
-    /// Proportional rate reduction, one acknowledgement on.
+    /// Updates the window of proportional rate reduction after an ACK that delivered `newly` segments.
     #[inline]
     pub(super) fn update_prr(&mut self, newly: u64, lost: Lost, advanced: bool) {
         if self.prr.is_none() {
@@ -213,12 +213,12 @@ impl<C: Controller + Clone> Sender<C> {
         let send = if inflight > ssthresh {
             (ssthresh * p.delivered).div_ceil(p.prior).saturating_sub(p.sent)
         } else {
-            // RFC 6937 §3.1, slow-start reduction bound; one more while the acknowledgement shows progress and no
-            // further loss.
+            // The slow-start reduction bound of RFC 6937 §3.1, with one more segment if the ACK advances and reports no
+            // loss.
             let more = u64::from(advanced && lost.bytes == 0);
             (p.delivered.saturating_sub(p.sent).max(newly) + more).min(ssthresh - inflight)
         };
-        // The first retransmission leaves at once.
+        // The first retransmission is sent at once.
         p.cwnd = inflight + send.max(u64::from(p.sent == 0));
     }
 }

@@ -1,4 +1,4 @@
-//! What the passing of time asks for: timeouts, probes, and when the next is due.
+//! Timers: timeouts, probes, and when the timer fires next.
 
 use super::{Event, Outgoing, Phase, Probe, Sender, Timer};
 use crate::tcp::rack::Lost;
@@ -8,7 +8,7 @@ use slowstart::units::{Instant, Span};
 use slowstart::view::Signal;
 
 impl<C: Controller + Clone> Sender<C> {
-    /// A time asked for in [`Sender::timer`] or [`Sender::paced`] has come.
+    /// Processes the deadlines of [`Sender::timer`] and [`Sender::paced`] that are due.
     pub fn on_timer(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         if self.control.state().wake.is_some_and(|w| w <= now) {
             let change = self.control.on_timer(&self.facts(now));
@@ -48,7 +48,7 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// A probe of a window that is closed, or too small for a segment (`tcp_write_wakeup`).
+    /// Probes a window that is closed or smaller than a segment (`tcp_write_wakeup`).
     pub(super) fn probe_window(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let room = self.window_end.saturating_sub(self.next);
         let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
@@ -65,7 +65,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.set_timer(Timer::Retransmit, now + self.rtt.rto());
     }
 
-    /// `tcp_enter_loss`: all that is not known to have arrived is taken for lost.
+    /// Retransmission timeout (`tcp_enter_loss`): all segments not delivered are marked lost.
     pub(super) fn on_timeout(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let Some(head) = self.board.first() else { return };
         self.counters.timeouts += 1;
@@ -99,14 +99,14 @@ impl<C: Controller + Clone> Sender<C> {
         self.set_timer(Timer::Retransmit, now + self.rtt.rto());
     }
 
-    /// A tail loss probe (RFC 8985 §7.3): new data if there is any, else the last segment again.
+    /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, else the last segment.
     pub(super) fn send_probe(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
         let Some(last) = self.board.last() else { return };
         if self.probe.is_none() {
             let high = self.next;
             let again = self.send_new(now, 1, out) == 0;
             if again {
-                // No part of any episode.
+                // A probe is not part of a recovery.
                 let undo = self.undo.take();
                 self.resend(now, last, out);
                 self.undo = undo;
@@ -120,17 +120,18 @@ impl<C: Controller + Clone> Sender<C> {
         self.set_timer(Timer::Retransmit, self.retransmit_at(now));
     }
 
-    /// When the retransmission timer of the first segment fires: counted from when it was sent.
+    /// When the retransmission timer of the first segment in flight fires, counted from its transmission.
     pub(super) fn retransmit_at(&self, now: Instant) -> Instant {
         (self.head_sent() + self.rtt.rto()).max(now + Span::millis(1))
     }
 
-    /// When the first segment that is not acknowledged was last sent.
+    /// When the first segment not acknowledged was last sent.
     pub fn head_sent(&self) -> Instant {
         self.board.first().and_then(|n| self.board.get(n)).map_or(Instant::ZERO, |r| r.at)
     }
 
-    /// Sets the timer afresh: a probe where one may help, else the retransmission timer (`tcp_schedule_loss_probe`).
+    /// Sets the timer anew: to a probe where one may help, else to the retransmission timeout
+    /// (`tcp_schedule_loss_probe`).
     pub(super) fn rearm(&mut self, now: Instant) {
         if self.board.is_empty() {
             if self.next < self.end && self.ready {

@@ -1,4 +1,4 @@
-//! What to send, and when: Linux `tcp_write_xmit`, `tcp_cwnd_validate` and `tcp_xmit_retransmit_queue`.
+//! Transmission: Linux `tcp_write_xmit`, `tcp_cwnd_validate` and `tcp_xmit_retransmit_queue`.
 
 use super::super::rack::Lost;
 use super::super::segment::milliseconds;
@@ -7,32 +7,33 @@ use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
 
-/// What the application writes is kept in parts of so many bytes at most (`sk_gso_max_size`, less what headers may take).
+/// Maximum size of the buffers into which what the application writes is cut, bytes (`sk_gso_max_size` less the space
+/// for headers).
 const WRITTEN: u64 = 65_215;
-/// How long after another a burst that is not full waits.
+/// How long after the last transmission a burst that is not full may be held back.
 const DEFERRED: Span = Span::millis(1);
 
 impl<C: Controller + Clone> Sender<C> {
-    /// Nothing is in flight, and nothing waits to be sent.
+    /// True if nothing is in flight and nothing waits to be sent.
     pub fn idle(&self) -> bool {
-        // While something is in flight the timer runs.
+        // The timer is set while anything is in flight.
         debug_assert!(self.timer != Timer::Off || self.board.is_empty(), "in flight without a timer");
         self.timer == Timer::Off && (!self.ready || self.next >= self.data_end())
     }
 
-    /// Something could be sent if nothing held it back.
+    /// True if there is something to send or retransmit.
     pub(super) fn has_work(&self) -> bool {
         self.ready && (self.next < self.data_end() || self.board.lost.packets > self.board.resent.packets)
     }
 
-    /// What has held growth back, when an acknowledgement comes (`tcp_is_cwnd_limited`).
+    /// What limited sending, when an ACK arrives (`tcp_is_cwnd_limited`).
     pub fn growth_limit(&self) -> Limit {
         if !self.profile.gating || self.cwnd_limited {
             return Limit::Window;
         }
         let s = self.control.state();
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t);
-        // In slow start a window half used is used: it will be needed in a round trip.
+        // In slow start a window that is half used counts as used (tcp_is_cwnd_limited).
         if slow_start && s.cwnd < self.segment() * (2 * u64::from(self.max_out)) {
             return Limit::Window;
         }
@@ -44,8 +45,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.transmit_after(now, false, out);
     }
 
-    /// The same after an acknowledgement, which may have [set the timer afresh](Sender::rearm): `rearms` leaves that to be
-    /// done here, once.
+    /// Sends what may be sent now, after an ACK. With `rearms` it also [sets the timer anew](Sender::rearm), once.
     pub(super) fn transmit_after(&mut self, now: Instant, rearms: bool, out: &mut impl FnMut(Outgoing)) {
         self.paced = Instant::NEVER;
         if !self.has_work() {
@@ -84,8 +84,7 @@ impl<C: Controller + Clone> Sender<C> {
             }
             if let Some(at) = self.pacer.wait(now) {
                 self.paced = at;
-                // No reason of its own: a window that is used shows in `max_out`, and one that is not has not earned
-                // growth, as in Linux.
+                // `limited_by` stays as it is: a window in use shows in `max_out`, as in Linux.
                 break;
             }
             let room = window - inflight;
@@ -101,7 +100,7 @@ impl<C: Controller + Clone> Sender<C> {
             let mut burst = self.pacer.burst(room, self.profile.mss);
             if let Some(i) = self.interface {
                 if i.room == 0 {
-                    // What the interface has no room for waits for it, and is not lost.
+                    // The interface has no room: packets wait for it and are not lost.
                     self.paced = now + i.rate.time_for(Bytes(u64::from(self.profile.packet())));
                     self.on_interface_full(now);
                     window = self.window();
@@ -123,11 +122,11 @@ impl<C: Controller + Clone> Sender<C> {
             if let Some(i) = &mut self.interface {
                 i.room = i.room.saturating_sub(self.counters.packets - packets_before);
             }
-            // The first ten segments are not paced (tcp_update_skb_after_send), unless the algorithm asks for it.
+            // The first ten segments are not paced (tcp_update_skb_after_send), unless the controller asks for pacing.
             if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
                 self.pacer.sent(now, Bytes(sent));
             }
-            // All that the window had room for: no need to look again.
+            // The window is used up.
             if self.counters.packets - packets_before == room && self.profile.sack {
                 by_window = true;
                 break;
@@ -141,7 +140,7 @@ impl<C: Controller + Clone> Sender<C> {
         let probes = !rearms && self.timer == Timer::Probe;
         if rearms || (sends && matches!(self.timer, Timer::Off | Timer::ZeroWindow | Timer::Probe)) {
             self.rearm(now);
-            // New data puts the probe off, but never beyond the timeout of what was sent before it.
+            // New data postpones the probe, but not beyond the timeout of earlier data.
             if sends && (probes || self.timer == Timer::Probe) {
                 self.set_timer(self.timer, self.timer_at.min(self.retransmit_at(now)));
             }
@@ -161,12 +160,12 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// A burst of less than its full size waits for the next acknowledgement to let it grow (`tcp_tso_should_defer`), if
-    /// something left in the last millisecond.
+    /// True if a burst of less than its full size is to wait for the next ACK, which may let it grow
+    /// (`tcp_tso_should_defer`). Only if something was sent within the last millisecond.
     fn defers_burst(&self, now: Instant, room: u64, window: u64) -> bool {
         let mss = u64::from(self.profile.mss);
         let limit = (room * mss).min(self.window_end.saturating_sub(self.next));
-        // What the application wrote is in parts of 64 kB at most, and the end of one goes if all of it can.
+        // Writes are cut into buffers of at most 64 kB; the end of one is sent if all of it can be.
         let part = WRITTEN / mss * mss;
         let end = self.end.min((self.next - 1) / part * part + part + 1);
         let left = end.saturating_sub(self.next);
@@ -180,8 +179,8 @@ impl<C: Controller + Clone> Sender<C> {
             && oldest.is_some_and(|at| now.since(at) >= self.rtt.srtt().unwrap_or(Span::ZERO) / 2)
     }
 
-    /// The interface had no room. Linux 2.4 reduces its window for it, once a round trip (`tcp_enter_cwr`); nothing is
-    /// lost, so there is nothing to recover. Today's queues hold the sender back instead.
+    /// The interface has no room. Linux 2.4 reduces its window, once per RTT (`tcp_enter_cwr`); nothing is lost, so
+    /// there is nothing to retransmit. Later versions only wait.
     #[cold]
     fn on_interface_full(&mut self, now: Instant) {
         self.counters.stalls += 1;
@@ -196,7 +195,8 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_pacer();
     }
 
-    /// Sends a packet again that nobody misses: the one that ends at `mark`, if it is on its way. No part of any episode.
+    /// Retransmits the segment that ends at `mark`, at the controller's request, unless it is delivered or marked lost.
+    /// Not part of a recovery.
     #[cold]
     pub(super) fn resend_requested(&mut self, now: Instant, mark: Mark, out: &mut impl FnMut(Outgoing)) {
         let found = mark.0.checked_sub(1).and_then(|last| self.board.number_of(last));
@@ -227,7 +227,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_pacer();
     }
 
-    /// Up to `burst` segments of new data; answers their bytes, zero if the peer's window is in the way.
+    /// Sends up to `burst` segments of new data; returns their bytes, 0 if the peer's window does not allow one.
     #[inline]
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let all = u64::from(burst) * u64::from(self.profile.mss);
@@ -239,12 +239,12 @@ impl<C: Controller + Clone> Sender<C> {
         self.send_each(now, burst, out)
     }
 
-    /// One after the other.
+    /// Sends segments one by one: at the end of the data or of the window, or if the controller observes each.
     #[inline(never)]
     fn send_each(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let mss = u64::from(self.profile.mss);
         let cwnd = self.cwnd_bytes;
-        // Built once a burst, and only for those who look.
+        // Built once per burst, and only if the controller needs it.
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         let mut sent = 0;
         for _ in 0..burst {
@@ -252,11 +252,11 @@ impl<C: Controller + Clone> Sender<C> {
             let room = self.window_end.saturating_sub(self.next);
             let len = mss.min(left);
             let fin = left == 0 && self.closed && self.end == self.next;
-            // A segment that the window would cut waits for the window (the sender's side of RFC 1122 §4.2.3.4).
+            // A segment that the window would cut waits (sender-side silly window avoidance, RFC 1122 §4.2.3.4).
             if (len == 0 && !fin) || len > room {
                 break;
             }
-            // The FIN ends what waits.
+            // A FIN releases a segment that is held back.
             if len < mss && !fin && !self.closed {
                 let small = self.hold.nagle && self.small > self.board.una();
                 if self.hold.cork || small {
@@ -264,7 +264,8 @@ impl<C: Controller + Clone> Sender<C> {
                 }
                 self.small = self.next + len;
             }
-            // Until more than that is delivered (tcp_rate_gen), so that the flight after an idle spell counts as well.
+            // Until more than that is delivered (tcp_rate_gen): the first flight after an idle period is
+            // application-limited too.
             let app_limited = self.app_limited_until >= self.board.delivered;
             let span = if fin { 1 } else { len };
             let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
@@ -276,7 +277,7 @@ impl<C: Controller + Clone> Sender<C> {
         sent
     }
 
-    /// Full segments that nobody watches leave, `n` of them.
+    /// Sends `n` full segments of new data.
     #[inline]
     fn send_train(&mut self, now: Instant, n: u32, out: &mut impl FnMut(Outgoing)) {
         let app_limited = self.app_limited_until >= self.board.delivered;
