@@ -1,12 +1,15 @@
-//! Compiles the objects of `src/bpf` with clang: for the loader, and in one flavour for bpftool
-//! (`target/.../out/stock/NAME.bpf.o`; `make kernel` copies them to `target/bpf`).
+//! Compiles the objects of `src/bpf` with clang for the processor of the target: those that the loader contains, and one
+//! variant of each for bpftool (`target/.../out/stock/NAME.bpf.o`; `make kernel` copies them to `target/bpf`).
 
 use libbpf_cargo::SkeletonBuilder;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn compile(source: &str, object: &Path, defines: &[&str]) {
-    let mut args = vec!["-O2", "-g", "-mcpu=v3", "-Wall", "-Wno-unused-function", "-D__TARGET_ARCH_x86"];
+    // libbpf-cargo adds -D__TARGET_ARCH_* for the target. Without the map, line information holds the folder of the build.
+    let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let map = format!("-ffile-prefix-map={folder}=crates/linux");
+    let mut args = vec!["-O2", "-g", "-mcpu=v3", "-Wall", "-Wno-unused-function", &map];
     args.extend(defines);
     let source = format!("src/bpf/{source}.bpf.c");
     if let Err(e) = SkeletonBuilder::new().source(&source).obj(object).clang_args(args).build() {

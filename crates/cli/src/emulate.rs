@@ -24,8 +24,8 @@ use std::time::Duration;
 ///
 /// Examples:
 ///   slowstart emulate "rate=20Mbit rtt=40ms queue=1bdp" -- ping -c 3 10.77.0.1
-///   slowstart emulate geo --serve "python3 -m http.server 8000" -- curl -sS -o page http://10.77.0.1:8000/
-///   slowstart emulate lte --user nobody --serve "iperf3 -s" -- iperf3 -R -t 5 -c 10.77.0.1
+///   slowstart emulate geo --serve "python3 -m http.server 80" -- curl -sSo page http://10.77.0.1/
+///   slowstart emulate "rate=50Mbit rtt=80ms queue=1bdp" --serve "iperf3 -s" -- iperf3 -Rc 10.77.0.1
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 #[allow(clippy::doc_markdown, reason = "help is no markdown")]

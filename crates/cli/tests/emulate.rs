@@ -155,11 +155,6 @@ fn the_examples_of_the_help_run() {
             println!("skipped: the example {example} (no {missing})");
             continue;
         }
-        let traces = example.contains("emulate lte");
-        if traces {
-            println!("skipped: the example {example} (its path needs a trace)");
-            continue;
-        }
         let out = Command::new("sh").args(["-c", example]).current_dir(&folder).env("PATH", &path).output();
         let out = out.expect("it runs");
         // A machine that is busy may release packets too late, which is status 2 and says so.
@@ -289,4 +284,37 @@ fn the_kernel_engine_says_how_long_it_takes() {
         "{err}"
     );
     assert!(err.contains("a transfer of 20 kB may end before its startup does"), "{err}");
+}
+
+/// Runs the emulator with a clock that jumps by an hour with every second call, and returns the largest lateness in
+/// microseconds.
+fn lateness_with_jumping_clock(library: &Path, clock: &str) -> f64 {
+    // The datagrams go to a closed port, so that the server's kernel answers each with an ICMP message.
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10; do echo x >/dev/udp/10.77.0.1/9; sleep 0.02; done";
+    let program = ["env", "-u", "LD_PRELOAD", "bash", "-c", script];
+    let out = emulate(&[], &program).env("LD_PRELOAD", library).env("JUMPING_CLOCK", clock).output();
+    let err = text(&out.expect("it runs").stderr);
+    let back = err.lines().find(|l| l.contains(" back: 10 packets")).unwrap_or_else(|| panic!("{err}"));
+    let most = back.split("at most ").nth(1).and_then(|l| l.split(' ').next()?.parse().ok());
+    most.unwrap_or_else(|| panic!("no lateness in {back}"))
+}
+
+/// The wall clock may jump; the emulator uses the monotonic clock.
+#[test]
+fn a_jump_of_the_wall_clock_changes_nothing() {
+    let Some(_one) = able("a_jump_of_the_wall_clock_changes_nothing") else { return };
+    if !has("cc") || !has("bash") {
+        println!("skipped: emulator test a_jump_of_the_wall_clock_changes_nothing (needs cc and bash)");
+        return;
+    }
+    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("jumping_clock.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jumping_clock.c");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+    assert!(built.is_ok_and(|s| s.success()));
+    let hour = 3.6e9;
+    let realtime = lateness_with_jumping_clock(&library, "realtime");
+    assert!(realtime < hour / 60.0, "{realtime} us late");
+    // The same measurement detects a jump of the clock that the emulator uses.
+    let monotonic = lateness_with_jumping_clock(&library, "monotonic");
+    assert!(monotonic > hour / 2.0, "{monotonic} us late");
 }

@@ -172,3 +172,17 @@ impl Watch {
         ring.build().map_err(KernelError::bpf(what))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::OBJECT;
+    use crate::table::TABLE;
+
+    #[test]
+    fn objects_do_not_contain_the_folder_of_the_build() {
+        let folder = env!("CARGO_MANIFEST_DIR").as_bytes();
+        for object in TABLE.iter().map(|c| c.object).chain([OBJECT]) {
+            assert!(!object.windows(folder.len()).any(|w| w == folder));
+        }
+    }
+}
