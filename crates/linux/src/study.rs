@@ -9,7 +9,12 @@ use crate::error::KernelError;
 use crate::facts::{ExitReason, Facts, Kind};
 use crate::flows::{Flow, Watch};
 use crate::load::{Held, Spec, load_as};
-use nix::sys::socket::{setsockopt, sockopt::Linger, sockopt::TcpCongestion};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::socket::sockopt::{Linger, SocketError, TcpCongestion};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket,
+};
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::engine::MILESTONES;
 use slowstart_lab::eval::{self, Ended};
@@ -22,7 +27,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -158,6 +164,43 @@ fn send(listener: &TcpListener, size: Option<u64>, until: Instant, over: &Atomic
     let _ = setsockopt(&server, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
 }
 
+/// Connects to the server from the client's namespace.
+///
+/// # Errors
+/// If there is no connection when the time is over, the path failed, or `interrupted` returns true.
+fn connect_client(
+    e: &Emulation,
+    server: SocketAddrV4,
+    until: Instant,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<TcpStream, KernelError> {
+    let failed = |e: std::io::Error| KernelError::io("connect to the server")(e);
+    // A blocking connect could not be interrupted.
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let client = Emulation::in_namespace(e.client(), || {
+        socket(AddressFamily::Inet, SockType::Stream, flags, None).map_err(|e| failed(e.into()))
+    })?;
+    match connect(client.as_raw_fd(), &SockaddrIn::from(server)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(e) => return Err(failed(e.into())),
+    }
+    while !matches!(poll(&mut [PollFd::new(client.as_fd(), PollFlags::POLLOUT)], 100_u8), Ok(1..)) {
+        if interrupted() {
+            return Err(KernelError::Interrupted);
+        }
+        if clock() >= until || !e.is_running() {
+            return Err(failed(ErrorKind::TimedOut.into()));
+        }
+    }
+    let error = getsockopt(&client, SocketError).map_err(|e| failed(e.into()))?;
+    if error != 0 {
+        return Err(failed(std::io::Error::from_raw_os_error(error)));
+    }
+    let client = TcpStream::from(client);
+    client.set_nonblocking(false).map_err(failed)?;
+    Ok(client)
+}
+
 fn transfer(
     e: &Emulation,
     c: &LoadedControl,
@@ -177,13 +220,12 @@ fn transfer(
     })?;
     setsockopt(&listener, TcpCongestion, &OsString::from(&c.control))
         .map_err(|e| KernelError::io(format!("use {}", c.control))(e.into()))?;
-    let address = listener.local_addr().map_err(KernelError::io("listen"))?;
-    let timeout = Duration::from_nanos(study.duration.0);
+    let SocketAddr::V4(address) = listener.local_addr().map_err(KernelError::io("listen"))? else {
+        return Err(KernelError::refused("listen", "the address is not an IPv4 address"));
+    };
     recording.began = clock();
     let until = recording.began + study.duration;
-    let client = Emulation::in_namespace(e.client(), || {
-        TcpStream::connect_timeout(&address, timeout).map_err(KernelError::io("connect to the server"))
-    })?;
+    let client = connect_client(e, address, until, interrupted)?;
     client.set_read_timeout(Some(SLICE)).map_err(KernelError::io("set a timeout"))?;
     let poll = || -> Result<(), KernelError> {
         records.consume().map_err(KernelError::bpf("read events"))?;
