@@ -124,9 +124,11 @@ impl Cubic {
         }
         // The Reno-friendly region, RFC 9438 §4.3.
         let each = ((cwnd * self.reno_scale) >> 3).max(1);
-        while self.reno_acks > each {
-            self.reno_acks -= each;
-            self.reno_cwnd += 1;
+        if self.reno_acks > each {
+            // Linux subtracts in a loop, which takes long when one ACK covers very many segments.
+            let grown = (self.reno_acks - 1) / each;
+            self.reno_acks -= grown * each;
+            self.reno_cwnd = self.reno_cwnd.saturating_add(grown);
         }
         if self.reno_cwnd > cwnd {
             self.cnt = self.cnt.min(cwnd / (self.reno_cwnd - cwnd));

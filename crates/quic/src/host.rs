@@ -1,0 +1,447 @@
+//! What every QUIC stack needs between its own callbacks and a [`Controller`]: a record of the packets in flight, the
+//! facts of each event, and loss episodes by RFC 9002 §7.3.2.
+//!
+//! Departures from TCP, all of which follow from QUIC:
+//! - A mark is the number of bytes sent before and with a packet, in order of sending. QUIC acknowledges in any order, so
+//!   [`Ack::upto`] is the mark of the newest packet that the peer acknowledged, as RFC 9406 and RFC 9002 count rounds.
+//! - Packets of the handshake establish the connection. Their acknowledgements earn no growth, as in TCP.
+//! - The window is at least two packets (RFC 9002 §7.2). A probe timeout changes no window; persistent congestion counts
+//!   as a timeout.
+//! - No recovery of the host's own bounds sending in an episode: the window does.
+//!
+//! What a QUIC host cannot supply: the queue of its interface, grants of Quick-Start, losses of handshake packets, and a
+//! resend of a packet that is not known to be lost.
+
+use slowstart::control::{Change, Controller, Exited, State};
+use slowstart::step::Pace;
+use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
+use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
+use std::collections::VecDeque;
+
+/// The initial window in packets (RFC 9002 §7.2).
+pub const INITIAL_PACKETS: u64 = 10;
+/// The least window in packets (RFC 9002 §7.2).
+const LEAST_PACKETS: u64 = 2;
+/// Pacing in slow start, windows a smoothed round trip: what Linux uses, and what a doubling window needs.
+const SLOW_START_GAIN: Gain = Gain::percent(200);
+/// Pacing afterwards (RFC 9002 §7.7).
+const AVOIDANCE_GAIN: Gain = Gain::percent(125);
+/// Stands for no pacing: a terabit a second.
+const UNPACED: Rate = Rate(1_000_000_000_000);
+
+/// The largest UDP payload. A larger packet counts as this.
+const LARGEST: Bytes = Bytes(65_527);
+/// Times beyond this count as this: 146 years.
+const LATEST: Instant = Instant(1 << 62);
+
+/// A packet in flight.
+#[derive(Clone, Debug)]
+struct InFlight {
+    number: u64,
+    sent: Sent,
+    /// Acknowledged or lost; removed once it is the oldest.
+    done: bool,
+}
+
+/// What has been acknowledged since the stack began with an ACK frame.
+#[derive(Copy, Clone, Debug, Default)]
+struct Batch {
+    bytes: Bytes,
+    newest: Option<Sent>,
+    /// The packet number of the newest.
+    largest: u64,
+    app_limited: bool,
+    prior_inflight: Bytes,
+}
+
+/// Counters of a connection, for rows.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Ack-eliciting packets sent.
+    pub packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Loss episodes.
+    pub episodes: u64,
+    /// Times of persistent congestion (RFC 9002 §7.6).
+    pub persistent: u64,
+    /// Episodes that proved spurious.
+    pub spurious: u64,
+    /// The most bytes in flight.
+    pub peak_inflight: Bytes,
+}
+
+/// A controller with what a QUIC stack tells it. Times are since any fixed moment; they never decrease.
+#[derive(Clone, Debug)]
+pub struct Host<C> {
+    control: C,
+    mss: Bytes,
+    now: Instant,
+    packets: VecDeque<InFlight>,
+    batch: Batch,
+    sent_total: Bytes,
+    inflight: Bytes,
+    delivered: Bytes,
+    delivered_at: Instant,
+    /// When the first packet of the flight that delivery is measured in was sent (delivery-rate draft,
+    /// `C.first_sent_time`).
+    first_sent_at: Instant,
+    app_limited: bool,
+    lost: Bytes,
+    srtt: Option<Span>,
+    latest_rtt: Option<Span>,
+    min_rtt: Option<Span>,
+    /// The newest packet acknowledged.
+    newest: Sent,
+    established: bool,
+    /// Since when a loss episode lasts (RFC 9002, `congestion_recovery_start_time`), and whether it is over.
+    episode: Option<(Instant, bool)>,
+    cwnd_limited: bool,
+    /// Bytes that the application has written and the stack has not sent, where the application says so.
+    pub unsent: Option<Bytes>,
+    /// The peer's flow-control limit.
+    pub rwnd: Bytes,
+    /// What an earlier connection to this peer left.
+    pub remembered: Option<PathMemory>,
+    /// The end of the startup.
+    pub exit: Option<Exited>,
+    /// When a loss was first known.
+    pub first_loss: Option<Instant>,
+    /// Counters.
+    pub counters: Counters,
+}
+
+impl<C: Controller> Host<C> {
+    /// A connection that begins at `now` with packets of `mss` bytes. The controller must have been made with an initial
+    /// window of [`INITIAL_PACKETS`] packets.
+    pub fn new(control: C, now: Instant, mss: Bytes) -> Self {
+        Self {
+            control,
+            mss: mss.max(Bytes(1)),
+            now,
+            packets: VecDeque::new(),
+            batch: Batch::default(),
+            sent_total: Bytes::ZERO,
+            inflight: Bytes::ZERO,
+            delivered: Bytes::ZERO,
+            delivered_at: now,
+            first_sent_at: now,
+            app_limited: false,
+            lost: Bytes::ZERO,
+            srtt: None,
+            latest_rtt: None,
+            min_rtt: None,
+            newest: Sent::default(),
+            established: false,
+            episode: None,
+            cwnd_limited: false,
+            unsent: None,
+            rwnd: Bytes::MAX,
+            remembered: None,
+            exit: None,
+            first_loss: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The controller.
+    pub fn control(&self) -> &C {
+        &self.control
+    }
+
+    /// The window and what belongs to it.
+    pub fn state(&self) -> &State {
+        self.control.state()
+    }
+
+    /// Bytes that may be in flight: at least two packets.
+    pub fn window(&self) -> Bytes {
+        self.state().cwnd.max(self.mss * LEAST_PACKETS)
+    }
+
+    /// The initial window.
+    pub fn initial_window(&self) -> Bytes {
+        self.mss * INITIAL_PACKETS
+    }
+
+    /// Bytes in flight.
+    pub fn inflight(&self) -> Bytes {
+        self.inflight
+    }
+
+    /// The newest round-trip sample.
+    pub fn latest_rtt(&self) -> Option<Span> {
+        self.latest_rtt
+    }
+
+    /// The smoothed round-trip time.
+    pub fn srtt(&self) -> Option<Span> {
+        self.srtt
+    }
+
+    /// What this connection leaves for the next one to its peer, once it has a round-trip sample.
+    pub fn memory(&self) -> Option<PathMemory> {
+        let cwnd = self.state().cwnd.min(self.counters.peak_inflight);
+        Some(PathMemory { cwnd, rtt: self.min_rtt?, rate: Rate::new(cwnd, self.srtt?)? })
+    }
+
+    /// The rate to send at; `None` before the first round-trip sample.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        let per_srtt = |gain: Gain| Some(Rate::new(self.window(), self.srtt?)? * gain);
+        match self.state().pace {
+            Some(Pace::Off) => Some(UNPACED),
+            Some(Pace::Rate(rate)) => Some(rate),
+            Some(Pace::Gain(gain)) => per_srtt(gain),
+            Some(Pace::Host) | None => {
+                let slow_start = self.state().ssthresh.is_none_or(|t| self.state().cwnd < t);
+                per_srtt(if slow_start { SLOW_START_GAIN } else { AVOIDANCE_GAIN })
+            }
+        }
+    }
+
+    /// When [`Host::on_timer`] wants to be called. A stack without a timer to spare may leave it out: it is then called
+    /// with the next event.
+    pub fn wake(&self) -> Option<Instant> {
+        self.state().wake
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            now: self.now,
+            mss: self.mss,
+            iw: self.initial_window(),
+            inflight: self.inflight,
+            delivered: self.delivered,
+            lost: self.lost,
+            next: Mark(self.sent_total.0),
+            srtt: self.srtt,
+            min_rtt: self.min_rtt,
+            rwnd: self.rwnd,
+            pacing_rate: self.pacing_rate(),
+            pacing_on: true,
+            gso_max: Bytes::ZERO,
+            unsent: self.unsent,
+            host_queue: None,
+            nic_rate: None,
+            supports_pacing: true,
+            growth: Growth::Bytes,
+            in_recovery: self.episode.is_some_and(|(_, over)| !over),
+        }
+    }
+
+    fn note(&mut self, change: Change) {
+        if change.resumed {
+            self.exit = None;
+        }
+        if let Some(exit) = change.exited {
+            self.exit = Some(exit);
+        }
+    }
+
+    /// Time passes. A clock that goes back stands still instead.
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now.min(LATEST));
+        if self.wake().is_some_and(|at| at <= self.now) {
+            let change = self.control.on_timer(&self.facts());
+            self.note(change);
+        }
+    }
+
+    /// The time of [`Host::wake`] has come.
+    pub fn on_timer(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    /// An ack-eliciting packet of `bytes` bytes was sent.
+    pub fn on_packet_sent(&mut self, now: Instant, bytes: Bytes, number: u64) {
+        self.advance(now);
+        let bytes = bytes.min(LARGEST);
+        if self.inflight == Bytes::ZERO {
+            (self.delivered_at, self.first_sent_at) = (self.now, self.now);
+        }
+        self.sent_total += bytes;
+        self.inflight += bytes;
+        self.counters.packets += 1;
+        self.counters.peak_inflight = self.counters.peak_inflight.max(self.inflight);
+        let sent = Sent {
+            mark: Mark(self.sent_total.0),
+            at: self.now,
+            bytes,
+            retransmission: false,
+            sent_total: self.sent_total,
+            inflight: self.inflight,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            lost: self.lost,
+            app_limited: self.app_limited,
+            cwnd: self.state().cwnd,
+        };
+        self.packets.push_back(InFlight { number, sent, done: false });
+        if self.established && self.control.needs_on_sent() {
+            self.control.on_sent(&self.facts(), &sent);
+        }
+    }
+
+    /// The stack had data to send and the window had no space for it.
+    pub fn on_cwnd_limited(&mut self) {
+        self.cwnd_limited = true;
+    }
+
+    /// Takes a packet out of the record. Packet numbers repeat in the spaces of the handshake, so the time of sending,
+    /// where the stack tells it, decides.
+    fn take(&mut self, number: u64, at: Option<Instant>) -> Option<Sent> {
+        let found = match at {
+            Some(at) => {
+                let from = self.packets.partition_point(|p| p.sent.at < at);
+                let same = self.packets.range(from..).take_while(|p| p.sent.at == at);
+                from + same.into_iter().position(|p| p.number == number && !p.done)?
+            }
+            // Once the handshake is over, packet numbers are in order, but for retransmissions of the handshake.
+            None => self
+                .packets
+                .binary_search_by_key(&number, |p| p.number)
+                .ok()
+                .filter(|i| !self.packets[*i].done)
+                .or_else(|| self.packets.iter().position(|p| p.number == number && !p.done))?,
+        };
+        let packet = &mut self.packets[found];
+        packet.done = true;
+        let sent = packet.sent;
+        self.inflight = self.inflight - sent.bytes;
+        while self.packets.front().is_some_and(|p| p.done) {
+            self.packets.pop_front();
+        }
+        Some(sent)
+    }
+
+    /// One packet of an ACK frame was newly acknowledged. It was sent at `sent`.
+    pub fn on_packet_acked(&mut self, now: Instant, sent: Instant, number: u64, app_limited: bool) {
+        self.advance(now);
+        let prior = self.inflight;
+        let Some(packet) = self.take(number, Some(sent)) else { return };
+        if self.batch.newest.is_none() {
+            self.batch.prior_inflight = prior;
+        }
+        self.batch.bytes += packet.bytes;
+        self.batch.app_limited = app_limited;
+        if self.batch.newest.is_none_or(|n| n.mark <= packet.mark) {
+            self.batch.newest = Some(packet);
+            self.batch.largest = number;
+        }
+    }
+
+    fn sample(&mut self, rtt: Span) {
+        self.latest_rtt = Some(rtt);
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        // RFC 9002 §5.3 without the acknowledgement delay, as TCP measures.
+        self.srtt = Some(self.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
+    }
+
+    /// All packets of an ACK frame were handed over. `largest` is the largest packet number that the peer has
+    /// acknowledged; the frame brings a round-trip sample if it is new.
+    pub fn on_ack_end(&mut self, now: Instant, largest: Option<u64>) {
+        self.advance(now);
+        let batch = std::mem::take(&mut self.batch);
+        let Some(newest) = batch.newest else { return };
+        self.delivered += batch.bytes;
+        self.delivered_at = self.now;
+        self.app_limited = batch.app_limited;
+        if newest.mark > self.newest.mark {
+            self.newest = newest;
+            self.first_sent_at = newest.at;
+        }
+        let rtt = largest.is_none_or(|l| l == batch.largest).then(|| self.now.since(newest.at));
+        if let Some(rtt) = rtt {
+            self.sample(rtt);
+        }
+        if !self.established {
+            return self.establish(rtt);
+        }
+        if let Some((since, false)) = self.episode
+            && newest.at > since
+        {
+            self.episode = Some((since, true));
+            let change = self.control.on_recovered(&self.facts(), &Recovery::default());
+            self.note(change);
+        }
+        let limited = std::mem::take(&mut self.cwnd_limited);
+        let limit = if batch.app_limited && !limited { Limit::Application } else { Limit::Window };
+        let ack = Ack {
+            upto: self.newest.mark,
+            bytes: batch.bytes,
+            delivered: batch.bytes,
+            newly_lost: Bytes::ZERO,
+            prior_inflight: batch.prior_inflight,
+            rtt,
+            newest,
+            limit,
+        };
+        let change = self.control.on_ack(&self.facts(), &ack);
+        self.note(change);
+    }
+
+    /// The first acknowledgement ends the handshake. Its packets are forgotten: the stack discards their keys without a
+    /// word to the controller.
+    fn establish(&mut self, rtt: Option<Span>) {
+        self.established = true;
+        self.packets.retain(|p| !p.done);
+        self.inflight = self.packets.iter().map(|p| p.sent.bytes).sum();
+        let handshake = Handshake { rtt, remembered: self.remembered, ..Handshake::default() };
+        let change = self.control.on_established(&self.facts(), &handshake);
+        self.note(change);
+    }
+
+    /// The stack says how many bytes are in flight: packets of the handshake leave without another word.
+    pub fn set_inflight(&mut self, inflight: Bytes) {
+        self.inflight = inflight.min(self.sent_total);
+    }
+
+    /// A packet was declared lost.
+    pub fn on_packet_lost(&mut self, now: Instant, number: u64) {
+        self.advance(now);
+        let Some(sent) = self.take(number, None) else { return };
+        self.lost += sent.bytes;
+        self.counters.lost_packets += 1;
+        self.first_loss.get_or_insert(self.now);
+    }
+
+    /// Packets were declared lost, the newest of which was sent at `sent`, or the peer reported marks (`ecn`).
+    pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool, ecn: bool, lost: Bytes) {
+        self.advance(now);
+        if !self.established {
+            return;
+        }
+        let first = self.episode.is_none_or(|(since, _)| sent > since);
+        let signal = match (persistent, ecn) {
+            (true, _) => Signal::Timeout,
+            (_, true) => Signal::Ecn,
+            _ => Signal::Loss,
+        };
+        if first {
+            self.episode = Some((self.now, false));
+            self.counters.episodes += 1;
+        }
+        self.counters.persistent += u64::from(persistent);
+        let lost = lost.min(self.sent_total);
+        let congestion = Congestion { signal, first, lost, lost_ranges: 1, newest: self.newest };
+        let change = self.control.on_congestion(&self.facts(), &congestion);
+        self.note(change);
+    }
+
+    /// Every packet that the last episode declared lost has been acknowledged after all.
+    pub fn on_spurious(&mut self) {
+        if let Some((since, _)) = self.episode {
+            self.episode = Some((since, true));
+        }
+        self.counters.spurious += 1;
+        let undone = Recovery { undone: true, ..Recovery::default() };
+        let change = self.control.on_recovered(&self.facts(), &undone);
+        self.note(change);
+    }
+
+    /// Packets may have `mss` bytes from now on.
+    pub fn on_mtu(&mut self, mss: Bytes) {
+        self.mss = mss.max(Bytes(1));
+    }
+}

@@ -1,0 +1,225 @@
+//! What a controller is told of each event of a QUIC stack, and that no stack can break it.
+
+use proptest::prelude::*;
+use slowstart::avoidance;
+use slowstart::registry::{self, AnyController};
+use slowstart::units::{Bytes, Instant, Span};
+use slowstart_quic::host::{Host, INITIAL_PACKETS};
+
+const MSS: u64 = 1200;
+
+fn ms(t: u64) -> Instant {
+    Instant::ZERO + Span::millis(t)
+}
+
+fn host(startup: &str) -> Host<AnyController> {
+    let avoidance = (avoidance::REGISTRY.iter().find(|e| e.name == "cubic").unwrap().make)();
+    let algorithm = registry::named(startup).unwrap().algorithm;
+    let control = algorithm.controller(&avoidance, Bytes(MSS) * INITIAL_PACKETS, 1);
+    Host::new(control, Instant::ZERO, Bytes(MSS))
+}
+
+/// A host whose handshake took 50 ms, with packets 1 to `n` sent at 100 ms.
+fn established(startup: &str, n: u64) -> Host<AnyController> {
+    let mut h = host(startup);
+    h.on_packet_sent(ms(0), Bytes(MSS), 0);
+    h.on_packet_acked(ms(50), ms(0), 0, false);
+    h.on_ack_end(ms(50), Some(0));
+    for number in 1..=n {
+        h.on_packet_sent(ms(100), Bytes(MSS), number);
+    }
+    h
+}
+
+fn packets(h: &Host<AnyController>) -> u64 {
+    h.window().0 / MSS
+}
+
+fn lose(
+    h: &mut Host<AnyController>,
+    at: u64,
+    numbers: std::ops::RangeInclusive<u64>,
+    persistent: bool,
+    ecn: bool,
+) {
+    let mut lost = 0;
+    for number in numbers {
+        h.on_packet_lost(ms(at), number);
+        lost += MSS;
+    }
+    h.on_congestion(ms(at), ms(100), persistent, ecn, Bytes(if ecn { 0 } else { lost }));
+}
+
+#[test]
+fn the_handshake_earns_nothing_and_brings_the_first_sample() {
+    let h = established("standard", 0);
+    assert_eq!(packets(&h), INITIAL_PACKETS);
+    assert_eq!(h.srtt(), Some(Span::millis(50)));
+    assert_eq!(h.inflight(), Bytes::ZERO);
+}
+
+#[test]
+fn acknowledgements_in_any_order_grow_the_window_by_what_they_deliver() {
+    let mut h = established("standard", 10);
+    for number in [9, 10] {
+        h.on_packet_acked(ms(150), ms(100), number, false);
+    }
+    h.on_ack_end(ms(150), Some(10));
+    assert_eq!(packets(&h), 12);
+    // Older packets, out of order: they bring no sample, since the largest is known.
+    h.on_packet_acked(ms(190), ms(100), 2, false);
+    h.on_ack_end(ms(190), Some(10));
+    assert_eq!(packets(&h), 13);
+    assert_eq!(h.latest_rtt(), Some(Span::millis(50)));
+    assert_eq!(h.inflight(), Bytes(7 * MSS));
+}
+
+#[test]
+fn an_application_that_sends_little_earns_nothing() {
+    let mut h = established("standard", 3);
+    h.on_packet_acked(ms(150), ms(100), 3, true);
+    h.on_ack_end(ms(150), Some(3));
+    assert_eq!(packets(&h), INITIAL_PACKETS);
+}
+
+#[test]
+fn a_loss_cuts_once_an_episode_and_ends_the_startup() {
+    let mut h = established("standard", 10);
+    lose(&mut h, 160, 1..=3, false, false);
+    assert_eq!(h.exit.unwrap().why.name(), "loss");
+    assert_eq!(packets(&h), 7);
+    // Sent before the episode began: the same episode.
+    lose(&mut h, 170, 4..=4, false, false);
+    assert_eq!(packets(&h), 7);
+    assert_eq!((h.counters.lost_packets, h.counters.episodes), (4, 1));
+    assert_eq!(h.first_loss, Some(ms(160)));
+}
+
+#[test]
+fn an_episode_that_was_spurious_is_undone() {
+    let mut h = established("standard", 10);
+    lose(&mut h, 160, 1..=3, false, false);
+    h.on_spurious();
+    assert_eq!(packets(&h), INITIAL_PACKETS);
+    assert_eq!(h.exit, None, "the startup goes on");
+    assert_eq!(h.counters.spurious, 1);
+}
+
+#[test]
+fn persistent_congestion_leaves_two_packets() {
+    let mut h = established("standard", 10);
+    lose(&mut h, 900, 1..=10, true, false);
+    assert_eq!(h.exit.unwrap().why.name(), "timeout");
+    // RFC 9002 §7.6.2 and §7.2: the minimum window.
+    assert_eq!(packets(&h), 2);
+}
+
+#[test]
+fn marks_end_the_startup_as_marks() {
+    let mut h = established("standard", 10);
+    lose(&mut h, 160, 1..=0, false, true);
+    assert_eq!(h.exit.unwrap().why.name(), "ecn");
+    assert_eq!(h.counters.lost_packets, 0);
+}
+
+#[test]
+fn the_floor_follows_the_size_of_packets() {
+    let mut h = established("standard", 10);
+    lose(&mut h, 900, 1..=10, true, false);
+    h.on_mtu(Bytes(9000));
+    assert_eq!(h.window(), Bytes(18_000));
+}
+
+#[test]
+fn slow_start_is_paced_at_two_windows_a_round_trip() {
+    let h = established("standard", 0);
+    // 12,000 bytes in 50 ms are 1.92 Mbit/s.
+    assert_eq!(h.pacing_rate().unwrap().0, 3_840_000);
+    let mut h = established("standard", 10);
+    lose(&mut h, 160, 1..=3, false, false);
+    // 8,400 bytes in 50 ms, by 1.25.
+    assert_eq!(h.pacing_rate().unwrap().0, 1_680_000);
+}
+
+/// One call of a stack that may do anything.
+#[derive(Clone, Debug)]
+enum Call {
+    Sent { now: u64, bytes: u64, number: u64 },
+    Acked { now: u64, sent: u64, number: u64, limited: bool },
+    AckEnd { now: u64, largest: Option<u64> },
+    Lost { now: u64, number: u64 },
+    Congestion { now: u64, sent: u64, persistent: bool, ecn: bool, lost: u64 },
+    Spurious,
+    CwndLimited,
+    Mtu(u64),
+    Timer(u64),
+    Inflight(u64),
+}
+
+fn anything() -> impl Strategy<Value = u64> {
+    prop_oneof![0..20_u64, 0..2_000_000_000_u64, Just(1 << 62), Just(u64::MAX)]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let any_bool = any::<bool>();
+    prop_oneof![
+        4 => (anything(), anything(), 0..30_u64).prop_map(|(now, bytes, number)| Call::Sent { now, bytes, number }),
+        4 => (anything(), anything(), 0..30_u64, any_bool)
+            .prop_map(|(now, sent, number, limited)| Call::Acked { now, sent, number, limited }),
+        4 => (anything(), proptest::option::of(anything()))
+            .prop_map(|(now, largest)| Call::AckEnd { now, largest }),
+        2 => (anything(), 0..30_u64).prop_map(|(now, number)| Call::Lost { now, number }),
+        2 => (anything(), anything(), any_bool, any_bool, anything())
+            .prop_map(|(now, sent, persistent, ecn, lost)| Call::Congestion { now, sent, persistent, ecn, lost }),
+        1 => Just(Call::Spurious),
+        1 => Just(Call::CwndLimited),
+        1 => (0..70_000_u64).prop_map(Call::Mtu),
+        1 => anything().prop_map(Call::Timer),
+        1 => anything().prop_map(Call::Inflight),
+    ]
+}
+
+fn apply(h: &mut Host<AnyController>, call: &Call) {
+    match *call {
+        Call::Sent { now, bytes, number } => h.on_packet_sent(Instant(now), Bytes(bytes), number),
+        Call::Acked { now, sent, number, limited } => {
+            h.on_packet_acked(Instant(now), Instant(sent), number, limited);
+        }
+        Call::AckEnd { now, largest } => h.on_ack_end(Instant(now), largest),
+        Call::Lost { now, number } => h.on_packet_lost(Instant(now), number),
+        Call::Congestion { now, sent, persistent, ecn, lost } => {
+            h.on_congestion(Instant(now), Instant(sent), persistent, ecn, Bytes(lost));
+        }
+        Call::Spurious => h.on_spurious(),
+        Call::CwndLimited => h.on_cwnd_limited(),
+        Call::Mtu(mtu) => h.on_mtu(Bytes(mtu)),
+        Call::Timer(now) => h.on_timer(Instant(now)),
+        Call::Inflight(bytes) => h.set_inflight(Bytes(bytes)),
+    }
+}
+
+/// `SLOWSTART_CASES=100000` looks for longer.
+fn cases() -> u32 {
+    std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+
+    /// No stack makes a controller panic or takes its floor away, under any startup.
+    #[test]
+    fn a_hostile_stack_neither_panics_nor_breaks_the_floor(calls in proptest::collection::vec(call(), 1..200)) {
+        for entry in registry::all() {
+            let mut h = host(entry.name);
+            let mut mtu = MSS;
+            for call in &calls {
+                apply(&mut h, call);
+                if let Call::Mtu(m) = call {
+                    mtu = (*m).max(1);
+                }
+                prop_assert!(h.window().0 >= 2 * mtu, "{}: {}", entry.name, h.window().0);
+                let _ = h.pacing_rate();
+            }
+        }
+    }
+}
