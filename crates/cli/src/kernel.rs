@@ -1,23 +1,28 @@
 //! `slowstart kernel`: startups in the running kernel.
 
 use crate::output::print;
-use anyhow::{Context, Result, bail};
+use crate::printable::printable;
+use crate::signals;
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use nix::sys::signal::{SigSet, Signal};
 use slowstart_linux::{
-    Check, Running, Spec, drop_privileges, list, load, load_pinned, select, unload, unselect,
+    Capability, Check, DefaultChange, DefaultRecord, Need, PinnedSelection, RestoredDefault, Running,
+    SelectionState, Spec, check_default_is_free, drop_privileges, list, list_defaults, list_selections, load,
+    load_pinned, restore_default, restore_stale_defaults, select, set_default, unload, unselect,
 };
-use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Startups in the running Linux kernel: load, list, select, remove.
+/// Startups in the running Linux kernel: load, list, select, watch, remove.
 ///
-/// Loading changes no default: a connection uses a startup if its program asks for it (`TCP_CONGESTION`), if its cgroup
-/// was selected, or if `--default` says so.
+/// Loading changes no default. A connection uses a startup if its program asks for it
+/// (TCP_CONGESTION), if its cgroup was selected, or if --default made it the default.
 ///
-/// Example: slowstart kernel load search --pin
+/// Examples:
+///   slowstart kernel load search --pin
+///   slowstart kernel list
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
+#[allow(clippy::doc_markdown, reason = "help is not Markdown")]
 pub(crate) struct Kernel {
     #[command(subcommand)]
     command: Command,
@@ -27,133 +32,122 @@ pub(crate) struct Kernel {
 enum Command {
     /// Load a startup and hold it until Ctrl-C, or pin it
     Load(Load),
-    /// Remove one that is pinned; connections that use it keep it until they close
+    /// Remove a pinned startup; connections that use it keep it until they close
     Unload {
-        /// Its name here or in the kernel
+        /// Name of the startup, or of the congestion control
         name: String,
     },
-    /// What is loaded, by whom, and how many connections use it
+    /// List what is loaded, by whom, how many connections use it, selections and defaults
     List,
-    /// From now on, a startup for each new connection of a cgroup
+    /// Use a startup for each new connection of a cgroup, until Ctrl-C or pinned
+    ///
+    /// Without --pin the selection follows the path: if the cgroup is removed and made again, as when a service restarts, it
+    /// is attached to the new one. A pinned selection does not follow; repeat the command to attach it again.
     Select {
-        /// The cgroup's folder, such as /sys/fs/cgroup/system.slice/nginx.service
+        /// Directory of the cgroup, such as /sys/fs/cgroup/system.slice/nginx.service
         #[arg(long)]
         cgroup: PathBuf,
         /// A startup that is loaded, or any congestion control of the kernel
         control: String,
-        /// Keep the choice when this program ends
+        /// Keep the selection after this program ends; replaces the one pinned for this cgroup
         #[arg(long)]
         pin: bool,
     },
-    /// Take back a choice made with `select --pin`
+    /// Remove a selection made with `select --pin`, also if its cgroup no longer exists
     Unselect {
-        /// The cgroup's folder
+        /// Directory of the cgroup
         #[arg(long)]
         cgroup: PathBuf,
     },
-    /// Connections and how their startups end, live
+    /// Show connections and how their startups end, live
     Watch(crate::watch::Watch),
-    /// What this kernel can do, and what is missing
+    /// Show what this kernel and this user can do, and how to get what is missing
     Check,
 }
 
 #[derive(Args)]
 struct Load {
-    /// A startup, as `search` or `search:threshold=0.35`
+    /// A startup, such as `search` or `search:threshold=0.35`
     startup: String,
-    /// What follows it: cubic or reno
+    /// Congestion avoidance after the startup: cubic or reno
     #[arg(long, default_value = "cubic")]
     avoidance: String,
-    /// Keep it when this program ends; replaces one of the same name that is pinned, without ending a connection
+    /// Keep it after this program ends; replaces a pinned one of the same name without ending a connection
     #[arg(long)]
     pin: bool,
-    /// Make it the default of every new connection of this network namespace
+    /// Make it the default for new connections of this network namespace, until it is removed
     #[arg(long)]
     default: bool,
 }
 
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+/// Makes a control the default and prints what that changes.
+fn make_default(name: &str, pinned: bool) -> Result<()> {
+    let end =
+        if pinned { format!("`slowstart kernel unload {name}`") } else { "the end of this program".into() };
+    match set_default(name, pinned)? {
+        DefaultChange::Set { previous } => eprintln!(
+            "slowstart: {name} is now the default of new connections in this network namespace; {end} restores {previous}"
+        ),
+        DefaultChange::AlreadySet => eprintln!(
+            "slowstart: {name} is the default already, set by another program; {end} does not change that"
+        ),
+    }
+    Ok(())
+}
 
-static CAUGHT: AtomicBool = AtomicBool::new(false);
+fn say_restored(restored: &RestoredDefault) {
+    eprintln!("slowstart: {restored}");
+}
 
-/// From now on Ctrl-C and a request to stop are noted, for [`caught`].
-pub(crate) fn catch() -> Result<()> {
-    let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-    set.thread_block()?;
-    std::thread::spawn(move || {
-        if set.wait().is_ok() {
-            CAUGHT.store(true, Ordering::SeqCst);
+/// Restores the default when it is dropped, so on every way out but a kill.
+struct Default<'a>(&'a str);
+
+impl Drop for Default<'_> {
+    fn drop(&mut self) {
+        match restore_default(self.0) {
+            Ok(restored) => restored.iter().for_each(say_restored),
+            Err(e) => eprintln!("slowstart: the default was not restored: {e}"),
         }
-    });
-    Ok(())
-}
-
-/// Whether this program is to stop.
-pub(crate) fn caught() -> bool {
-    CAUGHT.load(Ordering::SeqCst)
-}
-
-/// The time, for those who wait for some.
-#[allow(clippy::disallowed_methods, reason = "what is watched happens on the real clock")]
-pub(crate) fn now() -> std::time::Instant {
-    std::time::Instant::now()
-}
-
-/// Waits for Ctrl-C or a request to stop.
-fn wait() -> Result<()> {
-    let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-    set.thread_block()?;
-    set.wait()?;
-    Ok(())
-}
-
-/// Makes a control the default; answers the one it was.
-fn make_default(name: &str) -> Result<String> {
-    let was = fs::read_to_string(DEFAULT).context(DEFAULT)?.trim().to_string();
-    fs::write(DEFAULT, name).context(DEFAULT)?;
-    eprintln!(
-        "slowstart: {name} is now the DEFAULT of every new connection of this network namespace, in place of {was}"
-    );
-    eprintln!("slowstart: to undo it: echo {was} > {DEFAULT}");
-    Ok(was)
+    }
 }
 
 impl Load {
     fn main(&self) -> Result<()> {
         let spec = Spec::read(&self.startup, &self.avoidance)?;
+        if self.default {
+            check_default_is_free(&spec.name()?)?;
+        }
         if self.pin {
             let (name, replaced) = load_pinned(&spec)?;
             let what =
                 if replaced { "replaced: new connections use the new one" } else { "loaded and pinned" };
             print(&format!("{name}: {what}; `slowstart kernel unload {name}` removes it"))?;
             if self.default {
-                make_default(&name)?;
+                make_default(&name, true)?;
             }
             return Ok(());
         }
-        // Blocked before anything is loaded, so that a signal cannot end this before it has cleaned up.
-        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-        set.thread_block()?;
+        signals::catch()?;
         let held = load(&spec)?;
-        print(&format!("{}: loaded until this ends (Ctrl-C)", held.name))?;
-        let was = if self.default { Some(make_default(&held.name)?) } else { None };
-        drop_privileges(self.default)?;
-        wait()?;
-        if let Some(was) = was {
-            fs::write(DEFAULT, &was).context(DEFAULT)?;
-            eprintln!("slowstart: the default is {was} again");
+        print(&format!("{}: loaded until this program ends (Ctrl-C)", held.name))?;
+        let default = self.default.then_some(Default(&held.name));
+        if self.default {
+            make_default(&held.name, false)?;
         }
+        drop_privileges(if self.default { &[Capability::NetAdmin] } else { &[] })?;
+        signals::wait(|| Ok(()))?;
+        drop(default);
         if let Some(c) = held.counts() {
-            print(&format!("{}: {} connections, {} still open", held.name, c.started, c.open))?;
+            print(&format!("{}: {} connections, {} of them still open", held.name, c.started, c.open))?;
         }
         Ok(())
     }
 }
 
-fn line(r: &Running) -> String {
+fn control_line(r: &Running) -> String {
     let by = match (r.pinned, r.held_by.first()) {
         (true, _) => "pinned".to_string(),
-        (false, Some((pid, comm))) => format!("held by {pid} ({comm})"),
+        (false, Some((pid, comm))) => format!("held by process {pid} ({})", printable(comm)),
         (false, None) => "registered".to_string(),
     };
     let counts = r.counts.as_ref().map_or_else(String::new, |c| {
@@ -162,42 +156,138 @@ fn line(r: &Running) -> String {
         let exits = if exits.is_empty() { String::new() } else { format!("; exits: {}", exits.join(", ")) };
         format!("  {} open of {}{exits}", c.open, c.started)
     });
-    format!("{:<16}{:<12}{by}{counts}", r.name, r.startup.unwrap_or("-"))
+    format!("{:<16}{:<12}{by}{counts}", printable(&r.name), r.startup.unwrap_or("-"))
+}
+
+fn selection_line(s: &PinnedSelection) -> String {
+    let (cgroup, control) = (s.cgroup.display().to_string(), printable(&s.control));
+    let cgroup = printable(&cgroup);
+    match s.state {
+        SelectionState::Active => format!("{cgroup}: new connections use {control}"),
+        SelectionState::CgroupReplaced => format!(
+            "{cgroup}: NOT IN EFFECT: the cgroup was made again after {control} was selected; `slowstart kernel select \
+             --pin --cgroup {cgroup} {control}` selects it again"
+        ),
+        SelectionState::CgroupGone => format!(
+            "{cgroup}: NOT IN EFFECT: the cgroup for which {control} was selected does not exist; `slowstart kernel \
+             unselect --cgroup {cgroup}` removes the selection"
+        ),
+    }
+}
+
+fn default_line(d: &DefaultRecord) -> String {
+    let DefaultRecord { namespace, control, previous, owner } = d;
+    let end = if d.is_stale() {
+        format!("{owner} has ended; `slowstart kernel unload {control}` restores {previous}")
+    } else {
+        format!("set by {owner}, instead of {previous}")
+    };
+    format!("default of network namespace {namespace}: {control}, {end}")
+}
+
+fn show_list() -> Result<()> {
+    for r in list()? {
+        print(&control_line(&r))?;
+    }
+    for s in list_selections() {
+        print(&selection_line(&s))?;
+    }
+    for d in list_defaults()? {
+        print(&default_line(&d))?;
+    }
+    Ok(())
+}
+
+fn select_main(cgroup: &PathBuf, control: &str, pin: bool) -> Result<()> {
+    if !pin {
+        signals::catch()?;
+    }
+    let mut selection = select(cgroup, control, pin)?;
+    let name = selection.control.clone();
+    let replaced = match &selection.replaced {
+        Some(old) if old.state != SelectionState::Active => {
+            format!(" (the selection of {} was not in effect)", printable(&old.control))
+        }
+        Some(old) if old.control != name => format!(" instead of {}", printable(&old.control)),
+        _ => String::new(),
+    };
+    print(&format!("{}: new connections use {name}{replaced}", cgroup.display()))?;
+    if pin {
+        return Ok(());
+    }
+    drop_privileges(&[Capability::NetAdmin, Capability::Bpf])?;
+    signals::wait(|| {
+        if selection.follow()? {
+            print(&format!("{}: made again; new connections use {name}", cgroup.display()))?;
+        }
+        Ok(())
+    })
+}
+
+fn show_check() -> Result<()> {
+    let check = Check::new();
+    for (need, title) in [
+        (Need::Load, "Required to load a startup:"),
+        (Need::Pin, "Optional, for --pin:"),
+        (Need::Select, "Optional, for select:"),
+    ] {
+        print(title)?;
+        for f in check.findings.iter().filter(|f| f.need == need) {
+            let mend = if f.present { String::new() } else { format!(": {}", f.mend) };
+            let present = if f.present { "yes" } else { "no" };
+            print(&format!("  {present:<5}{:<15}{}{mend}", f.what, f.detail))?;
+        }
+    }
+    if !check.can_load {
+        bail!("startups cannot be loaded here");
+    }
+    let works = |need| check.findings.iter().all(|f| f.present || f.need != need);
+    print(match (works(Need::Pin), works(Need::Select)) {
+        (true, true) => "Everything works here.",
+        (true, false) => "Startups can be loaded and pinned here, but not selected for a cgroup.",
+        (false, true) => "Startups can be loaded here, but not pinned: --pin will fail.",
+        (false, false) => "Startups can be loaded here, but not pinned and not selected for a cgroup.",
+    })
 }
 
 impl Kernel {
     pub(crate) fn main(&self) -> Result<()> {
-        match &self.command {
-            Command::Load(l) => l.main()?,
-            Command::Unload { name } => {
-                let name = unload(name)?;
-                print(&format!("{name}: removed"))?;
+        if !matches!(
+            self.command,
+            Command::List | Command::Check | Command::Watch(_) | Command::Unload { .. }
+        ) {
+            match restore_stale_defaults() {
+                Ok(restored) => restored.iter().for_each(say_restored),
+                Err(e) => eprintln!("slowstart: a default whose owner has ended was not restored: {e}"),
             }
-            Command::List => {
-                for r in list()? {
-                    print(&line(&r))?;
-                }
-            }
-            Command::Select { cgroup, control, pin } => {
-                let selection = select(cgroup, control, *pin)?;
-                print(&format!("{}: each new connection uses {}", cgroup.display(), selection.control))?;
-                if !pin {
-                    drop_privileges(false)?;
-                    wait()?;
-                }
-            }
-            Command::Unselect { cgroup } => unselect(cgroup)?,
-            Command::Watch(w) => w.main()?,
-            Command::Check => {
-                let check = Check::new();
-                for f in &check.findings {
-                    print(&format!("{:<5}{:<22}{}", if f.present { "yes" } else { "no" }, f.what, f.detail))?;
-                }
-                if !check.can_load {
-                    bail!("startups cannot be loaded here");
-                }
+            for s in list_selections().iter().filter(|s| s.state == SelectionState::CgroupReplaced) {
+                eprintln!("slowstart: {}", selection_line(s));
             }
         }
-        Ok(())
+        match &self.command {
+            Command::Load(l) => l.main(),
+            Command::Unload { name } => {
+                let done = unload(name)?;
+                done.defaults.iter().for_each(say_restored);
+                match &done.control {
+                    Some(control) => print(&format!("{control}: removed; open connections keep it")),
+                    None => print(&format!("{name}: was not loaded any more")),
+                }
+            }
+            Command::List => show_list(),
+            Command::Select { cgroup, control, pin } => select_main(cgroup, control, *pin),
+            Command::Unselect { cgroup } => {
+                let done = unselect(cgroup)?;
+                let was =
+                    if done.state == SelectionState::Active { "" } else { ", which was not in effect," };
+                print(&format!(
+                    "{}: selection of {}{was} removed; open connections keep it",
+                    done.cgroup.display(),
+                    printable(&done.control)
+                ))
+            }
+            Command::Watch(w) => w.main(),
+            Command::Check => show_check(),
+        }
     }
 }

@@ -16,8 +16,12 @@ mod list;
 mod output;
 mod packetdrill;
 mod printable;
+#[cfg(feature = "kernel")]
+mod prometheus;
 mod replay;
 mod reproduce;
+#[cfg(feature = "kernel")]
+mod signals;
 mod spark;
 mod table;
 mod validate;
@@ -25,6 +29,8 @@ mod validate;
 mod watch;
 #[cfg(feature = "kernel")]
 mod watch_json;
+#[cfg(feature = "kernel")]
+mod watch_state;
 
 use clap::{Parser, Subcommand};
 #[cfg(not(feature = "kernel"))]

@@ -1,19 +1,19 @@
-//! What `slowstart kernel watch --json` writes: an object a line, with the keys that `slowstart replay` reads as events of
-//! the kernel.
+//! The output of `slowstart kernel watch --json`: one JSON object per line, with the keys that `slowstart replay` reads as
+//! events of the kernel.
 //!
-//! A control of ours tells of its connections itself: when they begin, lose, time out, leave and end, and with `--acks`
-//! of each ACK. Of the others the kernel's tracepoints tell: samples, the end of the startup, the end.
+//! A control of this project reports the events of its connections itself: begin, loss, timeout, exit, end, and with
+//! `--acks` each ACK. For other controls the records come from the kernel's tracepoints: samples, exit, end.
 
-use crate::watch::phase;
+use crate::watch_state::phase;
 use serde::Serialize;
 use slowstart::units::Span;
 use slowstart_linux::{Facts, Flow, RecordKind};
 use std::net::IpAddr;
 
-/// A threshold from here on is arbitrarily high.
+/// An ssthresh of this value or more is infinite.
 const INFINITE: u32 = 0x7fff_ffff;
 
-/// A line. Windows are in segments, before the event where it changes them.
+/// One line. Windows are in segments; where the event changes them, before the event.
 #[derive(Serialize)]
 struct Line<'a> {
     sk: String,
@@ -31,23 +31,23 @@ struct Line<'a> {
     acked_bytes: u64,
     next: u64,
     sent_bytes: u64,
-    /// Bytes a second.
+    /// Bytes per second.
     pacing_rate: u64,
     srtt_us: u32,
     min_rtt_us: u32,
     retransmitted: u32,
-    /// The startup is not over, before.
+    /// True if the startup had not ended before the event.
     asked: bool,
     why: &'a str,
     #[serde(flatten)]
-    ack: Option<Own>,
+    ack: Option<ControlFields>,
     #[serde(flatten)]
-    seen: Option<Seen<'a>>,
+    tracepoint: Option<TracepointFields<'a>>,
 }
 
-/// What only a control of ours tells.
+/// Fields that only a control of this project reports.
 #[derive(Serialize)]
-struct Own {
+struct ControlFields {
     iw: u32,
     acked: u32,
     rtt_us: u32,
@@ -55,12 +55,12 @@ struct Own {
     ssthresh_after: Option<u32>,
 }
 
-/// What only the tracepoints tell.
+/// Fields that only the tracepoints report.
 #[derive(Serialize)]
-struct Seen<'a> {
+struct TracepointFields<'a> {
     phase: &'a str,
     timeouts: u32,
-    /// When the startup ended, in seconds from when the connection was first seen, and its window then.
+    /// Time of the exit, in seconds since the connection was first seen, and cwnd then, in segments.
     exit_s: Option<f64>,
     exit_cwnd: Option<u32>,
 }
@@ -73,8 +73,8 @@ fn written(line: &Line<'_>) -> String {
     serde_json::to_string(line).unwrap_or_default()
 }
 
-/// What a control of ours told.
-pub(crate) fn told(control: &str, f: &Facts) -> String {
+/// Formats an event of a control of this project.
+pub(crate) fn control_event(control: &str, f: &Facts) -> String {
     written(&Line {
         sk: format!("{:x}", f.sk),
         now_ns: f.now_ns,
@@ -97,19 +97,19 @@ pub(crate) fn told(control: &str, f: &Facts) -> String {
         retransmitted: f.retransmitted,
         asked: f.asked,
         why: f.why.name(),
-        ack: Some(Own {
+        ack: Some(ControlFields {
             iw: f.iw,
             acked: f.acked,
             rtt_us: f.rtt_us,
             limited: f.limited,
             ssthresh_after: finite(f.ssthresh_after),
         }),
-        seen: None,
+        tracepoint: None,
     })
 }
 
-/// What the tracepoints show; `begins` if it is the first of its connection.
-pub(crate) fn shown(f: &Flow, why: &str, begins: bool) -> String {
+/// Formats a record of the tracepoints; `begins` is true for the first one of a connection.
+pub(crate) fn tracepoint_record(f: &Flow, why: &str, begins: bool) -> String {
     let kind = match f.kind {
         _ if begins => "begin",
         RecordKind::Sample => "sample",
@@ -141,7 +141,7 @@ pub(crate) fn shown(f: &Flow, why: &str, begins: bool) -> String {
         asked: exits || f.why == Some(slowstart_linux::ExitReason::None),
         why: if exits { why } else { "none" },
         ack: None,
-        seen: Some(Seen {
+        tracepoint: Some(TracepointFields {
             phase: phase(f),
             timeouts: f.timeouts,
             exit_s: over.then(|| Span(f.exit_ns.saturating_sub(f.begun_ns)).as_secs_f64()),
@@ -159,7 +159,7 @@ mod tests {
 
     const PEER: &str = "2001:db8::7";
 
-    /// An event of a connection that doubles its window each 50 ms and leaves at 160 segments.
+    /// An event of a connection that doubles cwnd each 50 ms and leaves startup at 160 segments.
     fn event(kind: Kind, ms: u64, acked: u32, cwnd: u32, why: ExitReason) -> Facts {
         let acked_bytes = u64::from(acked) * 1000;
         Facts {
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_replay_reads() {
+    fn replay_reads_what_is_written() {
         let mut events = vec![event(Kind::Begin, 0, 0, 10, ExitReason::None)];
         for n in 0..=4_u32 {
             let why = if n == 4 { ExitReason::RateFlat } else { ExitReason::None };
             events.push(event(Kind::Ack, u64::from(n + 1) * 50, 10 * ((2 << n) - 1), 10 << n, why));
         }
         events.push(event(Kind::End, 300, 630, 160, ExitReason::None));
-        let text: Vec<String> = events.iter().map(|f| told("ss_search", f)).collect();
+        let text: Vec<String> = events.iter().map(|f| control_event("ss_search", f)).collect();
         assert!(
             text[0].starts_with("{\"sk\":\"ffff888102030400\",\"now_ns\":7000000000,\"kind\":\"begin\",")
         );
@@ -225,11 +225,11 @@ mod tests {
         let exit = row.exit.as_ref().expect("it left");
         assert_eq!((exit.cwnd_bytes, row.packets), (160_000, 5));
         assert!((exit.time_s - 0.25).abs() < 1e-9, "{}", exit.time_s);
-        assert_eq!(findings.startups.len(), 1, "each ACK was told, so startups can be asked");
+        assert_eq!(findings.startups.len(), 1, "each ACK was reported, so startups can be replayed");
     }
 
     #[test]
-    fn tracepoints_say_as_much_as_they_see() {
+    fn replay_reads_records_of_tracepoints() {
         let flow = |kind, ms: u64, why, cwnd| Flow {
             sk: 7,
             now_ns: 1_000_000_000 + ms * 1_000_000,
@@ -258,10 +258,10 @@ mod tests {
         };
         let first = flow(RecordKind::Sample, 0, ExitReason::None, 10);
         let text = [
-            shown(&first, "none", true),
-            shown(&first, "-", false),
-            shown(&flow(RecordKind::Exit, 200, ExitReason::Loss, 63), "loss", false),
-            shown(&flow(RecordKind::Closed, 900, ExitReason::Loss, 80), "loss", false),
+            tracepoint_record(&first, "none", true),
+            tracepoint_record(&first, "-", false),
+            tracepoint_record(&flow(RecordKind::Exit, 200, ExitReason::Loss, 63), "loss", false),
+            tracepoint_record(&flow(RecordKind::Closed, 900, ExitReason::Loss, 80), "loss", false),
         ];
         let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
         assert_eq!(rows.len(), 1);

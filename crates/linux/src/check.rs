@@ -1,4 +1,4 @@
-//! What this kernel and this process can do.
+//! What this kernel and this process can do, what is missing, and the command that provides it.
 
 use crate::error::KernelError;
 use libbpf_rs::btf::Btf;
@@ -7,40 +7,57 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::fs;
 
-/// One thing looked at.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// What.
-    pub what: &'static str,
-    /// Whether it is there.
-    pub present: bool,
-    /// What was found, or what is lost without it.
-    pub detail: String,
+/// What a finding is needed for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Loading a startup.
+    Load,
+    /// `load --pin`, `select --pin` and replacement; loading works without it.
+    Pin,
+    /// `select`; loading works without it.
+    Select,
 }
 
-/// What was found of this kernel.
+/// One property of this kernel or process.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Name of the property.
+    pub what: &'static str,
+    /// What it is needed for.
+    pub need: Need,
+    /// True if it is present.
+    pub present: bool,
+    /// What was found, or what is missing.
+    pub detail: String,
+    /// The command or change that provides it; empty if it is present.
+    pub mend: &'static str,
+}
+
+/// Everything that was looked at.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// Its release, as `uname -r` has it.
+    /// Release of the kernel, as `uname -r` prints it.
     pub release: String,
-    /// Everything looked at, in words.
+    /// The properties, those that loading needs first.
     pub findings: Vec<Finding>,
-    /// The loader can load.
+    /// True if a startup can be loaded.
     pub can_load: bool,
-    /// Links: a control can be pinned and swapped (6.4).
+    /// True if the kernel has links for congestion controls (6.4): they can be pinned and replaced.
     pub links: bool,
-    /// A filesystem for pins is mounted.
+    /// True if bpffs is mounted at `/sys/fs/bpf`.
     pub bpffs: bool,
-    /// The beginning of sending is an operation of its own (7.x).
+    /// True if the start of transmission is an operation of its own (7.x).
     pub tx_start: bool,
 }
 
-/// What loading needs: programs, a congestion control, and a look at the fields of a socket.
+/// What loading needs: programs (BPF), a congestion control (`NET_ADMIN`), reading the fields of a socket (PERFMON).
 const CAPABILITIES: [(&str, CapabilitySet); 3] = [
     ("CAP_BPF", CapabilitySet::BPF),
     ("CAP_NET_ADMIN", CapabilitySet::NET_ADMIN),
     ("CAP_PERFMON", CapabilitySet::PERFMON),
 ];
+
+const MOUNT_BPFFS: &str = "mount -t bpf bpf /sys/fs/bpf";
 
 /// Major and minor of a release such as `6.18.44-fc`.
 fn version(release: &str) -> Option<(u32, u32)> {
@@ -49,7 +66,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 impl Check {
-    /// Looks.
+    /// Inspects the running kernel and this thread.
     pub fn new() -> Self {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
         let held = capabilities(None).map_or(CapabilitySet::empty(), |c| c.effective);
@@ -60,86 +77,92 @@ impl Check {
             ops.is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == "cwnd_event_tx_start")));
         let links =
             btf.as_ref().is_some_and(|b| b.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some());
-        let bpffs = is_bpffs();
+        let (bpffs, cgroup) = (is_bpffs(), mounted("cgroup2"));
         let recent = version(&release).is_some_and(|v| v >= (6, 1));
-        let mut findings = Vec::new();
-        let mut find = |what, present: bool, yes: String, no: &str| {
-            findings.push(Finding { what, present, detail: if present { yes } else { no.to_string() } });
-            present
+        let found = |what, need, present, yes: &str, no: &str, mend| Finding {
+            what,
+            need,
+            present,
+            detail: if present { yes } else { no }.to_string(),
+            mend: if present { "" } else { mend },
         };
-        let mut can_load = find(
-            "kernel",
-            recent,
-            release.clone(),
-            "older than 6.1: its congestion controls cannot call CUBIC",
-        );
-        can_load &= find(
-            "BTF",
-            btf.is_some(),
-            "/sys/kernel/btf/vmlinux".into(),
-            "absent: the kernel was built without CONFIG_DEBUG_INFO_BTF",
-        );
-        can_load &= find(
-            "CUBIC to build on",
-            function("cubictcp_cong_avoid"),
-            "cubictcp_* can be called".into(),
-            "not built in: tcp_cubic must be part of the kernel (CONFIG_TCP_CONG_CUBIC=y)",
-        );
-        for (name, cap) in CAPABILITIES {
-            can_load &= find(
-                name,
-                held.intersects(cap | CapabilitySet::SYS_ADMIN),
-                "held".into(),
-                "missing: run as root, or grant it (setcap, or AmbientCapabilities= of systemd)",
-            );
-        }
-        find(
-            "pinning and swapping",
-            links,
-            "yes".into(),
-            "needs Linux 6.4: a control lives as long as its loader, and is not replaced while it does",
-        );
-        find(
-            "bpffs",
-            bpffs,
-            "/sys/fs/bpf".into(),
-            "not mounted, so nothing can be pinned: mount -t bpf bpf /sys/fs/bpf",
-        );
-        find(
-            "cgroup v2",
-            cgroup2().is_some(),
-            cgroup2().unwrap_or_default(),
-            "not mounted, so no service can be selected: mount -t cgroup2 none /sys/fs/cgroup",
-        );
+        let mut findings = vec![
+            found(
+                "kernel",
+                Need::Load,
+                recent,
+                &release,
+                "older than 6.1: its BPF congestion controls cannot call CUBIC",
+                "run Linux 6.1 or newer",
+            ),
+            found(
+                "BTF",
+                Need::Load,
+                btf.is_some(),
+                "/sys/kernel/btf/vmlinux",
+                "no /sys/kernel/btf/vmlinux",
+                "run a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+            ),
+            found(
+                "CUBIC",
+                Need::Load,
+                function("cubictcp_cong_avoid"),
+                "built in",
+                "not built in, so its functions cannot be called",
+                "run a kernel built with CONFIG_TCP_CONG_CUBIC=y",
+            ),
+        ];
+        findings.extend(CAPABILITIES.map(|(name, cap)| {
+            let present = held.intersects(cap | CapabilitySet::SYS_ADMIN);
+            found(name, Need::Load, present, "held", "not held by this process", "run it as root (sudo)")
+        }));
+        let can_load = findings.iter().all(|f| f.present);
+        findings.extend([
+            found(
+                "links",
+                Need::Pin,
+                links,
+                "congestion controls can be pinned and replaced",
+                "needs Linux 6.4: a control is loaded only as long as its loader runs",
+                "run Linux 6.4 or newer",
+            ),
+            found("bpffs", Need::Pin, bpffs, "/sys/fs/bpf", "not mounted at /sys/fs/bpf", MOUNT_BPFFS),
+            found(
+                "cgroup v2",
+                Need::Select,
+                cgroup.is_some(),
+                cgroup.as_deref().unwrap_or_default(),
+                "not mounted",
+                "mount -t cgroup2 none /sys/fs/cgroup",
+            ),
+        ]);
         Self { release, findings, can_load, links, bpffs, tx_start }
     }
 
-    /// An error that names what is missing for loading.
+    /// Returns the absent findings that `needed` applies to, each with what provides it.
+    fn missing(&self, needed: impl Fn(Need) -> bool) -> String {
+        let absent = self.findings.iter().filter(|f| !f.present && needed(f.need));
+        let lines: Vec<String> =
+            absent.map(|f| format!("{} is missing ({}): {}", f.what, f.detail, f.mend)).collect();
+        lines.join("; ")
+    }
+
+    /// Fails with everything that is missing for loading.
     pub(crate) fn must_load(&self, what: &str) -> Result<(), KernelError> {
         if self.can_load {
             return Ok(());
         }
-        let missing: Vec<String> = self
-            .findings
-            .iter()
-            .take(3 + CAPABILITIES.len())
-            .filter(|f| !f.present)
-            .map(|f| format!("{} {}", f.what, f.detail))
-            .collect();
-        Err(KernelError::refused(what, missing.join("; ")))
+        Err(KernelError::refused(what, self.missing(|n| n == Need::Load)))
     }
 
-    /// An error that names what is missing for pinning.
+    /// Fails with everything that is missing for pinning.
     pub(crate) fn must_pin(&self, what: &str) -> Result<(), KernelError> {
-        self.must_load(what)?;
-        if !self.links {
-            let why = format!("pinning needs Linux 6.4 (this is {}): do it without --pin", self.release);
-            return Err(KernelError::refused(what, why));
+        if self.can_load && self.links && self.bpffs {
+            return Ok(());
         }
-        if !self.bpffs {
-            return Err(KernelError::refused(what, "no place for pins: mount -t bpf bpf /sys/fs/bpf"));
-        }
-        Ok(())
+        let missing = self.missing(|n| n != Need::Select);
+        let alternative = if self.can_load { ". Without --pin it works here" } else { "" };
+        Err(KernelError::refused(what, missing + alternative))
     }
 }
 
@@ -149,6 +172,7 @@ impl Default for Check {
     }
 }
 
+/// Returns where a filesystem of this type is mounted first.
 fn mounted(kind: &str) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|l| {
@@ -162,16 +186,12 @@ fn is_bpffs() -> bool {
     statfs("/sys/fs/bpf").is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC)
 }
 
-fn cgroup2() -> Option<String> {
-    mounted("cgroup2")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_numbers_and_not_text() {
+    fn versions_are_compared_as_numbers() {
         assert_eq!(version("6.18.44-fc"), Some((6, 18)));
         assert_eq!(version("6.1.0-40-amd64"), Some((6, 1)));
         assert_eq!(version("5.10"), Some((5, 10)));

@@ -1,28 +1,28 @@
-//! `facts.h` in Rust: what an object says of an event, and what it counts.
+//! Events and counters of an object: the records of `facts.h` in Rust.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What happened.
+/// Kind of an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The connection is established, or took this control.
+    /// The connection was established, or switched to this control.
     Begin,
-    /// An acknowledgement, of which the startup was asked.
+    /// An acknowledgement that the startup was called for.
     Ack,
-    /// An episode of loss begins.
+    /// A loss episode began.
     Loss,
     /// The retransmission timer fired.
     Timeout,
-    /// The window was restarted after silence.
+    /// cwnd was restarted after an idle time.
     Idle,
-    /// The loss proved spurious.
+    /// A cwnd reduction was undone because the loss was spurious.
     Undo,
-    /// The connection closed, or took another control.
+    /// The connection closed, or switched to another control.
     End,
 }
 
 impl Kind {
-    /// The name in what is written for others to read.
+    /// Returns the name in JSON output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Begin => "begin",
@@ -36,31 +36,31 @@ impl Kind {
     }
 }
 
-/// Why a startup was left.
+/// Reason for the end of a startup.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExitReason {
-    /// It was not.
+    /// It has not ended.
     None,
-    /// The window reached a threshold that somebody else set: the kernel's `HyStart`, for instance.
+    /// cwnd reached an ssthresh that the startup did not set: by the kernel's `HyStart`, for instance.
     Ssthresh,
     /// Packets were lost.
     Loss,
     /// The retransmission timer fired.
     Timeout,
-    /// The network marked packets, or the host's own queue refused one.
+    /// The network marked packets (ECN), or the host's own queue refused one.
     Cwr,
-    /// Conservative slow start lasted its rounds (`HyStart++`).
+    /// Conservative slow start lasted its number of rounds (`HyStart++`).
     CssRounds,
-    /// Delivery no longer keeps pace with sending (SEARCH).
+    /// The delivery rate no longer grows with the sending rate (SEARCH).
     RateFlat,
-    /// The round trip rose.
+    /// The RTT rose.
     Delay,
-    /// The window reached an estimate of capacity.
+    /// cwnd reached an estimate of capacity.
     Estimate,
 }
 
 impl ExitReason {
-    /// All, in the order of `facts.h`.
+    /// All reasons, in the order of `facts.h`.
     pub const ALL: [Self; 9] = [
         Self::None,
         Self::Ssthresh,
@@ -78,7 +78,7 @@ impl ExitReason {
         matches!(self, Self::Loss | Self::Timeout | Self::Cwr)
     }
 
-    /// The stable name in results, as `slowstart::step::Exit` has them.
+    /// Returns the stable name in results, equal to that of `slowstart::step::Exit`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -97,7 +97,7 @@ impl ExitReason {
 const KINDS: [Kind; 7] =
     [Kind::Begin, Kind::Ack, Kind::Loss, Kind::Timeout, Kind::Idle, Kind::Undo, Kind::End];
 
-/// Reads numbers one after the other, in the byte order of this machine: the kernel is on it.
+/// Reads consecutive numbers in native byte order.
 pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
 
 impl Numbers<'_> {
@@ -117,85 +117,85 @@ impl Numbers<'_> {
     }
 }
 
-/// One event of one connection: what the kernel knew before, and what the startup decided.
+/// One event of one connection: the kernel's fields before the decision, and the decision.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Which connection, while it lives.
+    /// Identifier of the connection, unique while it exists.
     pub sk: u64,
-    /// When, in nanoseconds of the kernel's monotonic clock (whole microseconds).
+    /// Time, in nanoseconds of `CLOCK_MONOTONIC` (a multiple of 1,000).
     pub now_ns: u64,
-    /// Bytes acknowledged cumulatively since the connection began.
+    /// Bytes acknowledged cumulatively since the connection began (`tp->bytes_acked`).
     pub acked_bytes: u64,
     /// Bytes sent, retransmissions included.
     pub sent_bytes: u64,
-    /// What `acked_bytes` will be when all that is sent is acknowledged.
+    /// The value of `acked_bytes` once everything sent so far is acknowledged.
     pub next: u64,
-    /// Bytes a second.
+    /// Pacing rate, in bytes per second.
     pub pacing_rate: u64,
-    /// Bytes in the queue of the host's interface, where the startup asks for it.
+    /// Backlog of the interface's queue in bytes, for startups that read it; otherwise 0.
     pub queue_used: u64,
-    /// What that queue holds; 0: not known.
+    /// Limit of that queue in bytes; 0 if unknown.
     pub queue_limit: u64,
-    /// What happened.
+    /// Kind of the event.
     pub kind: Kind,
-    /// Payload of a full segment, in bytes.
+    /// Payload of a full segment (MSS), in bytes.
     pub mss: u32,
-    /// The window before, in segments.
+    /// cwnd before the event, in segments.
     pub cwnd: u32,
-    /// The threshold before, in segments.
+    /// ssthresh before the event, in segments.
     pub ssthresh: u32,
-    /// In flight, in segments.
+    /// Segments in flight.
     pub inflight: u32,
-    /// What this ACK delivered, in segments.
+    /// Segments that this ACK delivered.
     pub acked: u32,
-    /// The round trip it brought, in microseconds; 0: none.
+    /// RTT sample of this ACK, in microseconds; 0 if none.
     pub rtt_us: u32,
-    /// Smoothed round trip, in microseconds.
+    /// SRTT, in microseconds.
     pub srtt_us: u32,
-    /// Least round trip, in microseconds; 0: none yet.
+    /// Minimum RTT, in microseconds; 0 if there is no sample yet.
     pub min_rtt_us: u32,
-    /// The window it began with, in segments.
+    /// Initial cwnd, in segments.
     pub iw: u32,
     /// Segments delivered.
     pub delivered: u32,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted: u32,
-    /// Bytes the kernel hands to the interface at once.
+    /// Largest GSO packet, in bytes.
     pub gso_max: u32,
-    /// The peer.
+    /// Address of the peer.
     pub peer: IpAddr,
-    /// This end's port.
+    /// Local port.
     pub sport: u16,
-    /// The peer's port.
+    /// Port of the peer.
     pub dport: u16,
-    /// Whether the kernel paces this connection.
+    /// True if the kernel paces this connection.
     pub paced: bool,
-    /// Whether the startup was still asked, before.
+    /// True if the startup was still in control before the event.
     pub asked: bool,
-    /// The window held the sender back: growth is earned.
+    /// True if cwnd limited the sender, so that cwnd may grow.
     pub limited: bool,
-    /// No data has been sent.
+    /// True if no data has been sent.
     pub no_data_sent: bool,
-    /// What was sent again may have been lost: nothing has proved it spurious.
+    /// True while the kernel has an undo marker: the retransmissions have not been shown to be spurious.
     pub undo_marker: bool,
-    /// The window was cut with this event.
+    /// True if this event reduced cwnd.
     pub cut: bool,
-    /// It left, for this reason.
+    /// Reason for the end of the startup at this event, if it ended.
     pub why: ExitReason,
-    /// The window it asked for, in segments; 0: it left it alone.
+    /// cwnd set by the startup, in segments; 0 if it set none.
     pub set: u32,
-    /// The threshold it asked for, in segments; 0: it left it alone.
+    /// ssthresh set by the startup, in segments; 0 if it set none.
     pub threshold: u32,
-    /// The window after, the avoidance's part included, in segments.
+    /// cwnd after the event, including what the avoidance did, in segments.
     pub cwnd_after: u32,
-    /// The threshold after, in segments.
+    /// ssthresh after the event, in segments.
     pub ssthresh_after: u32,
-    /// Bytes the window may grow by, before the kernel's own gating.
+    /// Bytes that cwnd may grow by; they count only if cwnd limited the sender.
     pub earned: u64,
 }
 
 impl Facts {
-    /// Reads a record of the ring; `None` if it is none of ours.
+    /// Parses a record of the ring; `None` if it is malformed.
     pub fn read(record: &[u8]) -> Option<Self> {
         let n = &mut Numbers(record);
         Some(Self {
@@ -239,32 +239,32 @@ impl Facts {
     }
 }
 
-/// What an object counts.
+/// Counters of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections now under this control.
+    /// Connections that use the control now.
     pub open: u64,
-    /// Connections ever.
+    /// Connections that ever used it.
     pub started: u64,
-    /// Events for which the ring had no room.
+    /// Events dropped because the ring was full.
     pub dropped_events: u64,
-    /// Connections for which there was no memory: they run the avoidance alone.
+    /// Connections without storage, for lack of memory: they run the avoidance only.
     pub without_storage: u64,
-    /// Ends of startups by reason; connections that closed in startup stand under [`ExitReason::None`].
+    /// Ends of startups by reason; connections that closed during startup count under [`ExitReason::None`].
     pub exits: Vec<(ExitReason, u64)>,
 }
 
 impl Counts {
-    /// From what the object counted; how many are open it leaves to the kernel.
+    /// Parses the counters; the number of open connections is not among them.
     pub(crate) fn read(value: &[u8], open: u64) -> Option<Self> {
         let n = &mut Numbers(value);
         let (started, dropped_events, without_storage) = (n.u64()?, n.u64()?, n.u64()?);
         let exits = ExitReason::ALL.iter().map(|w| Some((*w, n.u64()?))).collect::<Option<_>>()?;
-        // One loaded by another version of this program may count something else.
+        // A control loaded by another version of this program may have other counters.
         n.0.is_empty().then_some(Self { open, started, dropped_events, without_storage, exits })
     }
 
-    /// How many left for this reason.
+    /// Returns the number of startups that ended for this reason.
     pub fn exits(&self, why: ExitReason) -> u64 {
         self.exits.iter().find(|(w, _)| *w == why).map_or(0, |(_, n)| *n)
     }
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_in_order_and_a_short_one_is_none() {
+    fn a_record_is_parsed_in_order_and_a_short_one_is_none() {
         let mut bytes = Vec::new();
         for n in 1..=8_u64 {
             bytes.extend(n.to_ne_bytes());

@@ -159,7 +159,7 @@ impl Watch {
     /// Returns a ring buffer that calls `each` with each record when it is polled.
     pub fn records<'a>(&self, mut each: impl FnMut(Flow) + 'a) -> Result<RingBuffer<'a>, KernelError> {
         let what = "watch connections";
-        let map = self.object.maps().find(|m| m.name() == "told");
+        let map = self.object.maps().find(|m| m.name() == "records");
         let map = map.ok_or_else(|| KernelError::refused(what, "the object has no map of this name"))?;
         let mut ring = RingBufferBuilder::new();
         ring.add(&map, move |record| {

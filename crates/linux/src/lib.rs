@@ -8,26 +8,35 @@
 mod bpf_log;
 mod check;
 mod clock;
+mod control_events;
+mod default;
 pub mod emulate;
 mod error;
 mod facts;
 mod flows;
+mod list;
 mod load;
+mod lock;
 mod open;
+mod pins;
 mod privileges;
 mod select;
 mod study;
 mod table;
 
-pub use check::{Check, Finding};
+pub use check::{Check, Finding, Need};
+pub use control_events::{ControlEvents, watch_controls};
+pub use default::{
+    DefaultChange, DefaultRecord, Owner, RestoreOutcome, RestoredDefault, check_default_is_free,
+    list_defaults, restore_default, restore_stale_defaults, set_default,
+};
 pub use error::KernelError;
 pub use facts::{Counts, ExitReason, Facts, Kind};
 pub use flows::{Flow, RecordKind, Watch};
-pub use load::{
-    ControlEvents, Held, Running, Spec, list, load, load_as, load_pinned, unload, watch_controls,
-};
-pub use privileges::drop_privileges;
-pub use select::{Selection, select, unselect};
+pub use list::{Running, list};
+pub use load::{Held, Spec, Unloaded, load, load_as, load_pinned, unload};
+pub use privileges::{Capability, drop_privileges};
+pub use select::{PinnedSelection, Selection, SelectionState, list_selections, select, unselect};
 pub use study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
 pub use table::{Control, TABLE};
 

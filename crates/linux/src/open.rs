@@ -1,5 +1,5 @@
-//! How many connections a control has. The kernel is asked which have storage, since a count of ends would be wrong by
-//! each end that the kernel does not tell a control of (`docs/kernel.md`, "A thousand connections at a time").
+//! Counts the open connections of a control: those that have storage in its map. A difference of starts and ends would be
+//! wrong, because the kernel does not report every end (`docs/kernel.md`, "A thousand connections at a time").
 
 use crate::bpf_log::keep_log;
 use crate::error::KernelError;
@@ -8,7 +8,7 @@ use std::io;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/open.bpf.o"));
 
-/// The connections that have storage in one map.
+/// An iterator program attached to one map of connections.
 pub(crate) struct Open(Link);
 
 impl Open {
@@ -21,7 +21,7 @@ impl Open {
         each.attach_iter(conns.as_fd()).map(Self).map_err(KernelError::bpf(what))
     }
 
-    /// How many there are now.
+    /// Returns the number of connections that have storage now.
     pub(crate) fn count(&self) -> Option<u64> {
         io::copy(&mut Iter::new(&self.0).ok()?, &mut io::sink()).ok()
     }

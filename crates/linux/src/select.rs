@@ -1,22 +1,62 @@
-//! Choosing the startup of every connection of a cgroup, so of a service, without touching its program.
+//! Chooses the congestion control of every new connection of a cgroup, so of a service, without changing its program.
+//!
+//! A selection belongs to one cgroup. A service manager that restarts a service may remove its cgroup and make another of
+//! the same path, to which the selection does not apply. [`Selection::follow`] attaches it again; a pinned selection is
+//! listed as [`SelectionState::CgroupReplaced`], and [`select`] for the same path repairs it.
 
 use crate::bpf_log::keep_log;
 use crate::check::Check;
 use crate::error::KernelError;
-use crate::load::{PINS, list, remove};
-use libbpf_rs::{Link, ObjectBuilder};
+use crate::list::{available, list, lookup};
+use crate::lock::StateLock;
+use crate::pins::{PINS, remove_pins};
+use crate::privileges::must_be_privileged;
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/select.bpf.o"));
+/// Sizes of the two fields of `struct choice` in `select.bpf.c`, in bytes.
+const CONTROL: usize = 16;
+const PATH: usize = 4096;
 
-/// A selection that this process holds; with it goes the choice for new connections.
+/// Whether a pinned selection applies to new connections.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SelectionState {
+    /// It applies.
+    Active,
+    /// The cgroup was removed and made again: the new one has no selection.
+    CgroupReplaced,
+    /// The cgroup does not exist.
+    CgroupGone,
+}
+
+/// A pinned selection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedSelection {
+    /// Path of the cgroup.
+    pub cgroup: PathBuf,
+    /// The congestion control chosen.
+    pub control: String,
+    /// Whether it applies.
+    pub state: SelectionState,
+}
+
+/// A selection that this process made.
 pub struct Selection {
     /// The congestion control chosen.
     pub control: String,
-    _link: Link,
+    /// The pinned selection that this one replaced.
+    pub replaced: Option<PinnedSelection>,
+    cgroup: PathBuf,
+    /// Inode of the cgroup that it is attached to.
+    inode: u64,
+    object: Object,
+    link: Link,
 }
 
 impl std::fmt::Debug for Selection {
@@ -25,68 +65,173 @@ impl std::fmt::Debug for Selection {
     }
 }
 
-fn pin_of(cgroup: &Path) -> Result<PathBuf, KernelError> {
-    let meta = fs::metadata(cgroup).map_err(KernelError::path("read", cgroup))?;
-    Ok(Path::new(PINS).join(format!("cgroup-{}", meta.ino())))
+impl Selection {
+    /// Attaches the selection again if the cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
+    /// `CAP_NET_ADMIN`.
+    pub fn follow(&mut self) -> Result<bool, KernelError> {
+        let Ok(meta) = fs::metadata(&self.cgroup) else { return Ok(false) };
+        if meta.ino() == self.inode {
+            return Ok(false);
+        }
+        (self.link, self.inode) = attach(&self.object, &self.cgroup)?;
+        Ok(true)
+    }
 }
 
-/// From now on each new connection of the cgroup, of either side, uses this control: a startup that is loaded, or any
-/// control the kernel has. With `pinned` the choice outlives this process.
+/// Returns the absolute path of a cgroup, which need not exist.
+fn absolute(cgroup: &Path) -> Result<PathBuf, KernelError> {
+    fs::canonicalize(cgroup)
+        .or_else(|_| std::path::absolute(cgroup))
+        .map_err(KernelError::path("resolve", cgroup))
+}
+
+/// Returns the directory of the pins for a cgroup. A name in bpffs may not contain dots, so it is a hash of the path
+/// (FNV-1a, 64 bits); the path itself is in the pinned map.
+fn pin_dir(cgroup: &Path) -> PathBuf {
+    let hash = cgroup
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    Path::new(PINS).join(format!("cgroup-{hash:016x}"))
+}
+
+fn text(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().take_while(|b| *b != 0).collect()
+}
+
+/// Reads the pins of one directory; `None` if they are not a selection of this version.
+fn read_pins(dir: &Path) -> Option<PinnedSelection> {
+    let value = lookup(&MapHandle::from_pinned_path(dir.join("choice")).ok()?)?;
+    let (control, path) = (value.get(..CONTROL)?, value.get(CONTROL..CONTROL + PATH)?);
+    let cgroup = PathBuf::from(std::ffi::OsString::from_vec(text(path)));
+    let LinkTypeInfo::Cgroup(info) = Link::open(dir.join("link")).ok()?.info().ok()?.info else {
+        return None;
+    };
+    let state = match fs::metadata(&cgroup) {
+        Err(_) => SelectionState::CgroupGone,
+        Ok(meta) if meta.ino() == info.cgroup_id => SelectionState::Active,
+        Ok(_) => SelectionState::CgroupReplaced,
+    };
+    Some(PinnedSelection { cgroup, control: String::from_utf8_lossy(&text(control)).into_owned(), state })
+}
+
+/// Returns the pinned selections, in the order of their cgroups' paths.
+pub fn list_selections() -> Vec<PinnedSelection> {
+    let dirs = fs::read_dir(PINS).into_iter().flatten().flatten();
+    let ours = |name: &str| name.starts_with("cgroup-") && !name.ends_with("-next");
+    let mut all: Vec<_> = dirs
+        .filter(|d| d.file_name().to_str().is_some_and(ours))
+        .filter_map(|d| read_pins(&d.path()))
+        .collect();
+    all.sort_by(|a, b| a.cgroup.cmp(&b.cgroup));
+    all
+}
+
+fn attach(object: &Object, cgroup: &Path) -> Result<(Link, u64), KernelError> {
+    let what = format!("attach to {}", cgroup.display());
+    let dir = File::open(cgroup).map_err(KernelError::path("open", cgroup))?;
+    let inode = dir.metadata().map_err(KernelError::path("read", cgroup))?.ino();
+    let program = object.progs_mut().next();
+    let program = program.ok_or_else(|| KernelError::refused(&*what, "the object has no program"))?;
+    Ok((program.attach_cgroup(dir.as_raw_fd()).map_err(KernelError::bpf(what))?, inode))
+}
+
+/// From now on each new connection of the cgroup, incoming or outgoing, uses this control: a startup that is loaded, or any
+/// control of the kernel. With `pinned` the selection outlives this process and replaces one that is pinned for the same
+/// path. Open connections keep their control.
 pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, KernelError> {
     let what = format!("select {control} for {}", cgroup.display());
     let check = Check::new();
     if pinned { check.must_pin(&what) } else { check.must_load(&what) }?;
-    let available =
-        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let available = available()?;
     let ours = list()?.into_iter().find(|r| r.startup == Some(control)).map(|r| r.name);
     let name = ours.unwrap_or_else(|| control.to_string());
-    if !available.split_whitespace().any(|a| a == name) {
-        let why = format!("not loaded: the kernel has {}", available.trim());
+    if name.len() >= CONTROL || !available.contains(&name) {
+        let why = format!("{control} is not loaded; the kernel has {}", available.join(", "));
         return Err(KernelError::refused(what, why));
     }
-    let dir = File::open(cgroup).map_err(KernelError::path("open", cgroup))?;
     if !cgroup.join("cgroup.procs").exists() {
-        return Err(KernelError::refused(what, "not a folder of cgroup v2"));
+        return Err(KernelError::refused(what, "not a directory of cgroup v2"));
     }
-    let pin = pin_of(cgroup)?;
-    if pin.join("link").exists() {
-        return Err(KernelError::refused(what, "it has a choice already: `kernel unselect` it first"));
+    let cgroup = absolute(cgroup)?;
+    let path = cgroup.as_os_str().as_bytes();
+    if path.len() >= PATH {
+        return Err(KernelError::refused(what, "the path is longer than 4,095 bytes"));
     }
     keep_log();
     let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(&*what))?;
     for mut map in object.maps_mut() {
-        if map.name() == ".rodata.control" {
+        if map.name() == ".rodata.choice" {
             let value = map.initial_value_mut().unwrap_or_default();
             value[..name.len()].copy_from_slice(name.as_bytes());
+            value[CONTROL..CONTROL + path.len()].copy_from_slice(path);
         }
     }
-    let object = object.load().map_err(KernelError::bpf(&*what))?;
-    let program = object.progs_mut().next();
-    let program = program.ok_or_else(|| KernelError::refused(&*what, "the object holds no program"))?;
-    let mut link = program.attach_cgroup(dir.as_raw_fd()).map_err(KernelError::bpf(&*what))?;
-    if pinned {
-        fs::create_dir_all(&pin).map_err(KernelError::path("create", &pin))?;
-        if let Err(e) = link.pin(pin.join("link")) {
-            remove(&pin);
-            return Err(KernelError::bpf(what)(e));
-        }
+    let mut object = object.load().map_err(KernelError::bpf(&*what))?;
+    if !pinned {
+        let (link, inode) = attach(&object, &cgroup)?;
+        return Ok(Selection { control: name, replaced: None, cgroup, inode, object, link });
     }
-    Ok(Selection { control: name, _link: link })
+    let _lock = StateLock::acquire(&what)?;
+    let dir = pin_dir(&cgroup);
+    let next = PathBuf::from(format!("{}-next", dir.display()));
+    // A process that was killed may have left it.
+    remove_pins(&next)?;
+    let replaced = read_pins(&dir);
+    let result = pin(&mut object, &cgroup, &dir, &next);
+    if result.is_err() {
+        // The first error is the one to report.
+        let _ = remove_pins(&next);
+    }
+    let (link, inode) = result?;
+    Ok(Selection { control: name, replaced, cgroup, inode, object, link })
 }
 
-/// Takes a pinned choice back; connections keep what they have.
-pub fn unselect(cgroup: &Path) -> Result<(), KernelError> {
-    let pin = pin_of(cgroup)?;
-    if !pin.join("link").exists() {
-        return Err(KernelError::refused(
-            format!("unselect {}", cgroup.display()),
-            "nothing is pinned for it",
-        ));
+/// Attaches and pins a selection, then removes the one it replaces, so that at each moment one of them applies.
+fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<(Link, u64), KernelError> {
+    let what = format!("pin {}", dir.display());
+    fs::create_dir_all(next).map_err(KernelError::path("create", next))?;
+    fs::create_dir_all(dir).map_err(KernelError::path("create", dir))?;
+    let (mut link, inode) = attach(object, cgroup)?;
+    for mut map in object.maps_mut() {
+        if map.name() == ".rodata.choice" {
+            map.pin(next.join("choice")).map_err(KernelError::bpf(&*what))?;
+        }
     }
-    // Removing the pin ends the choice too, but at a time of the kernel's choosing.
+    link.pin(next.join("link")).map_err(KernelError::bpf(&*what))?;
+    let old = Link::open(dir.join("link")).ok();
+    for file in ["choice", "link"] {
+        fs::rename(next.join(file), dir.join(file)).map_err(KernelError::path("replace", &dir.join(file)))?;
+    }
+    if let Some(old) = old {
+        // It is already detached if its cgroup is gone.
+        let _ = old.detach();
+    }
+    remove_pins(next)?;
+    Ok((link, inode))
+}
+
+/// Removes a pinned selection, whether or not its cgroup still exists, and returns what it was. Open connections keep their
+/// control.
+pub fn unselect(cgroup: &Path) -> Result<PinnedSelection, KernelError> {
     let what = format!("unselect {}", cgroup.display());
-    let link = Link::open(pin.join("link")).map_err(KernelError::bpf(&*what))?;
-    link.detach().map_err(KernelError::bpf(what))?;
-    remove(&pin);
-    Ok(())
+    must_be_privileged(&what)?;
+    let _lock = StateLock::acquire(&what)?;
+    let dir = pin_dir(&absolute(cgroup)?);
+    let Some(found) = read_pins(&dir) else {
+        let all: Vec<String> = list_selections().iter().map(|s| s.cgroup.display().to_string()).collect();
+        let selected = if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
+        return Err(KernelError::refused(
+            what,
+            format!("no selection is pinned for it; selected: {selected}"),
+        ));
+    };
+    // Removing the pin ends the selection too, but some time later.
+    if found.state == SelectionState::Active {
+        let link = Link::open(dir.join("link")).map_err(KernelError::bpf(&*what))?;
+        link.detach().map_err(KernelError::bpf(what))?;
+    }
+    remove_pins(&dir)?;
+    Ok(found)
 }

@@ -1,28 +1,28 @@
-//! The one list of startups in the kernel: which object, under which name, with which parameters.
+//! The list of startups that have an object for the kernel, with name, object and parameters of each.
 
 use crate::error::KernelError;
 use slowstart::param::ParamValue;
 use slowstart::startup::AnyStartup;
 
-/// How a parameter of the registry is written into an object's constants.
+/// Conversion of a parameter of the registry to a constant of an object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As it is.
+    /// The number itself.
     Whole,
-    /// In millionths.
+    /// The number in millionths.
     Millionths,
-    /// Seconds, in nanoseconds.
+    /// A number of seconds, in nanoseconds.
     Nanoseconds,
-    /// A word, as its place in this list.
+    /// A word, as its index in this list.
     Words(&'static [&'static str]),
 }
 
-/// A startup as a congestion control.
+/// A startup that is available as a congestion control.
 #[derive(Debug)]
 pub struct Control {
     /// Its name in the registry.
     pub startup: &'static str,
-    /// Its name in the kernel, with CUBIC behind it; `_reno` is added with Reno. Fifteen characters at most.
+    /// Its name in the kernel with CUBIC after it; with Reno, `_reno` is appended. At most 15 bytes.
     pub kernel: &'static str,
     /// The name the object was compiled with.
     pub(crate) compiled: &'static str,
@@ -60,7 +60,7 @@ const HYSTART_PP: &[(&str, Scale)] = &[
 const ESS: &[(&str, Scale)] = &[
     ("guard", Scale::Millionths),
     ("estimate", Scale::Words(&["train", "cycle", "first-rtt"])),
-    // A rate of its own would be overwritten with the next ACK: the kernel computes one for each.
+    // A pacing rate set by the startup would be overwritten at the next ACK, for which the kernel computes one.
     ("jump", Scale::Words(&["burst"])),
 ];
 const RESTRICTED: &[(&str, Scale)] = &[
@@ -75,7 +75,7 @@ const TSL: &[(&str, Scale)] =
 
 /// Every startup that the kernel can run.
 pub const TABLE: &[Control] = &[
-    // The kernel has one rule of growth: by bytes.
+    // The kernel has one growth rule, by bytes, so there is no parameter for it.
     Control {
         startup: "standard",
         kernel: "ss_std",
@@ -90,7 +90,7 @@ pub const TABLE: &[Control] = &[
         object: object!("limited"),
         params: &[("max_ssthresh", Scale::Whole)],
     },
-    // The kernel's own: what this project's model of it could be told, it does not take.
+    // The kernel's own HyStart takes none of the parameters of this project's model of it.
     Control {
         startup: "hystart",
         kernel: "ss_hystart",
@@ -145,19 +145,22 @@ pub const TABLE: &[Control] = &[
 ];
 
 impl Control {
-    /// The line of this startup.
+    /// Returns the entry of a startup, by its name in the registry.
     pub fn of(startup: &str) -> Result<&'static Self, KernelError> {
         TABLE.iter().find(|c| c.startup == startup).ok_or_else(|| {
             let names: Vec<&str> = TABLE.iter().map(|c| c.startup).collect();
-            KernelError::refused(startup, format!("not in the kernel yet: {} are", names.join(", ")))
+            KernelError::refused(
+                startup,
+                format!("has no object for the kernel; these have: {}", names.join(", ")),
+            )
         })
     }
 
-    /// The constants of the object for a startup with these parameters. `given` are those that somebody wrote: one that
-    /// the kernel does not take is refused rather than dropped.
+    /// Returns the constants of the object for a startup with these parameters. `given` are the names of those that were
+    /// written: one that the object does not have is an error.
     pub(crate) fn constants(&self, s: &AnyStartup, given: &[String]) -> Result<Vec<u64>, KernelError> {
         if let Some(key) = given.iter().find(|k| !self.params.iter().any(|(name, _)| name == k)) {
-            let why = "the kernel's own code has no such parameter, or not for one connection alone";
+            let why = "the kernel has no such parameter that applies to single connections";
             return Err(KernelError::refused(format!("{}:{key}", self.startup), why));
         }
         let mut all = Vec::new();
@@ -176,13 +179,13 @@ impl Control {
             .iter()
             .map(|p| {
                 constant(p).ok_or_else(|| {
-                    KernelError::refused(p.0, "the object does not know this parameter's value")
+                    KernelError::refused(p.0, "the object does not support this value of the parameter")
                 })
             })
             .collect()
     }
 
-    /// Its name in the kernel.
+    /// Returns its name in the kernel, with Reno or CUBIC after it.
     pub fn name(&self, reno: bool) -> String {
         format!("{}{}", self.kernel, if reno { "_reno" } else { "" })
     }
@@ -194,7 +197,7 @@ mod tests {
     use slowstart::startup::StartupEntry;
 
     #[test]
-    fn names_are_of_the_registry_and_fit_the_kernel() {
+    fn names_are_in_the_registry_and_fit_the_kernel() {
         for c in TABLE {
             assert!(StartupEntry::named(c.startup).is_some(), "{}", c.startup);
             assert!(c.name(true).len() <= 15, "{}", c.name(true));
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!(names.len(), TABLE.len());
     }
 
-    /// What SEARCH 3.x adds stays with the simulator: its versions are not in the table, and these are refused.
+    /// Parameters of SEARCH 3.x, which has no object for the kernel; they are refused.
     const SEARCH_3: [&str; 4] = ["rollback", "keep_width", "app_limited", "bins"];
 
     #[test]
@@ -217,7 +220,7 @@ mod tests {
             s.each_param(&mut |k, v| {
                 if SEARCH_3.contains(&k) {
                     let off = [ParamValue::Word("off"), ParamValue::Word("exact")].contains(&v);
-                    assert!(off, "{}:{k} would be left out in silence", c.startup);
+                    assert!(off, "{}:{k} would be ignored without an error", c.startup);
                 } else {
                     known.push(k);
                 }
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_take_is_refused() {
+    fn a_parameter_that_the_object_lacks_is_refused() {
         let s = (StartupEntry::named("hystart").expect("in the registry").make)();
         let e = Control::of("hystart").unwrap().constants(&s, &["detect".to_string()]).unwrap_err();
         assert!(e.to_string().contains("hystart:detect"), "{e}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ESS, Enhanced Slow-Start; `ess.rs` says more, and is what this is held to. A jump leaves at once. */
+/* ESS, Enhanced Slow-Start; the reference is `ess.rs`. A jump ends the startup. */
 #include "startup.h"
 #define NAME "ss_ess"
 enum { TRAIN, CYCLE, FIRST_RTT };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Makes a congestion control of the startup defined above; see startup.h. NAME is its name in the kernel. */
+/* The callbacks of a congestion control around the startup defined above; see startup.h. NAME is its name in the kernel. */
 #pragma once
 
 extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
@@ -15,15 +15,15 @@ extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 
 struct conn {
 	struct startup s;
-	__u64 credit;		/* bytes earned that are not yet a segment */
-	__u32 rtt_us;		/* the sample of the ACK being processed */
-	__u32 iw;
-	__u32 asked;		/* the startup is asked */
-	__u32 first;		/* ... for the first time: its end is an exit */
-	__u32 was_asked, was_first; /* before the cut, for an undo */
-	__u32 undoable;		/* ... if there was one since the last */
-	__u32 left;		/* why it was left */
-	__u32 cut_cwnd, cut_ssthresh; /* before the cut; 0: told already */
+	__u64 credit;		/* bytes of growth that are not yet a whole segment */
+	__u32 rtt_us;		/* RTT sample of the ACK being processed; 0: none */
+	__u32 iw;		/* segments */
+	__u32 asked;		/* the startup is in control */
+	__u32 first;		/* ... for the first time: its end is counted as an exit */
+	__u32 was_asked, was_first; /* before the last reduction, for an undo */
+	__u32 undoable;		/* there was a reduction since the last undo */
+	__u32 left;		/* reason for the end of the startup */
+	__u32 cut_cwnd, cut_ssthresh; /* before the last reduction; 0: reported already */
 };
 
 struct {
@@ -38,23 +38,23 @@ struct {
 	__uint(max_entries, 1 << 22);
 } events SEC(".maps");
 
-/* What somebody outside may read. */
+/* Counters, read by user space. */
 struct counts {
-	__u64 begun;		/* connections that were under this control; those that are have storage, see open.bpf.c */
-	__u64 missed;		/* events for which the ring had no room */
-	__u64 bare;		/* connections for which there was no memory: they run the avoidance alone */
+	__u64 started;		/* connections that ever used this control; those that use it now are counted by open.bpf.c */
+	__u64 dropped_events;	/* because the ring was full */
+	__u64 without_storage;	/* connections for which there was no memory: they run the avoidance only */
 	__u64 exits[WHY_MAX];
 } counts SEC(".data.counts") = { 0 };
 
 /*
- * What somebody outside may write: nothing is told (0), events are (1), each ACK is too (2); and until when, so that one
- * who was killed costs nothing.
+ * Written by user space: which events are written to the ring (0 none, 1 all but ACKs, 2 all), and until when, in ns, so
+ * that a reader that was killed costs nothing.
  */
 struct {
 	__u64 level, until;
 } watching SEC(".data.watching") = { 0 };
 
-/* As tcp_is_cwnd_limited: in slow start, a window of which more than half was used. */
+/* As tcp_is_cwnd_limited(): in slow start, true if more than half of cwnd was used. */
 static __always_inline __u32 cwnd_limited(struct tcp_sock *tp)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -66,7 +66,7 @@ static __always_inline void read_peer(struct sock *sk, struct facts *f)
 {
 	struct sock_common *c = &sk->__sk_common;
 
-	/* A kernel may be built without IPv6. */
+	/* The field does not exist in a kernel without IPv6. */
 	if (c->skc_family == AF_INET6 && bpf_core_field_exists(c->skc_v6_daddr)) {
 		f->peer[0] = c->skc_v6_daddr.in6_u.u6_addr32[0];
 		f->peer[1] = c->skc_v6_daddr.in6_u.u6_addr32[1];
@@ -80,8 +80,8 @@ static __always_inline void read_peer(struct sock *sk, struct facts *f)
 
 #ifdef QUEUE
 /*
- * The root queue of the interface this connection sends through. Its limit counts packets, but bytes in a bfifo; one that
- * keeps it to itself (TBF) holds what the device's own queue would.
+ * The root qdisc of the interface that this connection sends through. Its limit is in packets, but in bytes for bfifo. One
+ * that shows no limit (TBF) is taken to hold tx_queue_len packets.
  */
 static __always_inline void read_queue(struct sock *sk, struct facts *f)
 {
@@ -128,8 +128,8 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->iw = c->iw;
 	f->asked = c->asked;
 	f->limited = cwnd_limited(tp);
-	f->fresh = !tp->data_segs_out;
-	f->doubted = tp->undo_marker != 0;
+	f->no_data_sent = !tp->data_segs_out;
+	f->undo_marker = tp->undo_marker != 0;
 	f->cwnd_after = f->cwnd;
 	f->ssthresh_after = f->ssthresh;
 #ifdef QUEUE
@@ -138,16 +138,16 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->earned = (__u64)acked * f->mss;
 }
 
-/* ACKs come by the thousand: whoever reads them polls. The rest are rare, and wake the reader. */
-static __always_inline void tell(struct facts *f)
+/* Plain ACKs do not wake the reader, which polls; the other events are rare and do. */
+static __always_inline void write_event(struct facts *f)
 {
 	if (watching.level && (f->kind != KIND_ACK || f->why || watching.level > 1) && f->now_ns < watching.until &&
 	    bpf_ringbuf_output(&events, f, sizeof(*f), f->kind == KIND_ACK && !f->why ? BPF_RB_NO_WAKEUP : 0))
-		__sync_fetch_and_add(&counts.missed, 1);
+		__sync_fetch_and_add(&counts.dropped_events, 1);
 }
 
-/* The startup is over: counted once a connection, however often it is asked again after timeouts. */
-static __always_inline void leave(struct conn *c, struct facts *f, __u32 why)
+/* Ends the startup. Counted once per connection, however often it restarts after timeouts. */
+static __always_inline void end_startup(struct conn *c, struct facts *f, __u32 why)
 {
 	if (c->first && why < WHY_MAX) {
 		__sync_fetch_and_add(&counts.exits[why], 1);
@@ -157,10 +157,10 @@ static __always_inline void leave(struct conn *c, struct facts *f, __u32 why)
 	c->asked = c->first = 0;
 }
 
-static __always_inline void silence_hystart(struct sock *sk)
+static __always_inline void disable_hystart(struct sock *sk)
 {
 #ifndef HYSTART
-	/* For this socket alone; the module's parameter is everybody's. */
+	/* For this socket only; the parameter of the module applies to all. */
 	if (!RENO)
 		((struct bictcp *)((struct inet_connection_sock *)sk)->icsk_ca_priv)->found = 1;
 #endif
@@ -175,15 +175,15 @@ void BPF_PROG(ss_init, struct sock *sk)
 
 	if (!RENO)
 		cubictcp_init(sk);
-	silence_hystart(sk);
+	disable_hystart(sk);
 	c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!c) {
-		__sync_fetch_and_add(&counts.bare, 1);
+		__sync_fetch_and_add(&counts.without_storage, 1);
 		return;
 	}
-	__sync_fetch_and_add(&counts.begun, 1);
+	__sync_fetch_and_add(&counts.started, 1);
 	c->iw = tp->snd_cwnd;
-	/* A connection that took this control in its midst has left slow start already, if it has a threshold. */
+	/* A connection that switches to this control later may have left slow start already. */
 	c->asked = c->first = tp->snd_cwnd < tp->snd_ssthresh;
 	read_facts(sk, c, KIND_BEGIN, 0, &f);
 #ifdef ON_BEGIN
@@ -193,14 +193,14 @@ void BPF_PROG(ss_init, struct sock *sk)
 	if (f.threshold)
 		tp->snd_ssthresh = MAX(f.threshold, 2);
 	if (tp->snd_cwnd > tp->snd_ssthresh && c->asked)
-		leave(c, &f, WHY_SSTHRESH);
+		end_startup(c, &f, WHY_SSTHRESH);
 	f.cwnd_after = tp->snd_cwnd;
 	f.ssthresh_after = tp->snd_ssthresh;
 #endif
-	tell(&f);
+	write_event(&f);
 }
 
-/* May be called twice for one connection (6.1, 6.12, after a disconnect). */
+/* May be called twice for a connection (6.1, 6.12, after a disconnect). */
 SEC("struct_ops/ss_release")
 void BPF_PROG(ss_release, struct sock *sk)
 {
@@ -211,8 +211,8 @@ void BPF_PROG(ss_release, struct sock *sk)
 		return;
 	read_facts(sk, c, KIND_END, 0, &f);
 	if (c->first)
-		leave(c, &f, WHY_NONE);
-	tell(&f);
+		end_startup(c, &f, WHY_NONE);
+	write_event(&f);
 	bpf_sk_storage_delete(&conns, sk);
 }
 
@@ -226,21 +226,21 @@ void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
 	if (c)
 		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
 #ifdef HYSTART
-	/* An ACK that tells of nothing but what a SACK holds is no matter for cong_avoid; HyStart has counted its round trip. */
+	/* cong_avoid is not called for an ACK that only brings SACK blocks, but HyStart has used its RTT sample. */
 	if (c && c->asked && c->rtt_us && !sample->pkts_acked) {
 		struct facts f;
 
 		read_facts(sk, c, KIND_ACK, 0, &f);
 		c->rtt_us = 0;
 		if (f.cwnd >= f.ssthresh)
-			leave(c, &f, WHY_SSTHRESH);
-		tell(&f);
+			end_startup(c, &f, WHY_SSTHRESH);
+		write_event(&f);
 	}
 #endif
 }
 
-/* What is earned and amounts to whole segments; the rest is kept. Nothing is earned where the window was not needed. */
-static __always_inline __u32 whole(struct conn *c, struct facts *f)
+/* Converts growth in bytes to whole segments and keeps the rest. There is no growth unless cwnd limited the sender. */
+static __always_inline __u32 whole_segments(struct conn *c, struct facts *f)
 {
 	__u64 n;
 
@@ -252,8 +252,8 @@ static __always_inline __u32 whole(struct conn *c, struct facts *f)
 	return n;
 }
 
-/* The one place where a startup's wish becomes a window. Answers the segments that the kernel is to count. */
-static __always_inline __u32 answer(struct tcp_sock *tp, struct conn *c, struct facts *f)
+/* Calls the startup and applies its decision to cwnd. Returns the number of segments that the avoidance is to count. */
+static __always_inline __u32 apply_ack(struct tcp_sock *tp, struct conn *c, struct facts *f)
 {
 	__u32 why, rest = f->acked;
 
@@ -262,16 +262,16 @@ static __always_inline __u32 answer(struct tcp_sock *tp, struct conn *c, struct 
 		tp->snd_cwnd = MIN(f->set, tp->snd_cwnd_clamp);
 	why = f->why;
 	if (!why)
-		return whole(c, f);
+		return whole_segments(c, f);
 	f->why = WHY_NONE;
 	if (f->set)
 		rest = 0;
 	if (f->earned) {
-		tp->snd_cwnd = MIN(tp->snd_cwnd + whole(c, f), MIN(f->ssthresh, tp->snd_cwnd_clamp));
+		tp->snd_cwnd = MIN(tp->snd_cwnd + whole_segments(c, f), MIN(f->ssthresh, tp->snd_cwnd_clamp));
 		rest = 0;
 	}
 	tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
-	leave(c, f, why);
+	end_startup(c, f, why);
 	return rest;
 }
 
@@ -297,18 +297,18 @@ void BPF_PROG(ss_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	read_facts(sk, c, KIND_ACK, acked, &f);
 	c->rtt_us = 0;
 	if (f.cwnd >= f.ssthresh)
-		leave(c, &f, WHY_SSTHRESH);
+		end_startup(c, &f, WHY_SSTHRESH);
 	else
-		acked = answer(tp, c, &f);
-	/* A startup that holds the window leaves nothing to do. */
+		acked = apply_ack(tp, c, &f);
+	/* A startup that keeps cwnd constant leaves nothing for the avoidance. */
 	if (acked)
 		avoid(sk, ack, acked);
 	f.cwnd_after = tp->snd_cwnd;
 	f.ssthresh_after = tp->snd_ssthresh;
-	tell(&f);
+	write_event(&f);
 }
 
-/* Called as an episode of loss begins, before ss_state tells which: only there is the reason known, here the window. */
+/* Called when a loss episode begins, before ss_state. The reason is known only there, cwnd before the reduction only here. */
 SEC("struct_ops/ss_ssthresh")
 __u32 BPF_PROG(ss_ssthresh, struct sock *sk)
 {
@@ -332,7 +332,7 @@ __u32 BPF_PROG(ss_undo, struct sock *sk)
 
 	if (c) {
 		read_facts(sk, c, KIND_UNDO, 0, &f);
-		/* An exit that was taken back does not count. */
+		/* An exit that was undone is not counted. */
 		if (c->undoable && c->was_first && !c->first && c->left < WHY_MAX)
 			__sync_fetch_and_sub(&counts.exits[c->left], 1);
 		if (c->undoable) {
@@ -340,15 +340,15 @@ __u32 BPF_PROG(ss_undo, struct sock *sk)
 			c->first = c->was_first;
 			c->undoable = 0;
 		}
-		tell(&f);
+		write_event(&f);
 	}
 	return tcp_reno_undo_cwnd(sk);
 }
 
-/* Slow start from the beginning of the startup, where it wants that. */
-static __always_inline void again(struct conn *c)
+/* Resets the startup, if it restarts after a timeout or an idle time. */
+static __always_inline void restart_startup(struct conn *c)
 {
-#ifdef AS_BORN
+#ifdef RESTARTS
 	__builtin_memset(&c->s, 0, sizeof(c->s));
 	c->asked = 1;
 #endif
@@ -363,7 +363,7 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 	if (!RENO)
 		cubictcp_state(sk, new_state);
 	if (new_state == TCP_CA_Loss)
-		silence_hystart(sk); /* cubictcp_state has forgotten it */
+		disable_hystart(sk); /* cubictcp_state has reset it */
 	if (!c || new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)
 		return;
 	read_facts(sk, c, new_state == TCP_CA_Loss ? KIND_TIMEOUT : KIND_LOSS, 0, &f);
@@ -376,14 +376,14 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 	if (c->asked) {
 		__u32 why = new_state == TCP_CA_Loss ? WHY_TIMEOUT : new_state == TCP_CA_CWR ? WHY_CWR : WHY_LOSS;
 
-#ifdef LEAVES_WITH
-		why = LEAVES_WITH(&c->s, why);
+#ifdef EXIT_REASON
+		why = EXIT_REASON(&c->s, why);
 #endif
-		leave(c, &f, why);
+		end_startup(c, &f, why);
 	}
-	tell(&f);
+	write_event(&f);
 	if (new_state == TCP_CA_Loss)
-		again(c);
+		restart_startup(c);
 }
 
 static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
@@ -397,8 +397,8 @@ static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
 	if (!c)
 		return;
 	read_facts(sk, c, KIND_IDLE, 0, &f);
-	tell(&f);
-	again(c);
+	write_event(&f);
+	restart_startup(c);
 }
 
 SEC("struct_ops/ss_event")
@@ -421,7 +421,7 @@ void BPF_PROG(ss_event, struct sock *sk, enum tcp_ca_event ev)
 	.name = NAME
 
 #ifdef STOCK
-/* For bpftool as distributions have it: 6.1 to 6.18, the startup's defaults, CUBIC. */
+/* For bpftool: Linux 6.1 to 6.18, default parameters, CUBIC. */
 SEC(".struct_ops")
 struct tcp_congestion_ops ops = { COMMON, .cwnd_event = (void *)ss_event };
 #else
@@ -438,7 +438,7 @@ void BPF_PROG(ss_tx_start, struct sock *sk)
 		cubictcp_cwnd_event_tx_start(sk);
 }
 
-/* The loader keeps the one that fits the kernel. */
+/* The loader creates the one that fits the kernel. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops ops = { COMMON, .cwnd_event = (void *)ss_event };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* HyStart as this kernel's CUBIC has it: nothing is replaced, so that whatever differs from the others is the startup. */
+/* The kernel's CUBIC with its HyStart, unchanged, as the reference for the other objects. */
 #include "startup.h"
 #define NAME "ss_hystart"
 #define HYSTART

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* HyStart++, RFC 9406; `hystart_pp.rs` says more, and is what this is held to. */
+/* HyStart++, RFC 9406; the reference is `hystart_pp.rs`. */
 #include "startup.h"
 #define NAME "ss_hspp"
 #ifdef STOCK
@@ -33,7 +33,7 @@ struct startup {
 	__u32 css_rounds;
 };
 
-/* Section 4.2: into conservative slow start on a rise, out of it on a fall. */
+/* Section 4.2: enters conservative slow start when the RTT rises, leaves it when the RTT falls. */
 static __always_inline void judge(struct startup *s)
 {
 	__u64 rise;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The part of the kernel's types that the startups touch. Offsets are looked up in the BTF of the kernel that loads the
- * object (CO-RE), so only names and types need to be right, and one object fits every kernel from 6.1 on.
+ * The kernel types that the startups use. Offsets are taken from the BTF of the running kernel at load time (CO-RE), so only
+ * names and types matter here, and one object fits every kernel from 6.1 on.
  */
 #pragma once
 
@@ -110,14 +110,14 @@ struct bpf_iter__bpf_sk_storage_map {
 	struct sock *sk;
 };
 
-/* CUBIC's private part, in icsk_ca_priv. */
+/* CUBIC's private data, in icsk_ca_priv. */
 struct bictcp {
 	__u8 found;
 };
 
 #pragma clang attribute pop
 
-/* What a congestion control is made of; only members that the kernel has may be named. */
+/* The operations of a congestion control; every member must exist in the kernel. */
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
@@ -131,7 +131,7 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
-/* The same since 7.x: the beginning of sending is an event of its own. */
+/* Since 7.x: the start of transmission has an operation of its own. */
 struct tcp_congestion_ops___v7 {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Limited slow start, RFC 3742; `limited.rs` says more. */
+/* Limited slow start, RFC 3742; the reference is `limited.rs`. */
 #include "startup.h"
 #define NAME "ss_limited"
 #ifdef STOCK

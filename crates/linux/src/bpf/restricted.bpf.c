@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Restricted slow start: a PID controller on the interface's queue; `restricted.rs` says more, and is what this is held
- * to. */
+/* Restricted slow start: a PID controller on the interface's queue; the reference is `restricted.rs`. */
 #include "startup.h"
 #define NAME "ss_rss"
 #define QUEUE
@@ -21,20 +20,20 @@
 #define LARGEST (1ll << 32)
 
 struct startup {
-	__u64 last;		/* when it sampled, ns; valid if sampled */
-	__s64 error;		/* ... and the error, in bytes */
-	__s64 integral;		/* over ti, in bytes */
+	__u64 last;		/* time of the last sample, ns; valid if sampled */
+	__s64 error;		/* of that sample, in bytes */
+	__s64 integral;		/* divided by ti, in bytes */
 	__s64 output;		/* in millionths of a segment */
 	__u32 sampled;
 };
 
-/* a * b / c, signed in a; no more than LARGEST. */
+/* a * b / c with the sign of a, at most LARGEST in size. */
 static __always_inline __s64 scale(__s64 a, __u64 b, __u64 c)
 {
 	__u64 size = a < 0 ? -a : a;
 
 	c = MAX(c, 1);
-	/* Where the product would not fit, it is beyond the bound. */
+	/* A product that does not fit is above the bound. */
 	size = b && size / c > LARGEST / b ? LARGEST : mul_div(size, b, c);
 	size = MIN(size, (__u64)LARGEST);
 	return a < 0 ? -(__s64)size : (__s64)size;
@@ -59,7 +58,7 @@ static __always_inline void sample(struct startup *s, struct facts *f)
 	s->error = error;
 	integral = MAX(MIN(s->integral + more, LARGEST), -LARGEST);
 	raw = output(s, f, error, integral, slope);
-	/* What is beyond the bounds and would be driven further is not summed up. */
+	/* Anti-windup: the integral does not grow while the output is beyond its bounds in the same direction. */
 	if (!((raw > (__s64)ONE && more > 0) || (raw < 0 && more < 0)))
 		s->integral = integral;
 	s->output = output(s, f, error, s->integral, slope);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SEARCH, the thesis' 2.0 and draft-chung-ccwg-search-09; `search.rs` says more, and is what this is held to. Rings have
- * 32 slots where 26 are needed: the verifier follows a mask and not a remainder.
+ * SEARCH 1.0, 2.0 (the thesis) and draft-chung-ccwg-search-09; the reference is `search.rs`. Rings have 32 slots where 26
+ * are needed, because the verifier can bound an index by a mask but not by a remainder.
  */
 #include "startup.h"
-#define AS_BORN
+#define RESTARTS
 #ifdef STOCK
 #ifdef THESIS
 #define NAME "ss_search2"
@@ -38,15 +38,15 @@
 #define SLOT(i) ((__u32)(i) & 31)
 
 struct startup {
-	__u64 width;		/* of a bin, in ns; 0: there are no bins yet */
+	__u64 width;		/* of a bin, in ns; 0: no bins yet */
 	__u64 first_rtt;	/* ns */
 	__u64 end;		/* of the bin being filled, ns */
 	__u64 target;		/* bytes, while draining */
-	__u64 credit;		/* bytes acknowledged towards the next packet to send */
+	__u64 credit;		/* bytes acknowledged since the last packet was allowed, while draining */
 	__u64 seen;		/* acked_bytes at the last ACK */
 	__u32 at;		/* bins filled */
 	__u32 draining;
-	__u64 acked[32];	/* running totals at the end of each */
+	__u64 acked[32];	/* bytes in total at the end of each bin */
 	__u64 sent[32];
 };
 
@@ -62,20 +62,20 @@ static __always_inline void bins_new(struct startup *s, struct facts *f, __u64 r
 	}
 }
 
-/* How many bins have ended by now, the one being filled included. */
+/* Returns the number of bins that have ended by now, including the one being filled. */
 static __always_inline __u64 bins_passed(struct startup *s, struct facts *f)
 {
 	return f->now_ns <= s->end ? 0 : (f->now_ns - s->end) / s->width + 1;
 }
 
-/* Closes so many: in all but the last of them nothing happened. */
+/* Closes this many bins; there was no ACK in any but the last. */
 static __always_inline void bins_close(struct startup *s, struct facts *f, __u64 passed)
 {
 	__u64 a, b;
 
 	a = s->acked[SLOT(s->at)];
 	b = s->sent[SLOT(s->at)];
-	/* Past a whole ring, more silent bins look no different. */
+	/* More empty bins than the ring has slots make no difference. */
 	for (int i = 1; i < 52; i++) {
 		if (i >= passed)
 			break;
@@ -89,7 +89,7 @@ static __always_inline void bins_close(struct startup *s, struct facts *f, __u64
 	s->end += s->width * passed;
 }
 
-/* What was expected of the window that ends now; 0 while history does not reach that far, or no longer does. */
+/* Returns the bytes expected to be delivered in the window that ends now; 0 if the history does not reach back that far. */
 static __always_inline __u64 expected(struct startup *s, __u64 rtt)
 {
 	__u64 back = rtt / s->width, part = rtt % s->width, old, older, new, newer, window;
@@ -109,7 +109,7 @@ static __always_inline __u64 expected(struct startup *s, __u64 rtt)
 	return OF_SENT ? window : window * 2;
 }
 
-/* One packet out for each DRAIN_ACKS acknowledged, until the window is the target. */
+/* Allows one packet for each DRAIN_ACKS acknowledged, until cwnd is the target. */
 static __always_inline void drain(struct startup *s, struct facts *f, __u64 delivered)
 {
 	__u64 each = DRAIN_ACKS * f->mss, add, want;
@@ -170,7 +170,7 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 	}
 }
 
-/* It had already decided; the loss is of what it sent before that. */
-#define LEAVES_WITH(s, why) ((s)->draining ? WHY_RATE_FLAT : (why))
+/* While it drains it has already decided to exit; the loss is of data sent before. */
+#define EXIT_REASON(s, why) ((s)->draining ? WHY_RATE_FLAT : (why))
 
 #include "hooks.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Chooses the congestion control of every connection of a cgroup, before it sends data and whatever the program chose. */
+/*
+ * Sets the congestion control of every new connection of a cgroup, when it is established and before it sends data. This
+ * overrides what the program chose.
+ */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 
@@ -12,8 +15,14 @@ struct bpf_sock_ops {
 	__u32 op;
 };
 
-const volatile char control[16] SEC(".rodata.control") = { 0 };
-__u64 chosen[2] SEC(".data.chosen") = { 0 };	/* how often, and how often the kernel refused */
+/* Written by the loader (select.rs). The program does not read `cgroup`: it is for whoever lists the selections. */
+struct choice {
+	char control[16];
+	char cgroup[4096];	/* path */
+};
+
+const volatile struct choice choice SEC(".rodata.choice") = { 0 };
+__u64 chosen[2] SEC(".data.chosen") = { 0 };	/* connections set, connections that the kernel refused to set */
 
 SEC("sockops")
 int choose(struct bpf_sock_ops *ctx)
@@ -23,7 +32,7 @@ int choose(struct bpf_sock_ops *ctx)
 	if (ctx->op != ACTIVE_ESTABLISHED && ctx->op != PASSIVE_ESTABLISHED)
 		return 1;
 	for (int i = 0; i < 16; i++)
-		name[i] = control[i];
+		name[i] = choice.control[i];
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		__sync_fetch_and_add(&chosen[1], 1);
 	else

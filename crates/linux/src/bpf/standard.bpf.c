@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Standard slow start: the kernel's CUBIC (or Reno) with HyStart silenced. `standard.rs` says more. */
+/* Standard slow start: the kernel's CUBIC without HyStart, or Reno; the reference is `standard.rs`. */
 #include "startup.h"
 #define NAME "ss_std"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * StopEG; `stopeg.rs` says more, and is what this is held to. The kernel tells a control of no packet that leaves: what
- * was sent between two ACKs counts from the first of them on. Rings have 32 slots where 29 are needed: the verifier
- * follows a mask and not a remainder.
+ * StopEG; the reference is `stopeg.rs`. The kernel does not call a control when a packet is sent, so what was sent between
+ * two ACKs counts from the first of them on. Rings have 32 slots where 29 are needed, because the verifier can bound an
+ * index by a mask but not by a remainder.
  */
 #include "startup.h"
 #define NAME "ss_stopeg"
-#define AS_BORN
+#define RESTARTS
 #ifdef STOCK
 #define SHARE 568000ull
 #else
@@ -19,19 +19,19 @@
 #define SLOT(i) ((__u32)(i) & 31)
 
 struct startup {
-	__u64 width;		/* of a bin, in ns; 0: there are no bins yet */
+	__u64 width;		/* of a bin, in ns; 0: no bins yet */
 	__u64 end;		/* of the bin being filled, ns */
-	__u64 last;		/* the event before: ns, bytes delivered and in flight, area */
+	__u64 last;		/* the previous event: ns, bytes delivered and in flight, area */
 	__u64 last_delivered;
 	__u64 last_inflight;
 	__u64 last_area;
 	__u64 round_end;	/* valid if in_round */
 	__u32 in_round;
 	__u32 at;		/* bins filled */
-	__u32 judge;		/* judged when so many are; 0: not yet */
+	__u32 judge;		/* evaluate once this many are filled; 0: nothing to evaluate */
 	__u32 seen;		/* segments delivered at the last ACK */
-	__u64 delivered[32];	/* bytes, up to the end of each */
-	__u64 area[32];		/* bytes in flight, summed over microseconds */
+	__u64 delivered[32];	/* bytes in total at the end of each bin */
+	__u64 area[32];		/* bytes in flight, integrated over microseconds */
 };
 
 static __always_inline void bins_new(struct startup *s, struct facts *f)
@@ -49,7 +49,7 @@ static __always_inline void bins_new(struct startup *s, struct facts *f)
 	}
 }
 
-/* Takes the state after an event. 0 after a silence of many bins: there is nothing left to compare with. */
+/* Adds the state after an event. Returns 0 after an idle time of more bins than are kept. */
 static __always_inline int advance(struct startup *s, struct facts *f)
 {
 	if (f->now_ns > s->end && f->now_ns - s->end > s->width * N)
@@ -69,7 +69,7 @@ static __always_inline int advance(struct startup *s, struct facts *f)
 	return 1;
 }
 
-/* The share on the way to the receiver, over the round trip that had ended half of one before `end`. */
+/* Returns the share of inflight on the way to the receiver, during the round that ended half a round before `end`. */
 static __always_inline __u64 share(struct startup *s, __u32 end)
 {
 	__u32 first = end - (ROUND + HALF);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TCP SYN Loss startup: after a lost SYN or SYN-ACK, a small window and a threshold in place of what RFC 5681 (1, 2) or
- * the kernel (1, infinite, and that only after the second) would do. `tsl.rs` says more.
+ * TCP SYN Loss startup: after a lost SYN or SYN-ACK, a small cwnd and an ssthresh, instead of (1, 2) as in RFC 5681 or
+ * (1, infinite), after the second loss only, as in the kernel. The reference is `tsl.rs`.
  */
 #include "startup.h"
 #define NAME "ss_tsl"
@@ -22,7 +22,7 @@ struct startup {
 #define ON_BEGIN
 static __always_inline void on_begin(struct facts *f)
 {
-	if (!f->fresh || !f->retransmitted || (UNDO && !f->doubted))
+	if (!f->no_data_sent || !f->retransmitted || (UNDO && !f->undo_marker))
 		return;
 	f->set = WINDOW;
 	f->threshold = SSTHRESH;

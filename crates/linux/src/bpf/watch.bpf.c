@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tells of every TCP connection that sends, whatever its congestion control: that it is there, how it does, when its
- * startup ended and by what, that it closed. The kernel's own tracepoints are read; nothing is changed, and when nobody
- * holds this, nothing is left of it. `flows.rs` reads the record.
+ * Records of every TCP connection that sends, whatever its congestion control: samples, the end of its startup with the
+ * reason, the close. It reads tracepoints of the kernel, changes nothing, and is removed with the process that holds it.
+ * `flows.rs` parses the record.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -59,17 +59,17 @@ struct flow {
 	__u64 sk;
 	__u64 now_ns;
 	__u64 acked_bytes;
-	__u64 next;		/* what acked_bytes will be when all that is sent is acknowledged */
+	__u64 next;		/* value of acked_bytes once everything sent so far is acknowledged */
 	__u64 sent_bytes;
-	__u64 pacing_rate;	/* bytes a second */
+	__u64 pacing_rate;	/* bytes per second */
 	__u32 kind;
-	__u32 why;		/* with EXIT, and ever after */
+	__u32 why;		/* from EXIT on */
 	__u32 cwnd, ssthresh;	/* segments */
 	__u32 inflight, mss;
 	__u32 srtt_us, min_rtt_us;
 	__u32 retransmitted, state;
 	__u32 timeouts;
-	__u32 exit_cwnd;	/* segments; with the time the startup had taken */
+	__u32 exit_cwnd;	/* segments, before a reduction */
 	__u64 exit_ns;
 	__u64 begun_ns;
 	__u16 sport, dport;
@@ -78,30 +78,30 @@ struct flow {
 	char control[16];
 };
 
-struct seen {
-	__u64 begun_ns, told_ns, exit_ns;
+struct watched {
+	__u64 begun_ns, sampled_ns, exit_ns;
 	__u32 why, exit_cwnd;
 	__u32 state, timeouts;
-	__u32 cwnd;		/* at the last ACK: before a cut */
+	__u32 cwnd;		/* at the last ACK, before a reduction */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct seen);
+	__type(value, struct watched);
 } flows SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
-} told SEC(".maps");
+} records SEC(".maps");
 
-/* Which network namespace, 0: all; and how far apart the samples of a connection are. */
+/* Inode of the network namespace to watch, 0 for all; time between two samples of a connection, in ns. */
 const volatile __u64 scope[2] SEC(".rodata.scope") = { 0 };
 __u64 missed[1] SEC(".data.missed") = { 0 };
 
-static __always_inline void tell(struct sock *sk, struct tcp_sock *tp, struct seen *s, __u32 kind)
+static __always_inline void write_record(struct sock *sk, struct tcp_sock *tp, struct watched *s, __u32 kind)
 {
 	struct sock___w *w = (void *)sk;
 	struct inet_connection_sock___w *icsk = (void *)sk;
@@ -137,11 +137,11 @@ static __always_inline void tell(struct sock *sk, struct tcp_sock *tp, struct se
 	else
 		bpf_probe_read_kernel(f.daddr, 4, __builtin_preserve_access_index(&w->__sk_common.skc_daddr));
 	bpf_probe_read_kernel(f.control, sizeof(f.control), __builtin_preserve_access_index(&ops->name));
-	if (bpf_ringbuf_output(&told, &f, sizeof(f), kind == SAMPLE ? BPF_RB_NO_WAKEUP : 0))
+	if (bpf_ringbuf_output(&records, &f, sizeof(f), kind == SAMPLE ? BPF_RB_NO_WAKEUP : 0))
 		__sync_fetch_and_add(&missed[0], 1);
 }
 
-/* Before a packet of the peer is processed: things stand as the one before left them. */
+/* Called before a packet of the peer is processed, so the state is that after the previous one. */
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(watch_probe, struct sock *sk, void *skb)
 {
@@ -149,7 +149,7 @@ int BPF_PROG(watch_probe, struct sock *sk, void *skb)
 	struct inet_connection_sock___w *icsk = (void *)sk;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	__u32 state, cwnd, kind = SAMPLE;
-	struct seen *s;
+	struct watched *s;
 
 	if (!tp || !tp->bytes_sent)
 		return 0;
@@ -159,12 +159,13 @@ int BPF_PROG(watch_probe, struct sock *sk, void *skb)
 	if (!s)
 		return 0;
 	cwnd = tp->snd_cwnd;
-	/* Read now: the compiler would choose between the two pointers below, which the verifier refuses. */
+	/* Forces the load here: the compiler would merge it with s->cwnd below into a load from a selected pointer, which the
+	 * verifier rejects. */
 	asm volatile("" : "+r"(cwnd));
 	state = BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_state);
 	if (!s->begun_ns) {
 		s->begun_ns = tp->tcp_mstamp * 1000;
-		/* One that was there before this watch has left its startup in a way that nobody saw. */
+		/* The reason is unknown if the startup ended before this watch began. */
 		s->why = tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? WHY_MAX : WHY_NONE;
 	}
 	if (state == TCP_CA_Loss && s->state != TCP_CA_Loss)
@@ -183,10 +184,10 @@ int BPF_PROG(watch_probe, struct sock *sk, void *skb)
 		kind = EXIT;
 	}
 	s->cwnd = cwnd;
-	if (kind == SAMPLE && tp->tcp_mstamp * 1000 - s->told_ns < scope[1])
+	if (kind == SAMPLE && tp->tcp_mstamp * 1000 - s->sampled_ns < scope[1])
 		return 0;
-	s->told_ns = tp->tcp_mstamp * 1000;
-	tell(sk, tp, s, kind);
+	s->sampled_ns = tp->tcp_mstamp * 1000;
+	write_record(sk, tp, s, kind);
 	return 0;
 }
 
@@ -194,7 +195,7 @@ SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(watch_state, struct sock *sk, int from, int to)
 {
 	struct tcp_sock *tp;
-	struct seen *s;
+	struct watched *s;
 
 	if (to != TCP_CLOSE)
 		return 0;
@@ -202,7 +203,7 @@ int BPF_PROG(watch_state, struct sock *sk, int from, int to)
 	s = tp ? bpf_sk_storage_get(&flows, sk, 0, 0) : 0;
 	if (!s)
 		return 0;
-	tell(sk, tp, s, CLOSED);
+	write_record(sk, tp, s, CLOSED);
 	bpf_sk_storage_delete(&flows, sk);
 	return 0;
 }

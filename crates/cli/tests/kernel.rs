@@ -1,0 +1,213 @@
+//! Tests of `slowstart kernel` as a command. They need root and a kernel that can load startups, and print `skipped`
+//! otherwise.
+#![cfg(feature = "kernel")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn slowstart(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    command.args(args).env("NO_COLOR", "1");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// True if startups can be loaded here; otherwise prints why a test is skipped.
+fn able(test: &str) -> bool {
+    let check = slowstart(&["kernel", "check"]).output().expect("it runs");
+    if !check.status.success() {
+        println!("skipped: kernel test {test} ({})", text(&check.stderr).trim());
+    }
+    check.status.success()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the server runs on the real clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Reads the counters once; the time it took, or why it failed.
+fn scrape(address: SocketAddr) -> Result<Duration, String> {
+    let (begin, patience) = (now(), Duration::from_secs(4));
+    let mut s = TcpStream::connect_timeout(&address, patience).map_err(|e| format!("connect: {e}"))?;
+    s.set_read_timeout(Some(patience)).expect("a timeout");
+    s.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+        .map_err(|e| e.to_string())?;
+    let mut answer = String::new();
+    s.read_to_string(&mut answer).map_err(|e| format!("read: {e}"))?;
+    let whole = answer.starts_with("HTTP/1.1 200") && answer.contains("slowstart_connections");
+    if whole { Ok(begin.elapsed()) } else { Err(answer) }
+}
+
+/// Asserts that one of three scrapes is answered within a second: another process may delay one of them.
+fn answers(address: SocketAddr, when: &str) {
+    let times: Vec<_> = (0..3).map(|_| scrape(address)).collect();
+    assert!(times.iter().flatten().any(|t| *t < Duration::from_secs(1)), "{when}: {times:?}");
+}
+
+/// Resident memory of a process, in bytes.
+fn memory(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    let kilobytes = status.lines().find_map(|l| l.strip_prefix("VmRSS:")?.split_whitespace().next());
+    kilobytes.and_then(|k| k.parse::<u64>().ok()).expect("a figure") * 1024
+}
+
+/// Ends the child if the test fails.
+struct Watch(Child);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn scrapes_are_answered_beside_hostile_clients() {
+    if !able("scrapes_are_answered_beside_hostile_clients") {
+        return;
+    }
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let seconds = 25;
+    let args = ["kernel", "watch", "--json", "--duration", &format!("{seconds}s"), "--prometheus"];
+    let begin = now();
+    let mut watch =
+        Watch(slowstart(&args).arg(free.to_string()).stdout(Stdio::null()).spawn().expect("it runs"));
+    while scrape(free).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(15), "the server does not start");
+        thread::sleep(Duration::from_millis(50));
+    }
+    answers(free, "alone");
+
+    // A client that sends a byte each 100 ms.
+    let slow = thread::spawn(move || {
+        let mut s = TcpStream::connect(free).expect("connects");
+        let sent = (0..30).take_while(|_| {
+            thread::sleep(Duration::from_millis(100));
+            s.write_all(b"G").is_ok()
+        });
+        sent.count()
+    });
+    thread::sleep(Duration::from_millis(300));
+    answers(free, "a slow client");
+
+    // A line without an end.
+    let before = memory(&watch.0);
+    let mut endless = TcpStream::connect(free).expect("connects");
+    endless.set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+    let (block, limit) = ([b'a'; 1 << 16], 256 << 20);
+    let mut written = 0;
+    while written < limit {
+        match endless.write(&block) {
+            Ok(n) => written += n,
+            Err(_) => break,
+        }
+    }
+    assert!(written < limit, "the server reads a line without an end");
+    let grown = memory(&watch.0).saturating_sub(before);
+    assert!(grown < 16 << 20, "{grown} bytes more after a line of {written} bytes");
+    answers(free, "an endless line");
+
+    // Connections that send nothing: as many as this process may open, up to 3,000.
+    let silent: Vec<_> = (0..3000).map_while(|_| TcpStream::connect(free).ok()).collect();
+    assert!(silent.len() > 500, "{} connections", silent.len());
+    // Room for the scrape's own descriptor.
+    let silent: Vec<_> = silent.into_iter().skip(8).collect();
+    answers(free, "silent connections");
+    let grown = memory(&watch.0).saturating_sub(before);
+    assert!(grown < 32 << 20, "{grown} bytes more with {} silent connections", silent.len());
+    println!("{} silent connections, {written} bytes of a line, {grown} bytes more memory", silent.len());
+    assert!(slow.join().expect("no panic") < 30, "a slow client is disconnected");
+
+    // The watch itself was never held up: it ends when it was told to.
+    let status = watch.0.wait().expect("it ends");
+    let late = begin.elapsed().saturating_sub(Duration::from_secs(seconds));
+    assert!(status.success() && late < Duration::from_secs(8), "{status}, {late:?} after its end");
+}
+
+/// Runs a command in a mount namespace of its own in which nothing is mounted at /sys/fs/bpf.
+fn without_bpffs(args: &[&str]) -> Output {
+    let script = "while umount -l /sys/fs/bpf 2>/dev/null; do :; done; exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_slowstart")]).args(args);
+    command.output().expect("util-linux is installed")
+}
+
+#[test]
+fn check_separates_what_is_required_from_what_is_optional() {
+    if !able("check_separates_what_is_required_from_what_is_optional") {
+        return;
+    }
+    let check = without_bpffs(&["kernel", "check"]);
+    let said = text(&check.stdout);
+    assert!(check.status.success(), "{said}");
+    let at = |s: &str| said.find(s).unwrap_or_else(|| panic!("no {s:?} in {said}"));
+    assert!(at("Required to load a startup:") < at("CAP_BPF"));
+    assert!(at("CAP_PERFMON") < at("Optional, for --pin:") && at("Optional, for --pin:") < at("bpffs"));
+    assert!(said.contains("mount -t bpf bpf /sys/fs/bpf") && said.contains("--pin will fail"), "{said}");
+    let pin = without_bpffs(&["kernel", "load", "search", "--pin"]);
+    let said = text(&pin.stderr);
+    assert_eq!(pin.status.code(), Some(2), "{said}");
+    assert!(said.contains("mount -t bpf bpf /sys/fs/bpf") && said.contains("Without --pin"), "{said}");
+}
+
+/// Runs a script with `$S` for the command, in mount and network namespaces of its own with a bpffs.
+fn in_namespaces(script: &str) -> Output {
+    let script = format!("trap 'kill -9 $holder 2>/dev/null' EXIT\nmount -t bpf bpf /sys/fs/bpf\n{script}");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "sh", "-c", &script]).env("S", env!("CARGO_BIN_EXE_slowstart"));
+    command.output().expect("util-linux is installed")
+}
+
+#[test]
+fn a_default_ends_with_its_control() {
+    if !able("a_default_ends_with_its_control") {
+        return;
+    }
+    let file = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let script = format!(
+        "echo reno > {file}
+        $S kernel load search --default & holder=$!
+        while ! grep -q ss_search {file}; do sleep 0.1; kill -0 $holder || exit 9; done
+        $S kernel list | grep '^default'
+        kill -9 $holder; wait $holder
+        $S kernel list | grep '^default'
+        $S kernel unload search; echo \"unload: $?\"; cat {file}
+        $S kernel load search --default & holder=$!
+        while ! grep -q ss_search {file}; do sleep 0.1; kill -0 $holder || exit 9; done
+        kill $holder; wait $holder; echo \"load: $?\"; cat {file}"
+    );
+    let out = in_namespaces(&script);
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    let expected = [
+        "set by process",
+        "has ended; `slowstart kernel unload ss_search` restores reno",
+        "search: was not loaded any more\nunload: 0\nreno\n",
+        "load: 0\nreno\n",
+    ];
+    for words in expected {
+        assert!(said.contains(words), "no {words:?} in {said}\n{errors}");
+    }
+    assert!(errors.contains("restored from ss_search to reno"), "{errors}");
+}
+
+#[test]
+fn unload_as_another_user_fails() {
+    if !able("unload_as_another_user_fails") {
+        return;
+    }
+    let out = in_namespaces(
+        "$S kernel load limited --pin
+        setpriv --reuid 65534 --clear-groups $S kernel unload limited; echo \"status $?\"
+        $S kernel unload limited",
+    );
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    assert!(said.contains("status 2\nss_limited: removed"), "{said}\n{errors}");
+    assert!(errors.contains("not permitted"), "{errors}");
+}

@@ -1,0 +1,97 @@
+//! Events of the controls that are loaded, whoever loaded them.
+
+use crate::clock::clock;
+use crate::error::KernelError;
+use crate::facts::{Facts, Numbers};
+use crate::list::{available, holders, lookup, map_of, registered};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use slowstart::units::Span;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How long an object writes events after the last [`ControlEvents::poll`], so that a reader that was killed costs nothing.
+const LEASE: Span = Span::secs(3);
+
+/// Sets which events an object writes (0 none, 1 all but ACKs, 2 all) and until when, in nanoseconds of `CLOCK_MONOTONIC`.
+pub(crate) fn set_level(map: &impl MapCore, level: u64, until: u64) -> libbpf_rs::Result<()> {
+    let value = [level.to_ne_bytes(), until.to_ne_bytes()].concat();
+    map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)
+}
+
+/// True if an object writes events for somebody now.
+fn has_reader(map: &impl MapCore) -> bool {
+    let value = lookup(map).unwrap_or_default();
+    let n = &mut Numbers(&value);
+    let (level, until) = (n.u64().unwrap_or(0), n.u64().unwrap_or(0));
+    level > 0 && until > clock().0
+}
+
+/// Reads the events of the controls that were loaded when it was made. When it is dropped, they stop writing events.
+pub struct ControlEvents<'a> {
+    levels: Vec<MapHandle>,
+    level: u64,
+    ring: Option<RingBuffer<'a>>,
+}
+
+impl std::fmt::Debug for ControlEvents<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlEvents").field("controls", &self.levels.len()).finish_non_exhaustive()
+    }
+}
+
+impl ControlEvents<'_> {
+    /// Passes on the events since the last call. Must be called at least every three seconds, or events are lost.
+    pub fn poll(&self) -> Result<(), KernelError> {
+        for map in &self.levels {
+            set_level(map, self.level, (clock() + LEASE).0).map_err(KernelError::bpf("watch controls"))?;
+        }
+        self.ring.as_ref().map_or(Ok(()), RingBuffer::consume).map_err(KernelError::bpf("read events"))
+    }
+}
+
+impl Drop for ControlEvents<'_> {
+    fn drop(&mut self) {
+        for map in &self.levels {
+            let _ = set_level(map, 0, 0);
+        }
+    }
+}
+
+/// Makes every control of this project that is loaded now write events, with `acks` one for each ACK too; `each` is called
+/// with the control's name and the event, from [`ControlEvents::poll`]. A ring has one reader: a control that writes events
+/// for somebody else (a study) is left out, as is one loaded by another version of this program.
+pub fn watch_controls<'a>(
+    acks: bool,
+    each: impl FnMut(&str, Facts) + 'a,
+) -> Result<ControlEvents<'a>, KernelError> {
+    let what = "watch controls";
+    let names: Vec<String> = available()?.into_iter().filter(|n| n.starts_with("ss_")).collect();
+    let maps = registered();
+    let each = Rc::new(RefCell::new(each));
+    let mut ring = RingBufferBuilder::new();
+    let (mut levels, mut rings) = (Vec::new(), Vec::new());
+    for name in names {
+        let holders = holders(&maps, &name);
+        let both = map_of(&name, &holders, ".data.watching").zip(map_of(&name, &holders, "events"));
+        if let Some((level, events)) =
+            both.filter(|(level, _)| level.value_size() == 16 && !has_reader(level))
+        {
+            levels.push(level);
+            rings.push((name, events));
+        }
+    }
+    for (name, map) in &rings {
+        let (name, each) = (name.clone(), Rc::clone(&each));
+        ring.add(map, move |record| {
+            if let Some(f) = Facts::read(record) {
+                (each.borrow_mut())(&name, f);
+            }
+            0
+        })
+        .map_err(KernelError::bpf(what))?;
+    }
+    let ring = if levels.is_empty() { None } else { Some(ring.build().map_err(KernelError::bpf(what))?) };
+    let events = ControlEvents { levels, level: if acks { 2 } else { 1 }, ring };
+    events.poll()?;
+    Ok(events)
+}

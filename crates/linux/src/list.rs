@@ -1,0 +1,119 @@
+//! The controls of this project that are registered in the kernel, whoever loaded them.
+
+use crate::error::KernelError;
+use crate::facts::Counts;
+use crate::open::Open;
+use crate::pins::{MAPS, pin_dir};
+use crate::table::TABLE;
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+/// A control that is registered.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// Its name in the kernel.
+    pub name: String,
+    /// The name of its startup in the registry, if that is in the table.
+    pub startup: Option<&'static str>,
+    /// True if it is pinned.
+    pub pinned: bool,
+    /// Process identifier and name of each process that holds it.
+    pub held_by: Vec<(u32, String)>,
+    /// Its counters, since it was loaded or last replaced; `None` if they cannot be read.
+    pub counts: Option<Counts>,
+}
+
+/// A process that has maps of a control open.
+pub(crate) struct Holder {
+    pub(crate) pid: u32,
+    pub(crate) comm: String,
+    /// Identifiers of all its maps.
+    pub(crate) maps: Vec<u32>,
+}
+
+/// Returns the value of the only entry of a map.
+pub(crate) fn lookup(map: &impl MapCore) -> Option<Vec<u8>> {
+    map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten()
+}
+
+/// Returns the names of all congestion controls that the kernel has.
+pub(crate) fn available() -> Result<Vec<String>, KernelError> {
+    let file = Path::new("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let text = fs::read_to_string(file).map_err(KernelError::path("read", file))?;
+    Ok(text.split_whitespace().map(str::to_string).collect())
+}
+
+/// Returns the names in the kernel that a name stands for: itself, or those of the startup of that name.
+pub(crate) fn control_names(name: &str) -> Vec<String> {
+    match TABLE.iter().find(|c| c.startup == name) {
+        Some(c) => vec![c.name(false), c.name(true)],
+        None => vec![name.to_string()],
+    }
+}
+
+/// Returns identifier and registered name of each congestion-control map in the kernel.
+pub(crate) fn registered() -> Vec<(u32, String)> {
+    let named = |map: &MapHandle| {
+        let value = lookup(map)?;
+        let name = value.windows(3).position(|w| w == b"ss_").map(|at| &value[at..])?;
+        let end = name.iter().position(|b| *b == 0)?;
+        Some(String::from_utf8_lossy(&name[..end]).into_owned())
+    };
+    MapInfoIter::default()
+        .filter(|m| m.ty == MapType::StructOps)
+        .filter_map(|m| Some((m.id, named(&MapHandle::from_map_id(m.id).ok()?)?)))
+        .collect()
+}
+
+/// Returns the other processes that have this map open.
+fn holders_of(id: u32) -> Vec<Holder> {
+    let mut found = Vec::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let maps: Vec<u32> = fs::read_dir(process.path().join("fdinfo"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|fd| fs::read_to_string(fd.path()).ok())
+            .filter_map(|text| text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok()))
+            .collect();
+        if pid != std::process::id() && maps.contains(&id) {
+            let comm = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            found.push(Holder { pid, comm: comm.trim().to_string(), maps });
+        }
+    }
+    found
+}
+
+/// Returns the processes that hold a control, given the maps of [`registered`].
+pub(crate) fn holders(registered: &[(u32, String)], control: &str) -> Vec<Holder> {
+    registered.iter().filter(|(_, n)| n == control).flat_map(|(id, _)| holders_of(*id)).collect()
+}
+
+/// Opens one of a control's maps: the pinned one, or one that a holder has open.
+pub(crate) fn map_of(control: &str, holders: &[Holder], map: &str) -> Option<MapHandle> {
+    let (_, file) = MAPS.iter().find(|(name, _)| *name == map)?;
+    MapHandle::from_pinned_path(pin_dir(control).join(file)).ok().or_else(|| {
+        let held = holders.iter().flat_map(|h| &h.maps);
+        held.filter_map(|id| MapHandle::from_map_id(*id).ok()).find(|m| m.name() == OsStr::new(map))
+    })
+}
+
+/// Returns every control of this project that is registered, whoever loaded it.
+pub fn list() -> Result<Vec<Running>, KernelError> {
+    let maps = registered();
+    let of = |name: String| {
+        let pinned = pin_dir(&name).join("link").exists();
+        let holders = holders(&maps, &name);
+        let counts = map_of(&name, &holders, ".data.counts")
+            .zip(map_of(&name, &holders, "conns"))
+            .and_then(|(counts, conns)| Counts::read(&lookup(&counts)?, Open::of(&conns).ok()?.count()?));
+        let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
+        let held_by = holders.into_iter().map(|h| (h.pid, h.comm)).collect();
+        Running { name, startup, pinned, held_by, counts }
+    };
+    Ok(available()?.into_iter().filter(|n| n.starts_with("ss_")).map(of).collect())
+}

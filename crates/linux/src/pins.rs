@@ -1,0 +1,30 @@
+//! The pins of controls and selections in bpffs.
+
+use crate::error::KernelError;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The directory of all pins; each control has a directory of its name in it.
+pub(crate) const PINS: &str = "/sys/fs/bpf/slowstart";
+/// The maps pinned beside a link: name in the object, name of the pin.
+pub(crate) const MAPS: [(&str, &str); 4] =
+    [(".data.counts", "counts"), (".data.watching", "watching"), ("events", "events"), ("conns", "conns")];
+
+/// Returns the directory of a control's pins.
+pub(crate) fn pin_dir(name: &str) -> PathBuf {
+    Path::new(PINS).join(name)
+}
+
+/// Removes a directory of pins; it is no error if there is none.
+pub(crate) fn remove_pins(dir: &Path) -> Result<(), KernelError> {
+    let entries = match fs::read_dir(dir) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(KernelError::path("read", dir))?,
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        fs::remove_file(&path).map_err(KernelError::path("remove", &path))?;
+    }
+    fs::remove_dir(dir).map_err(KernelError::path("remove", dir))
+}
