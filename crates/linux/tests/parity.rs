@@ -1,7 +1,7 @@
-//! Parity: the objects of the kernel and the Rust algorithms of the same names decide alike, ACK by ACK.
+//! Parity: the objects and the Rust algorithms of the same names make the same decision at each ACK.
 //!
-//! An object tells, for each ACK, what the kernel knew before the decision, the decision, and what became of window and
-//! threshold. The Rust algorithm is told the former and must decide the latter. Needs root and TUN devices.
+//! An object reports, for each ACK, the kernel's fields before the decision, the decision, and cwnd and ssthresh after it.
+//! The Rust algorithm gets the fields and must make the same decision. Needs root and TUN devices.
 //!
 //! `cargo test -p slowstart-linux --test parity -- --ignored --nocapture` is the long form: a million ACKs.
 
@@ -39,7 +39,7 @@ fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
     able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Reasons for the end of a startup, none among them: what is never seen is not seen often.
+/// Number of exit reasons that the long form must see, including none.
 const REASONS: usize = 10;
 
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -47,12 +47,11 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// How the sender of a connection writes.
 #[derive(Copy, Clone)]
 struct Writes {
-    /// Bytes at once.
+    /// Bytes per write.
     each: usize,
-    /// How often.
+    /// Number of writes.
     times: usize,
-    /// And waits in between: with nothing to send, the window is not needed; after the retransmission timeout, it is
-    /// restarted.
+    /// Pause between writes, during which the sender is application-limited; after one RTO cwnd is restarted.
     pause: Duration,
 }
 
@@ -60,18 +59,18 @@ const fn bulk(bytes: usize) -> Writes {
     Writes { each: bytes, times: 1, pause: Duration::ZERO }
 }
 
-/// What connections are put through.
+/// A path and how connections use it.
 struct Trial {
     what: &'static str,
     path: &'static str,
     writes: Writes,
-    /// Those it is for; empty: all.
+    /// The startups it is for; empty for all.
     only: &'static [&'static str],
-    /// One at a time, so that a startup meets the path itself and not the others.
+    /// True to run one connection at a time, so that it does not share the path.
     alone: bool,
-    /// So many times the connections.
+    /// Factor of the number of connections.
     times: usize,
-    /// What the server's end is told first.
+    /// Commands to run first in the namespace of the server.
     commands: &'static [&'static str],
 }
 
@@ -86,7 +85,7 @@ const TRIALS: &[Trial] = &[
     trial("shallow", "rate=100Mbit rtt=20ms queue=0.2bdp", bulk(1_000_000)),
     trial("lossy", "rate=100Mbit rtt=20ms queue=4bdp loss=1%", bulk(400_000)),
     trial("RTO-ridden", "rate=50Mbit rtt=20ms queue=4bdp loss=30% ack_loss=20%", bulk(60_000)),
-    // Nothing gets through for a while: what waits in the queue makes timeouts spurious, what does not fit is lost.
+    // The path stalls: timeouts of packets that wait in the queue are spurious, the rest is lost.
     trial("outage", "schedule=0s:100Mbit,150ms:100kbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
     trial("roomy", "rate=200Mbit rtt=40ms queue=60bdp", bulk(1_500_000)),
     trial("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(2_000_000)),
@@ -107,7 +106,7 @@ const TRIALS: &[Trial] = &[
     ),
     trial("lost SYN-ACKs", "rate=50Mbit rtt=20ms queue=4bdp drop_synack=40", bulk(100_000)),
     trial("slow host", "rate=50Mbit rtt=20ms queue=8bdp", bulk(500_000)),
-    // What follows is for reasons that the rest seldom show. A route may name a threshold.
+    // For exit reasons that are rare above. A route may set ssthresh.
     Trial {
         commands: &[
             "sysctl -qw net.ipv4.tcp_no_metrics_save=0 net.ipv4.tcp_no_ssthresh_metrics_save=0",
@@ -115,7 +114,7 @@ const TRIALS: &[Trial] = &[
         ],
         ..trial("known threshold", "rate=200Mbit rtt=20ms queue=8bdp", bulk(300_000))
     },
-    // A queue of the host's own that refuses: the kernel cuts the window, and nothing is lost.
+    // The host's own queue refuses packets: the kernel reduces cwnd without a loss.
     Trial {
         commands: &[
             "tc qdisc replace dev path0 root handle 1: htb default 1",
@@ -150,7 +149,7 @@ struct Loaded {
 }
 
 fn loaded() -> Vec<Loaded> {
-    // With parameters that are not the defaults where the defaults seldom decide.
+    // Not the default parameters where those rarely lead to a decision.
     let all = [
         "standard",
         "limited:max_ssthresh=40",
@@ -176,12 +175,12 @@ fn loaded() -> Vec<Loaded> {
         .collect()
 }
 
-/// One connection: the server sends under this control.
+/// Runs one connection, on which the server sends under this control.
 fn connection(e: &Emulation, control: &str, w: Writes) {
     let listener = Net::within(e.server(), || TcpListener::bind((SERVER, 0))).expect("a port");
     setsockopt(&listener, TcpCongestion, &OsString::from(control)).expect("loaded");
     let address = listener.local_addr().expect("bound");
-    // A path that loses much may lose the handshake for good, or a transfer: that is no matter here.
+    // On a lossy path the handshake or the transfer may fail; the ACKs until then count.
     let Ok(mut client) = Net::within(e.client(), || TcpStream::connect_timeout(&address, PATIENCE)) else {
         return;
     };
@@ -199,7 +198,7 @@ fn connection(e: &Emulation, control: &str, w: Writes) {
                     break;
                 }
             }
-            // Until the client has all; then nothing is to linger on when the path is gone.
+            // Waits for the client to finish, then resets, so that no socket outlives the path.
             let _ = server.shutdown(std::net::Shutdown::Write);
             server.set_read_timeout(Some(PATIENCE)).expect("a timeout");
             let _ = server.read(&mut [0]);
@@ -212,7 +211,7 @@ fn connection(e: &Emulation, control: &str, w: Writes) {
     });
 }
 
-/// So many connections of each startup at a time, through each trial, round after round until that is enough.
+/// Runs `beside` connections of each startup at a time through each trial, in rounds, until `enough`.
 fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
     let all = loaded();
     let tally = RefCell::new(Tally::default());
@@ -248,7 +247,7 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
                 common::ip(&format!("netns exec {} {command}", e.server()));
             }
             if !t.commands.is_empty() {
-                // The kernel looks up what it knows of a peer, which it must have met.
+                // The kernel keeps metrics of a peer only after a connection to it.
                 connection(&e, "reno", bulk(50_000));
             }
             let chosen = all.iter().filter(|l| t.only.is_empty() || t.only.contains(&&*l.name));
@@ -292,11 +291,11 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
     for l in &all {
         let counts = l.held.counts().expect("counts");
         assert_eq!((counts.dropped_events, counts.without_storage, counts.open), (0, 0, 0), "{}", l.name);
-        // What the object counted is what was told. (`hystart` counts as a threshold what the Rust model names.)
+        // The counters agree with the events. (`hystart` counts exits as ssthresh; the Rust model names the reason.)
         if l.name != "hystart" {
             for (why, n) in counts.exits.iter().filter(|(w, _)| *w != ExitReason::None) {
-                let told = tally.borrow().exits.get(&(l.name.clone(), why.name())).copied().unwrap_or(0);
-                assert!(told >= *n, "{}: {} {n} counted, {told} told", l.name, why.name());
+                let reported = tally.borrow().exits.get(&(l.name.clone(), why.name())).copied().unwrap_or(0);
+                assert!(reported >= *n, "{}: {} {n} counted, {reported} reported", l.name, why.name());
             }
         }
     }
@@ -306,7 +305,7 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
 
 fn show(t: &Tally) {
     println!(
-        "{} connections, {} ACKs ({} of them with window to spare), {} recoveries, {} timeouts, {} idle restarts, {} undone; {} disagreements",
+        "{} connections, {} ACKs ({} of them not limited by cwnd), {} recoveries, {} timeouts, {} idle restarts, {} undone; {} disagreements",
         t.connections, t.acks, t.not_limited, t.recoveries, t.timeouts, t.idle, t.undone, t.disagreements
     );
     for (why, n) in t.by_reason() {
@@ -314,21 +313,21 @@ fn show(t: &Tally) {
             t.exits.iter().filter(|((_, w), _)| *w == why).map(|((s, _), n)| format!("{s} {n}")).collect();
         println!("  {why}: {n} ({})", of.join(", "));
     }
-    for line in &t.said {
+    for line in &t.messages {
         println!("{line}");
     }
 }
 
 #[test]
-fn the_objects_decide_as_the_rust_algorithms() {
-    let Some(_one) = able("the_objects_decide_as_the_rust_algorithms") else { return };
+fn objects_decide_as_the_rust_algorithms() {
+    let Some(_one) = able("objects_decide_as_the_rust_algorithms") else { return };
     let t = compare(1, |_, _| true);
     show(&t);
     assert_eq!(t.disagreements, 0);
     assert!(t.acks > 5000 && t.timeouts > 0 && t.recoveries > 5 && t.idle > 5, "{t:?}");
 }
 
-/// The long form: a million ACKs, and on until each reason was seen often; not for ever.
+/// The long form: a million ACKs, and more until each reason was seen 200 times, up to twice the rounds.
 #[test]
 #[ignore = "takes a quarter of an hour"]
 fn a_million_acks() {

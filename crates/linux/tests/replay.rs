@@ -1,5 +1,5 @@
-//! What replay says of a connection, against what the kernel that made it counted: tcpdump at both ends of an emulated
-//! path, `cubic` over it. Needs root, TUN devices and tcpdump; says so where it has them not.
+//! Compares replay's account of a connection with the counters of the kernel: tcpdump at both ends of an emulated path,
+//! `cubic` over it. Needs root, TUN devices and tcpdump, and prints `skipped` otherwise.
 
 mod common;
 
@@ -20,7 +20,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// tcpdump in a namespace, listening.
+/// Starts tcpdump in a namespace and waits until it listens.
 fn tcpdump(ns: &str, file: &Path) -> Child {
     let mut child = Command::new("ip")
         .args([
@@ -53,7 +53,7 @@ fn tcpdump(ns: &str, file: &Path) -> Child {
     child
 }
 
-/// A counter of `TcpExt` in a namespace (what nstat shows).
+/// Returns a counter of `TcpExt` in a namespace (as `nstat` prints it).
 fn counter(ns: &str, name: &str) -> u64 {
     let text =
         Net::within(ns, || fs::read_to_string("/proc/thread-self/net/netstat").expect("the kernel has it"));
@@ -63,17 +63,17 @@ fn counter(ns: &str, name: &str) -> u64 {
     at.and_then(|i| values.split(' ').nth(i)?.parse().ok()).unwrap_or(0)
 }
 
-/// What a run left behind.
+/// The files and counters of a run.
 struct Made {
     captures: [PathBuf; 2],
     samples: PathBuf,
-    /// `HyStart`'s exits by train and by delay, and the window then, segments.
+    /// `HyStart`'s exits by ACK train and by delay, and cwnd then, in segments.
     train: u64,
     delay: u64,
     cwnd: u64,
 }
 
-/// A download under the kernel's cubic, with both ends captured and `ss` asked all the time.
+/// Runs a download under the kernel's cubic, captures both ends and runs `ss` every 10 ms.
 fn make(name: &str, line: &str, bytes: usize) -> Made {
     let spec = PathSpec::load(line, None).expect("a path");
     let e = Emulation::start(&spec, 1, false).expect("root");
@@ -98,7 +98,7 @@ fn make(name: &str, line: &str, bytes: usize) -> Made {
         s.spawn(|| {
             let mut server = listener.accept().expect("a client").0;
             server.write_all(&vec![1; bytes]).expect("it reads");
-            // Until it is known what the socket ended with.
+            // Keeps the socket open until the client has closed, for the last sample.
             let _ = server.read(&mut [0]);
         });
         let mut client = Net::within(e.client(), || TcpStream::connect(address)).expect("connects");
@@ -135,7 +135,7 @@ fn read(file: &Path) -> Transfer {
 }
 
 #[test]
-fn the_kernels_own_exit_is_found_from_either_end() {
+fn the_exit_of_the_kernel_is_found_from_either_end() {
     let tool = |name: &str| Command::new(name).arg("--version").output().is_ok();
     let root = nix::unistd::geteuid().is_root();
     if !root || !Path::new("/dev/net/tun").exists() || !tool("tcpdump") || !tool("ss") {
@@ -162,19 +162,19 @@ fn the_kernels_own_exit_is_found_from_either_end() {
             samples.caveats
         );
         assert_eq!((server.vantage.as_str(), client.vantage.as_str()), ("sender", "receiver"));
-        // A busy machine's tcpdump may miss some.
+        // On a busy machine tcpdump may miss some.
         assert!(server.bytes * 100 >= bytes as u64 * 95, "{} of {bytes} bytes", server.bytes);
         let exit = server.exit.as_ref().expect("it left slow start");
         if made.train + made.delay > 0 {
             assert_eq!(exit.evidence, "growth stopped without loss", "{name}");
-            // What was in flight when it left, and what a round trip more may have added.
+            // Inflight at the exit, and up to one more round of growth.
             let window = made.cwnd * server.mss_bytes;
             let near = (window * 2 / 3..=window * 3 / 2).contains(&exit.cwnd_bytes);
             assert!(near, "{name}: {} bytes, the kernel {window}", exit.cwnd_bytes);
         } else {
             assert_eq!(exit.evidence, "loss", "{name}");
         }
-        // The kernel set its threshold between two of the samples; that is within a round trip of what is seen.
+        // The kernel set ssthresh between two samples, within about one RTT of the exit that replay sees.
         let set = samples.exit.as_ref().expect("a threshold").time_s;
         let rtt = server.min_rtt_s.unwrap_or(0.0) + server.peak_delay_s.unwrap_or(0.0);
         assert!((exit.time_s - set).abs() < 2.0 * rtt + 0.05, "{name}: {} s, ss {set} s", exit.time_s);

@@ -1,5 +1,5 @@
-//! The Rust algorithm beside a connection of the kernel: it is told what the kernel told its startup, and must say the
-//! same.
+//! The Rust algorithm for a connection of the kernel: it gets the fields that the object got, and its decision is compared
+//! with the object's.
 
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Step, Window};
@@ -10,7 +10,7 @@ use slowstart::view::{
 use slowstart_linux::{ExitReason, Facts, Kind};
 use std::collections::BTreeMap;
 
-/// What was compared.
+/// Counts of what was compared.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) connections: u64,
@@ -20,22 +20,22 @@ pub(crate) struct Tally {
     pub(crate) idle: u64,
     pub(crate) undone: u64,
     pub(crate) not_limited: u64,
-    /// By startup and reason.
+    /// Exits by startup and reason.
     pub(crate) exits: BTreeMap<(String, &'static str), u64>,
     pub(crate) disagreements: u64,
-    /// The first of them, in words.
-    pub(crate) said: Vec<String>,
+    /// Messages of the first disagreements.
+    pub(crate) messages: Vec<String>,
 }
 
 impl Tally {
     fn differ(&mut self, name: &str, what: &str, rust: &str, f: &Facts) {
         self.disagreements += 1;
-        if self.said.len() < 12 {
-            self.said.push(format!("{name}: {what}: Rust has {rust}, the kernel {f:?}"));
+        if self.messages.len() < 12 {
+            self.messages.push(format!("{name}: {what}: Rust has {rust}, the kernel {f:?}"));
         }
     }
 
-    /// Exits by reason, of all startups.
+    /// Returns the exits of all startups by reason.
     pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
         for ((_, why), n) in &self.exits {
@@ -45,28 +45,28 @@ impl Tally {
     }
 }
 
-/// One connection.
+/// The Rust algorithm of one connection.
 pub(crate) struct Mirror {
     name: String,
     fresh: AnyStartup,
     startup: AnyStartup,
-    /// The kernel's own `HyStart` decides, and is held against the Rust model of it.
+    /// True if the kernel's own `HyStart` decides; the Rust model of it is compared.
     kernels: bool,
     asked: bool,
     first: bool,
-    /// The threshold it began with, in segments.
+    /// ssthresh at the start, in segments.
     given: u32,
-    /// Before the cut, until an undo.
+    /// State before the last reduction, until an undo.
     before: Option<(bool, bool)>,
     credit: u64,
-    /// At the last ACK of which the startup was asked.
+    /// Values at the last ACK for which the startup was called.
     now: u64,
     acked: u64,
     sent: u64,
     delivered: u32,
 }
 
-/// A threshold that is arbitrarily high.
+/// An infinite ssthresh.
 const INFINITE: u32 = 0x7fff_ffff;
 
 fn seg(f: &Facts, n: u32) -> Bytes {
@@ -134,7 +134,7 @@ impl Mirror {
         }
     }
 
-    /// Takes an event of the kernel.
+    /// Processes an event of the kernel.
     pub(crate) fn take(&mut self, f: &Facts, t: &mut Tally) {
         match f.kind {
             Kind::Begin => self.begin(f, t),
@@ -163,7 +163,7 @@ impl Mirror {
         View { facts: k, cwnd: seg(f, f.cwnd), ssthresh: (f.ssthresh < INFINITE).then(|| seg(f, f.ssthresh)) }
     }
 
-    /// The startup is left; the reason is compared if it is an exit, and counted.
+    /// Ends the startup; compares the reason if it is the first exit, and counts it.
     fn leave(&mut self, f: &Facts, t: &mut Tally, reason: ExitReason) {
         let expected = if self.first { reason } else { ExitReason::None };
         if f.why != expected {
@@ -200,7 +200,7 @@ impl Mirror {
         }
         let after = (if set > 0 { set } else { f.cwnd }, if threshold > 0 { threshold } else { f.ssthresh });
         if (f.cwnd_after, f.ssthresh_after) != after {
-            t.differ(&self.name, "what became of the beginning", &format!("{after:?}"), f);
+            t.differ(&self.name, "state after the beginning", &format!("{after:?}"), f);
         }
         match step.exit {
             Some(e) if self.asked => self.leave(f, t, why(e)),
@@ -208,8 +208,8 @@ impl Mirror {
         }
     }
 
-    /// What the startup answers to an ACK. What left since the ACK before it is told as one packet, which left right
-    /// after that: the kernel tells its controls of no packet.
+    /// Returns the decision for an ACK. What was sent since the previous ACK is given as one packet sent right after that
+    /// ACK, because the kernel does not call a control when a packet is sent.
     fn answer(&mut self, f: &Facts) -> Step {
         let k = known(f);
         let since = f.delivered.wrapping_sub(self.delivered);
@@ -234,7 +234,7 @@ impl Mirror {
         };
         let mut v = Self::view(f, &k);
         if self.kernels {
-            // The kernel's own has already set it, if it has decided.
+            // The kernel's HyStart has already set it, if it has decided.
             v.ssthresh = None;
         }
         let step = self.startup.on_ack(&v, &ack);
@@ -247,11 +247,11 @@ impl Mirror {
         t.acks += 1;
         t.not_limited += u64::from(!f.limited);
         if f.asked != self.asked {
-            t.differ(&self.name, "whether it is asked", &self.asked.to_string(), f);
+            t.differ(&self.name, "whether the startup is in control", &self.asked.to_string(), f);
             self.asked = f.asked;
         }
         if self.kernels && self.first {
-            self.held_against_the_kernels(f, t);
+            self.compare_with_kernel(f, t);
             return;
         }
         if f.cwnd >= f.ssthresh {
@@ -275,15 +275,15 @@ impl Mirror {
             self.credit %= u64::from(f.mss);
         }
         let grown = cwnd.saturating_add(whole);
-        // Growth ends at the threshold; a window that is set does not.
+        // Growth stops at ssthresh; setting cwnd does not.
         let beyond = whole > 0 && grown > f.ssthresh;
         cwnd = if whole > 0 { grown.min(f.ssthresh) } else { cwnd };
-        // What is left over is the kernel's avoidance's, which grows as it will, by less than was acknowledged.
+        // The rest is left to the avoidance, which grows cwnd by at most what was acknowledged.
         let rest = if step.exit.is_some() { set == 0 && earned == 0 } else { beyond };
         let exact = if rest { (cwnd..=cwnd + f.acked).contains(&f.cwnd_after) } else { f.cwnd_after == cwnd };
         let ssthresh = if step.exit.is_some() { cwnd.max(2) } else { f.ssthresh };
         if !exact || f.ssthresh_after != ssthresh {
-            t.differ(&self.name, "what became of it", &format!("{cwnd} and {ssthresh}"), f);
+            t.differ(&self.name, "state after the ACK", &format!("{cwnd} and {ssthresh}"), f);
         }
         match step.exit {
             Some(e) => self.leave(f, t, why(e)),
@@ -292,8 +292,8 @@ impl Mirror {
         }
     }
 
-    /// `HyStart` is the kernel's: it decided just before, by lowering the threshold to the window.
-    fn held_against_the_kernels(&mut self, f: &Facts, t: &mut Tally) {
+    /// For the kernel's `HyStart`, which decided just before by lowering ssthresh to cwnd.
+    fn compare_with_kernel(&mut self, f: &Facts, t: &mut Tally) {
         let left = f.cwnd >= f.ssthresh;
         if left && f.ssthresh == self.given {
             self.leave(f, t, ExitReason::Ssthresh);
@@ -301,7 +301,7 @@ impl Mirror {
         }
         let exit = self.answer(f).exit;
         if exit.is_some() != left {
-            t.differ(&self.name, "the kernel's own", &format!("{exit:?}"), f);
+            t.differ(&self.name, "the kernel's HyStart", &format!("{exit:?}"), f);
         }
         if left {
             let reason = exit.map_or("disagreed", Exit::name);
@@ -335,20 +335,20 @@ impl Mirror {
                 None => t.differ(&self.name, "congestion", "no exit", f),
             }
         } else if f.why != ExitReason::None {
-            t.differ(&self.name, "reason", "none: it had left", f);
+            t.differ(&self.name, "reason", "none: the startup had ended", f);
         }
         if f.kind == Kind::Timeout {
             self.again(f, Restart::Timeout);
         }
     }
 
-    /// Slow start once more.
+    /// Restarts slow start.
     fn again(&mut self, f: &Facts, restart: Restart) {
         use slowstart::step::Resume;
         let k = known(f);
         if self.startup.on_restart(&Self::view(f, &k), restart) == Resume::FromStart {
             self.startup = self.fresh.clone();
-            // The kernel's own goes on by itself; the object around it asks nobody.
+            // The kernel's HyStart continues by itself; the object does not call a startup.
             self.asked |= !self.kernels;
         }
     }
