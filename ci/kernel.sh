@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the command with startups in the running kernel. Installs what that needs where it may.
+# Builds the command with the feature `kernel`. Installs the packages that this needs if it runs as root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh

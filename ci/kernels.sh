@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The tests of the objects on Debian's kernels, each booted by qemu in software: `make test-kernels [SUITES="bookworm .."]`.
-# Kernels are fetched as signed Debian packages into target/kernels; nothing of this machine's own lists is changed.
+# Runs the kernel tests on Debian's kernels, booted by qemu in software: `make test-kernels [SUITES="bookworm .."]`.
+# Kernels are fetched as Debian packages into target/kernels. At each use apt verifies the signature of the package lists,
+# and the packages, also those fetched before, are verified against the lists. The apt state of this machine is not changed.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 . ci/needs.sh
 install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static cpio:cpio xz:xz-utils ip:iproute2 \
@@ -13,34 +15,58 @@ suites=${SUITES:-bookworm bookworm-backports trixie-backports}
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 built=$(cargo test --locked -p slowstart-linux --test kernel --no-run --message-format=json)
 tests=$(sed -nE 's/.*"name":"kernel".*"executable":"([^"]+)".*/\1/p' <<<"$built" | tail -1)
-# Where the build left the objects for bpftool; the tests look for them there.
+# The directory of the objects for bpftool, which the tests read.
 stock=$(sed -nE 's/.*\["SLOWSTART_STOCK","([^"]+)"\].*/\1/p' <<<"$built" | tail -1)
 
-# Fetches the newest kernel of a suite; prints the folder that it is unpacked in.
+# Verifies a package file against the signed list; downloads it first if it is absent or differs.
+package() { # ROOT PACKAGE, with ${apt[@]}
+  local root=$1 name=$2 want file attempt
+  want=$(apt-cache "${apt[@]}" show --no-all-versions "$name" | sed -nE 's/^SHA256: ([0-9a-f]{64})$/\1/p' | head -1)
+  [[ $want ]] || { echo "$name: the signed list of $root has no SHA256" >&2; return 1; }
+  for attempt in cached fetched; do
+    for file in "$root/$name"_*.deb; do
+      [[ -e $file ]] || continue
+      if sha256sum --check --status <<<"$want  $file"; then
+        echo "$file"
+        return
+      fi
+      echo "$file ($attempt): its SHA256 is not $want; removed" >&2
+      rm -f "$file"
+    done
+    [[ $attempt == fetched ]] || (cd "$root" && apt-get "${apt[@]}" download "$name" >&2)
+  done
+  echo "$name: no package with the SHA256 of the signed list" >&2
+  return 1
+}
+
+# Fetches the newest kernel of a suite; prints the directory that it is unpacked in.
 fetch() { # SUITE
-  local root=target/kernels/$1 apt real package
-  mkdir -p "$root"/{etc/apt/preferences.d,etc/apt/apt.conf.d,lists/partial,cache/archives/partial,unpacked}
+  local root=target/kernels/$1 apt real name file
+  mkdir -p "$root"/{etc/apt/preferences.d,etc/apt/apt.conf.d,lists/partial,cache/archives/partial}
   root=$(realpath "$root")
   touch "$root/status"
   echo "deb [signed-by=$keys] http://deb.debian.org/debian $1 main" >"$root/etc/apt/sources.list"
   apt=(-qq -o "Dir::Etc=$root/etc/apt" -o "Dir::State::lists=$root/lists" -o "Dir::State::status=$root/status"
-    -o "Dir::Cache=$root/cache" -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o APT::Sandbox::User=root)
+    -o "Dir::Cache=$root/cache" -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o APT::Sandbox::User=root
+    -o APT::Update::Error-Mode=any -o Acquire::AllowInsecureRepositories=false)
   apt-get "${apt[@]}" update >&2
-  # The package of the newest names it; newer ones keep image and modules in packages of their own.
+  # linux-image-cloud-amd64 depends on the newest kernel; newer kernels have image and modules in separate packages.
   real=$(apt-cache "${apt[@]}" depends linux-image-cloud-amd64 | sed -nE 's/.*Depends: (linux-image-[0-9].*)/\1/p' | head -1)
-  for package in "$real" $(apt-cache "${apt[@]}" depends "$real" |
+  rm -rf "$root/unpacked"
+  mkdir "$root/unpacked"
+  for name in "$real" $(apt-cache "${apt[@]}" depends "$real" |
     sed -nE 's/.*Depends: (linux-(binary|modules)-[0-9].*)/\1/p' | sort -u); do
-    (cd "$root" && ls "${package}"_*.deb >/dev/null 2>&1 || apt-get "${apt[@]}" download "$package" >&2)
-    dpkg-deb -x "$root/$package"_*.deb "$root/unpacked"
+    file=$(package "$root" "$name")
+    dpkg-deb -x "$file" "$root/unpacked"
   done
   echo "$root/unpacked"
 }
 
-# What is booted: busybox, ip, bpftool and its objects, the tests and the module they need.
+# Packs the initrd: busybox, ip, bpftool and its objects, the tests and the module that they need.
 pack() { # UNPACKED OUT
   local dir lib file
   dir=$(mktemp -d)
-  chmod 755 "$dir" # it becomes the root folder, which nobody, too, must be able to enter
+  chmod 755 "$dir" # the root directory, which the user nobody must be able to enter
   mkdir -p "$dir"/{bin,proc,sys,dev,tmp,run,t}
   cp /bin/busybox "$dir/bin/"
   for file in sh mount mkdir insmod poweroff echo cat; do ln -s busybox "$dir/bin/$file"; done
@@ -80,11 +106,10 @@ INIT
 failed=0
 for suite in $suites; do
   unpacked=$(fetch "$suite")
-  image=$(find "$unpacked" -name 'vmlinuz*' | head -1) # in /boot, or since 7.x among the modules
+  image=$(find "$unpacked" -name 'vmlinuz*' | head -1) # in /boot, or since 7.x beside the modules
   echo "== $suite: $(find "$unpacked" -path '*/modules/*' -name kernel -printf '%h\n' | head -1 | xargs basename)"
   pack "$unpacked" "target/kernels/$suite/initrd"
-  # The emulation of cmpxchg16b is at fault in qemu 7.2, and 6.12 does not start with it; 7.x, without it, has no storage
-  # of sockets to give.
+  # qemu 7.2 emulates cmpxchg16b wrongly, so 6.12 does not boot with it; 7.x needs it for socket storage.
   cpu=max
   [[ $suite != bookworm* ]] || cpu=max,-cx16
   timeout "${PATIENCE:-900}" qemu-system-x86_64 -M pc,accel=tcg -cpu "$cpu" -m 2048 -smp 2 -nodefaults -display none \
