@@ -109,6 +109,8 @@ step test cargo test --locked "${packages[@]}" --no-fail-fast -- --show-output
 step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
 [[ ! $kernel ]] || step kernel-feature \
   cargo clippy --locked -p slowstart-cli --features kernel --all-targets -- -D warnings
+[[ ! $kernel ]] || step kernel-command \
+  cargo test --locked -p slowstart-cli --features kernel --test kernel --test emulate -- --show-output
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 step readme readme
 if have_target >/dev/null 2>&1; then
