@@ -73,8 +73,15 @@ impl Selection {
         if meta.ino() == self.inode {
             return Ok(false);
         }
-        (self.link, self.inode) = attach(&self.object, &self.cgroup)?;
-        Ok(true)
+        match attach(&self.object, &self.cgroup) {
+            Ok(attached) => {
+                (self.link, self.inode) = attached;
+                Ok(true)
+            }
+            // It was removed meanwhile; the next call tries again.
+            Err(_) if fs::metadata(&self.cgroup).map_or(true, |now| now.ino() != meta.ino()) => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 }
 
