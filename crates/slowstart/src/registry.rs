@@ -40,13 +40,13 @@ const STANDALONE: &[AlgorithmEntry] = &[
     AlgorithmEntry {
         name: "bbr",
         source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
-        about: "paces at the bandwidth it measures; leaves when three rounds bring no 25 % more, then drains",
+        about: "paces at the measured bandwidth; exits after three rounds of growth below 25 %, then drains",
         algorithm: Algorithm::Bbr,
     },
     AlgorithmEntry {
         name: "bbr3",
-        source: "draft-ietf-ccwg-bbr of August 2026",
-        about: "the same, and leaves when a round loses more than 2 % in six places; losses bound what it probes",
+        source: "draft-ietf-ccwg-bbr-06",
+        about: "BBR that also exits when a round loses more than 2 % in six ranges; losses limit its probes",
         algorithm: Algorithm::Bbr3,
     },
 ];

@@ -1,7 +1,7 @@
-//! Appropriate byte counting, RFC 3465: an ACK earns the bytes it acknowledges, at most L segments of them.
+//! Appropriate byte counting, RFC 3465: the window grows by the bytes acknowledged, at most L segments per ACK.
 //!
-//! Departs from the RFC: L is one wherever slow start goes on to a threshold, so also after an idle spell of a connection
-//! that has lost packets, where the RFC allows two.
+//! Departs from the RFC: L is one whenever slow start continues up to a threshold, also after an idle period of a
+//! connection that has lost packets, where the RFC permits two.
 
 use super::Startup;
 use crate::param::params;
@@ -11,7 +11,7 @@ use crate::view::{Ack, Growth, Restart, View};
 params! {
     /// Parameters of appropriate byte counting.
     pub struct Params {
-        /// Segments an ACK may earn: L (RFC 3465 §2.2: 1 or 2).
+        /// Maximum growth per ACK, in segments: L (RFC 3465 §2.2: 1 or 2).
         limit: u32 = 2, "1 or 2", |v| (1..=2).contains(&v);
     }
 }
@@ -23,7 +23,7 @@ pub struct Abc {
 }
 
 impl Abc {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params }
     }
@@ -35,7 +35,7 @@ impl Startup for Abc {
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        // §2.3: L is one in the slow start that follows a timeout. What stands below a threshold has lost something.
+        // §2.3: L is one in the slow start that follows a timeout. A threshold exists only after a loss.
         let limit = if v.ssthresh.is_some() { 1 } else { self.params.limit as u8 };
         Step::grow(ack.slow_start_growth(Growth::Abc { limit }, v.mss))
     }

@@ -1,11 +1,11 @@
-//! Adaptive start (Astart), Wang et al., INFOCOM 2004, of TCP Westwood: the threshold begins low, and is raised to what
-//! the eligible rate estimate fills in the least round-trip time, again and again. Below it the window grows by what is
-//! earned, at it as the avoidance has it: short exponential and short linear phases, until a loss.
+//! Adaptive start (Astart) of TCP Westwood, Wang et al., INFOCOM 2004: the threshold begins low and is raised
+//! repeatedly to the product of the eligible rate estimate and the minimum RTT. Below the threshold the window grows as
+//! in slow start, above it as in congestion avoidance: short exponential and linear phases alternate until a loss.
 //!
-//! Reconstructed because the paper was not read:
+//! Reconstructed because the paper was not available:
 //! - the threshold begins at the initial window;
-//! - the time constant of the estimate's filter, one smoothed round-trip time, is ours;
-//! - the rate by which a sample's interval is chosen is that of the last whole round.
+//! - the time constant of the estimate's filter is one smoothed RTT, our choice;
+//! - the rate that determines the length of a sample is that of the last whole round.
 
 use super::Startup;
 use crate::param::params;
@@ -17,7 +17,7 @@ use crate::view::{Ack, Congestion, Handshake, View};
 params! {
     /// Parameters of adaptive start.
     pub struct Params {
-        /// The time constant of the estimate's filter, in smoothed round-trip times.
+        /// Time constant of the filter, in smoothed RTTs.
         tau: Fixed = Fixed::milli(1000), "a number of round trips above 0, such as 0.5", |v| v.0 > 0;
     }
 }
@@ -28,18 +28,18 @@ pub struct Adaptive {
     pub(crate) params: Params,
     /// The eligible rate estimate (ERE).
     eligible: Option<Rate>,
-    /// When the present sample began, and what was delivered in it.
+    /// When the current sample began, and the bytes delivered in it.
     since: Option<Instant>,
     bytes: Bytes,
     round: Round,
-    /// When the round began, what was delivered in it, and the rate of the one before (RE).
+    /// When the round began, the bytes delivered in it, and the rate of the previous round (RE).
     round_since: Instant,
     round_bytes: Bytes,
     rate: Option<Rate>,
 }
 
 impl Adaptive {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self {
             params,
@@ -53,7 +53,8 @@ impl Adaptive {
         }
     }
 
-    /// How long a sample is: short while the path gives what the window asks for, up to a round trip while it does not.
+    /// Returns the length of a sample: short while the path delivers what the window permits, up to one RTT while it
+    /// does not.
     fn interval(&self, v: &View, srtt: Span, min: Span) -> Span {
         let got = self.rate.map_or(v.cwnd, |r| r.over(min));
         srtt.scale((v.cwnd - got).0, v.cwnd.0)
@@ -66,7 +67,7 @@ impl Adaptive {
             return;
         };
         let tau = srtt.scale(self.params.tau.0 as u64, Fixed::ONE as u64) * 2;
-        // alpha = (2 tau - dt) / (2 tau + dt), none of the old where the sample is longer than 2 tau.
+        // alpha = (2 tau - dt) / (2 tau + dt); the old value has no weight if the sample is longer than 2 tau.
         let whole = (tau + dt).0;
         self.eligible = Some(self.eligible.map_or(rate, |old| {
             let kept = mul_div(old.0, (tau - dt).0, whole);
@@ -75,7 +76,7 @@ impl Adaptive {
         }));
     }
 
-    /// What the estimate fills without a queue.
+    /// Returns the product of the estimate and the minimum RTT, at least two segments.
     fn pipe(&self, v: &View) -> Option<Bytes> {
         Some(self.eligible?.over(v.min_rtt?).max(v.mss * 2))
     }
@@ -117,7 +118,7 @@ impl Startup for Adaptive {
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
-        // Westwood: down to what the path was seen to hold, and not by half.
+        // Westwood: the window becomes the estimated BDP instead of half.
         let step = Step::exit(c.signal.into());
         self.pipe(v).map_or(step, |pipe| Step::set(pipe.min(v.cwnd)).ssthresh(pipe).and_exit(c.signal.into()))
     }

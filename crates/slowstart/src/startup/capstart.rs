@@ -1,10 +1,10 @@
-//! `CapStart`, Cavendish et al. 2009: where the narrowest link lies inside the path, limited slow start; where it is the
-//! sender's own interface, standard slow start, for no queue of the network's can then overflow.
+//! `CapStart`, Cavendish et al. 2009: limited slow start if the bottleneck is inside the path. If the sender's own
+//! interface is the bottleneck, standard slow start, because no queue in the network can overflow.
 //!
-//! Reconstructed because the paper was not read:
-//! - capacity is the highest rate that a pair of ACKs has shown so far; until `pairs` have been seen growth is standard;
+//! Reconstructed because the paper was not available:
+//! - the capacity is the highest rate of a pair of ACKs so far; growth is standard until `pairs` have been measured;
 //! - `max_ssthresh` has the value of RFC 3742;
-//! - a host that cannot tell the rate of its interface is taken to have `nic`.
+//! - the rate of the interface is `nic` if the host does not know it.
 
 use super::{Startup, limited};
 use crate::param::params;
@@ -16,11 +16,11 @@ use crate::view::{Ack, View};
 params! {
     /// Parameters of `CapStart`.
     pub struct Params {
-        /// Where the limit begins, in segments (RFC 3742 §2 recommends 100).
+        /// Window above which growth is limited, in segments (RFC 3742 §2 recommends 100).
         max_ssthresh: u32 = 100, "a number of segments from 2", |v| v >= 2;
-        /// Pairs of ACKs before capacity is judged.
+        /// Pairs of ACKs to measure before the capacity is used.
         pairs: u32 = 3, "a whole number from 1", |v| v > 0;
-        /// The interface's rate where the host cannot tell, in Mbit/s.
+        /// Rate of the interface if the host does not know it, in Mbit/s.
         nic: u32 = 1000, "a rate in Mbit/s from 1", |v| v > 0;
     }
 }
@@ -30,12 +30,12 @@ params! {
 pub struct CapStart {
     pub(crate) params: Params,
     pairs: Dispersion,
-    /// The narrowest link lies inside the path.
+    /// The bottleneck is inside the path.
     inside: bool,
 }
 
 impl CapStart {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, pairs: Dispersion::default(), inside: false }
     }

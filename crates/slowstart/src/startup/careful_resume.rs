@@ -1,18 +1,17 @@
-//! Careful Resume, draft-ietf-tsvwg-careful-resume-24: once the initial window has arrived over what seems to be the
-//! path of an earlier connection, jump to half of that connection's window, paced over a round trip; keep of it what
-//! proves to be there, and retreat below that if packets are lost.
+//! Careful Resume, RFC 9959: when the initial window has arrived over what appears to be the path of an earlier
+//! connection, jump to half of that connection's window, paced over one round trip. Keep what the path proves to hold,
+//! and retreat below it if packets are lost.
 //!
-//! Departs from the draft:
-//! - the endpoint's address, the lifetime of what is remembered, its deletion after a retreat and that one connection
-//!   at a time uses it are the host's business; there is no `max_jump` besides the share;
-//! - whether the path is the same is judged until the jump, not after it;
-//! - what was in flight when the jump began counts in `PipeSize` at once and again when it is acknowledged: so the rules
-//!   of the draft (§3.3) and its implementations have it, while the retreat of its appendix counts it once;
-//! - a retreat is paid out as the host's recovery has it (PRR, which §4.5 advises against);
-//! - after a retreat the window grows by slow start to its threshold before avoidance takes over, which is what the
-//!   threshold of the draft implies.
+//! Departs from the RFC:
+//! - the address of the endpoint, the lifetime of the saved parameters, their deletion after a retreat and their use by
+//!   one connection at a time are left to the host; the jump is limited only by its share, not by a `max_jump`;
+//! - the path is checked until the jump, not after it;
+//! - data in flight when the jump begins is added to `PipeSize` at once, and again when it is acknowledged: so the
+//!   rules (§3.3) and existing implementations do, while the retreat in the appendix adds it once;
+//! - in a retreat the host's recovery (PRR) determines when packets are sent, which §4.5 advises against;
+//! - after a retreat slow start continues to the threshold before the avoidance takes over, as the threshold implies.
 //!
-//! With nothing remembered, or without a pacer, it is standard slow start.
+//! Without saved parameters or a pacer it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
@@ -23,31 +22,31 @@ use crate::view::{Ack, Congestion, Handshake, PathMemory, Recovery, Signal, View
 params! {
     /// Parameters of Careful Resume.
     pub struct Params {
-        /// The share of the remembered window to jump to, at most a half.
+        /// Share of the saved window to jump to, at most a half.
         jump: Fixed = Fixed::milli(500), "a share from 0 to 0.5", |v| (0..=Fixed::ONE / 2).contains(&v.0);
-        /// The threshold after a retreat, as a share of what got through: beta.
+        /// Threshold after a retreat, as a share of what was delivered: beta.
         beta: Fixed = Fixed::milli(500), "a share from 0 to 1", |v| (0..=Fixed::ONE).contains(&v.0);
     }
 }
 
-/// A window remembered is worth a jump from so many initial windows on.
+/// The minimum saved window for a jump, in initial windows.
 const WORTH: u64 = 4;
-/// The same path has a round trip above half and up to ten times the remembered one.
+/// On the same path the RTT is above half and at most ten times the saved RTT.
 const LONGER: u64 = 10;
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The initial window is on its way: it ends at the mark.
+    /// The initial window is in flight, up to the mark.
     Reconnaissance(PathMemory, Mark),
-    /// More than is known to be safe is leaving: it begins after the mark.
+    /// The jump is being sent, after the mark.
     Unvalidated(Mark),
-    /// It has left, up to the mark, and is on its way.
+    /// The jump has been sent, up to the mark, and is in flight.
     Validating(Mark),
-    /// Some of it was lost or marked, as was then seen; it ended at the mark.
+    /// Packets of the jump, which ended at the mark, were lost or marked; with the reason and its detection.
     Retreat(Mark, Exit, Detected),
-    /// The retreat is over; slow start to the threshold.
+    /// After the retreat: slow start to the threshold.
     Regrow(Exit, Detected),
-    /// No more than ordinary slow start.
+    /// Ordinary slow start.
     Normal,
 }
 
@@ -56,12 +55,12 @@ enum Phase {
 pub struct CarefulResume {
     pub(crate) params: Params,
     phase: Phase,
-    /// What the path has been seen to hold: the draft's `PipeSize`.
+    /// The data that the path has been seen to hold, in bytes (`PipeSize`).
     pipe: Bytes,
 }
 
 impl CarefulResume {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, phase: Phase::Normal, pipe: Bytes::ZERO }
     }
@@ -70,13 +69,13 @@ impl CarefulResume {
         of.scale(share.0.unsigned_abs(), Fixed::ONE.unsigned_abs())
     }
 
-    /// The initial window has arrived, if this ACK says so: jump, or let it be.
+    /// On the ACK of the initial window, jumps if the path is the same.
     fn confirm(&mut self, v: &View, ack: &Ack, memory: PathMemory, end: Mark) -> Step {
         let ordinary = Step::grow(v.slow_start_growth(ack));
         if let Some(rtt) = ack.rtt
             && (rtt <= memory.rtt / 2 || rtt > memory.rtt * LONGER)
         {
-            // Another path.
+            // A different path.
             self.phase = Phase::Normal;
             return ordinary;
         }
@@ -96,10 +95,10 @@ impl CarefulResume {
         Step::set(jump).pace(Pace::Rate(rate)).wake(v.now + rtt)
     }
 
-    /// No more of the jump will leave: keep what is in flight, if that is more than the path has been seen to hold.
+    /// Called when no more of the jump will be sent. Keeps the data in flight, if it exceeds `PipeSize`.
     fn weigh(&mut self, v: &View) -> Step {
         let kept = if v.inflight < v.iw || v.inflight <= self.pipe {
-            // The jump was hardly used, or all of it is known to fit.
+            // The jump was hardly used, or all of it has been delivered.
             self.phase = Phase::Normal;
             self.pipe.max(v.iw)
         } else {
@@ -131,7 +130,7 @@ impl Startup for CarefulResume {
             Phase::Reconnaissance(memory, end) => self.confirm(v, ack, memory, end),
             Phase::Unvalidated(from) => {
                 self.pipe += ack.delivered;
-                // Until the first of it is acknowledged, or all of it had left before.
+                // Until the first packet of the jump is acknowledged, or all of it has been sent.
                 if ack.newest.mark > from || ack.prior_inflight + v.mss > v.cwnd {
                     return self.weigh(v);
                 }
@@ -160,7 +159,7 @@ impl Startup for CarefulResume {
         }
     }
 
-    /// A round trip after the jump began.
+    /// One round trip after the jump began.
     fn on_timer(&mut self, v: &View) -> Step {
         if let Phase::Unvalidated(_) = self.phase { self.weigh(v) } else { Step::HOLD }
     }
@@ -173,7 +172,7 @@ impl Startup for CarefulResume {
                 self.phase = Phase::Retreat(end, c.signal.into(), seen);
                 Step { wake: Wake::Cancel, ..Step::set((self.pipe / 2).min(v.cwnd)).pace(Pace::Host) }
             }
-            // Further losses of what is being retreated from.
+            // Further losses in the same flight.
             Phase::Retreat(..) if c.signal == Signal::Loss && !c.first => Step::HOLD,
             Phase::Retreat(_, _, seen) | Phase::Regrow(_, seen) => Step::exit(c.signal.into()).detected(seen),
             _ => Step::exit(c.signal.into()),
@@ -182,7 +181,7 @@ impl Startup for CarefulResume {
 
     fn on_recovered(&mut self, _v: &View, r: &Recovery) -> Step {
         if r.undone && matches!(self.phase, Phase::Retreat(..) | Phase::Regrow(..)) {
-            // Nothing was lost: the window of before comes back, and with it its threshold.
+            // Nothing was lost: window and threshold are restored.
             self.phase = Phase::Normal;
         }
         Step::HOLD

@@ -1,9 +1,9 @@
-//! Delay-based slow start, as Ha & Rhee 2011 tell of it (their reference 9): double until the round-trip time exceeds its
-//! least by a threshold, then grow as limited slow start does from there.
+//! Delay-based slow start, as described by Ha & Rhee 2008 (their reference 9): doubles until the RTT exceeds its
+//! minimum by a threshold, then grows as limited slow start from that window on.
 //!
 //! Reconstructed because the description is one paragraph:
-//! - `max_ssthresh` of the limited part is the window at which the delay rose;
-//! - the threshold has no value in the text; 10 ms is ours.
+//! - `max_ssthresh` of limited slow start is the window at which the RTT exceeded the threshold;
+//! - the description gives no threshold; 10 ms is our choice.
 
 use super::{Startup, limited};
 use crate::param::params;
@@ -14,7 +14,7 @@ use crate::view::{Ack, Restart, View};
 params! {
     /// Parameters of delay-based slow start.
     pub struct Params {
-        /// The rise above the least round-trip time that ends doubling.
+        /// Rise above the minimum RTT that ends doubling.
         tau: Span = Span::millis(10), "a time such as 10ms", |_v| true;
     }
 }
@@ -23,12 +23,12 @@ params! {
 #[derive(Clone, Debug)]
 pub struct Delay {
     pub(crate) params: Params,
-    /// The window at which the delay rose.
+    /// The window at which the RTT exceeded the threshold, in bytes.
     max: Option<Bytes>,
 }
 
 impl Delay {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, max: None }
     }

@@ -92,7 +92,7 @@ struct Cycle {
 }
 
 impl Ess {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, acked: Bytes::ZERO, cycle: None, target: None, paced: false }
     }

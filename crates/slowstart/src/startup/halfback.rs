@@ -1,12 +1,12 @@
-//! Halfback: a short flow is paced over the first round trip, then its packets are sent again unasked, the last first,
-//! one with each ACK, until what is acknowledged meets them (Li, Dong & Godfrey, `CoNEXT` 2015).
+//! Halfback, Li, Dong & Godfrey, `CoNEXT` 2015: a short flow is paced over the first round trip. Then its packets are
+//! retransmitted proactively, the last packet first, one per ACK, until the retransmissions meet the cumulative ACK.
 //!
-//! Reconstructed from descriptions by others: the paper itself was not read. So are:
-//! - a flow larger than `limit` has that much of it paced and sent again, and goes on in slow start;
-//! - while packets are sent again the window stands still: they are what ACKs pay for;
-//! - a packet that was selectively acknowledged is passed over, and the ACK that would have sent it again is lost.
+//! Reconstructed from descriptions by others, because the paper was not available:
+//! - of a flow larger than `limit`, that much is paced and retransmitted, and the rest follows in slow start;
+//! - while packets are retransmitted, each ACK sends one retransmission and the window does not grow;
+//! - a packet that was selectively acknowledged is not retransmitted, and no other packet takes its place.
 //!
-//! Without a round trip of the handshake, a pacer or knowledge of what is queued it is standard slow start.
+//! Without an RTT sample of the handshake, a pacer or knowledge of the queued data it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
@@ -17,18 +17,18 @@ use crate::view::{Ack, Handshake, Sent, View};
 params! {
     /// Parameters of Halfback.
     pub struct Params {
-        /// The most bytes it paces: the paper's flow-control window of 141 kB.
+        /// Maximum bytes to pace: the paper's flow-control window of 141 kB.
         limit: u32 = 141_000, "a number of bytes from 1", |v| v > 0;
     }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The flow leaves at a rate, up to this mark.
+    /// The flow is paced, up to this mark.
     Paced(Mark),
-    /// Packets are sent again; the next is the one that ends here.
+    /// Packets are retransmitted; the next one ends at this mark.
     Reverse(Mark),
-    /// Ordinary slow start.
+    /// Standard slow start.
     Ordinary,
 }
 
@@ -37,23 +37,23 @@ enum Phase {
 pub struct Halfback {
     pub(crate) params: Params,
     phase: Phase,
-    /// The last byte of the paced flight that has been sent, and the length of its last packet.
+    /// The mark of the last packet of the paced flight, and its length.
     last: (Mark, Bytes),
 }
 
 impl Halfback {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, phase: Phase::Ordinary, last: (Mark(0), Bytes::ZERO) }
     }
 
-    /// The next packet from behind, if what is acknowledged has not met it.
+    /// Retransmits the packet that ends at `at`, unless the cumulative ACK has reached it.
     fn reverse(&mut self, v: &View, ack: &Ack, at: Mark) -> Step {
         if ack.upto >= at {
             self.phase = Phase::Ordinary;
             return Step::grow(v.slow_start_growth(ack));
         }
-        // Only the last packet of the flow may be short.
+        // Only the last packet of the flow may be shorter than a segment.
         let len = if at == self.last.0 { self.last.1 } else { v.mss };
         self.phase = Phase::Reverse(Mark(at.0.saturating_sub(len.0)));
         Step::HOLD.resend(at)
@@ -73,7 +73,7 @@ impl Startup for Halfback {
         let size = queued.min(v.rwnd).min(most.max(v.iw));
         let Some(rate) = Rate::new(size, rtt).filter(|_| size.0 > 0) else { return Step::HOLD };
         self.phase = Phase::Paced(Mark(v.next.0.saturating_add(size.0)));
-        // A window of whole segments: a flow's last packet may be short.
+        // Rounded up to whole segments, because the last packet may be short.
         Step::set(v.mss * size.0.div_ceil(v.mss.0.max(1))).pace(Pace::Rate(rate))
     }
 
@@ -89,7 +89,7 @@ impl Startup for Halfback {
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         match self.phase {
-            // ACKs that come before all has left change nothing.
+            // ACKs before all of it has been sent change nothing.
             Phase::Paced(end) if v.next < end && v.unsent.is_some_and(|u| u.0 > 0) => Step::HOLD,
             Phase::Paced(_) => self.reverse(v, ack, self.last.0).pace(Pace::Host),
             Phase::Reverse(at) => self.reverse(v, ack, at),

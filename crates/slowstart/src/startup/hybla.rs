@@ -1,12 +1,12 @@
-//! TCP Hybla's slow start, Caini & Firrincieli 2004, in the arithmetic of Linux `tcp_hybla.c`: an ACK earns 2^rho - 1
-//! times what it else would, rho being the least round-trip time over a reference, so that the window grows in time as
-//! that of a connection with the reference's round trip.
+//! TCP Hybla's slow start, Caini & Firrincieli 2004, in the arithmetic of Linux `tcp_hybla.c`: an ACK increases the
+//! window by 2^rho - 1 times the standard amount, where rho is the minimum RTT divided by a reference RTT. The window
+//! then grows over time like that of a connection with the reference RTT.
 //!
 //! Departs from Linux:
-//! - what the host's growth rule earns is multiplied, where Linux counts one segment an ACK;
+//! - the growth under the host's rule is multiplied, where Linux multiplies one segment per ACK;
 //! - the initial window is multiplied by rho, as in the paper, where Linux replaces it by rho segments.
 //!
-//! Departs from both: congestion avoidance is not Hybla's (rho^2 segments a round trip) but the one it is joined with.
+//! Departs from both: the avoidance is not Hybla's (rho^2 segments per round trip).
 
 use super::Startup;
 use crate::param::params;
@@ -17,26 +17,26 @@ use crate::view::{Ack, Handshake, Restart, View};
 params! {
     /// Parameters of Hybla.
     pub struct Params {
-        /// The reference round-trip time (25 ms in the paper and in Linux).
+        /// Reference RTT (25 ms in the paper and in Linux).
         rtt0: Span = Span::millis(25), "a time above 0 such as 25ms", |v| v.0 > 0;
     }
 }
 
-/// 2^(n/8) in 128ths (`hybla_fraction`).
+/// 2^(n/8) in units of 1/128 (`hybla_fraction`).
 const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
-/// No growth beyond so many segments (`snd_cwnd_clamp`).
+/// Maximum window, in segments (`snd_cwnd_clamp`).
 const CLAMP: u64 = 65_535;
 
 /// Hybla.
 #[derive(Clone, Debug)]
 pub struct Hybla {
     pub(crate) params: Params,
-    /// Rho in eighths: never below one.
+    /// Rho in eighths; at least one.
     rho: u64,
 }
 
 impl Hybla {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, rho: 8 }
     }
@@ -45,7 +45,7 @@ impl Hybla {
         self.rho = rtt.map_or(8, |r| (r.0.saturating_mul(8) / self.params.rtt0.0).max(8));
     }
 
-    /// 2^rho - 1 in 128ths; 2^16 at most, as in Linux.
+    /// Returns 2^rho - 1 in units of 1/128, where 2^rho is at most 2^16, as in Linux.
     fn gain(&self) -> u64 {
         (FRACTIONS[(self.rho % 8) as usize] << (self.rho / 8).min(16)) - 128
     }

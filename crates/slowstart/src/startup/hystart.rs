@@ -1,28 +1,29 @@
-//! `HyStart`, Ha & Rhee 2011: leave when the train of closely spaced ACKs has grown as long as the path, or when the
-//! round's least RTT rises. As published, as Linux `tcp_cubic.c` has had it, and as ns-3 `tcp-cubic.cc` has it.
+//! `HyStart`, Ha & Rhee, *Hybrid Slow Start for High-Bandwidth and Long-Distance Networks*, 2008: ends slow start when
+//! the train of closely spaced ACKs becomes as long as the path, or when the minimum RTT of a round rises. As
+//! published, as in three generations of Linux `tcp_cubic.c`, and as in ns-3 `tcp-cubic.cc`.
 //!
-//! | `rules` | a train longer than | a rise of more than | judged from sample | rounds begin |
+//! | `rules` | ends if the train exceeds | ends if the RTT exceeds its baseline by | judged from sample | a round begins |
 //! |---|---|---|---|---|
-//! | `6.13` | half the least RTT; paced: all of it, and a cushion | 1/8 of the least RTT, 4..16 ms | 9 | with their first ACK |
-//! | `5.16` | as 6.13 | as 6.13 | 9 | the same, but not below `low_window` |
-//! | `5.10` | as 6.13 | as 6.13 | 9 | after their first ACK, and only while the window is needed |
-//! | `ns3` | the least RTT | the least RTT, 4 ms..1 s | 9, least of the first 8 | after their first ACK |
-//! | `paper` | or as long as half the least RTT | or of 1/16 of the last round's, from 2 ms | 8, least of the first 8 | with their first ACK |
+//! |`6.13` | half the minimum RTT; paced: all of it, plus a cushion | 1/8 of the minimum RTT, 4 to 16 ms | 9 | with its first ACK |
+//! |`5.16` | as 6.13 | as 6.13 | 9 | as 6.13, but not below `low_window` |
+//! |`5.10` | as 6.13 | as 6.13 | 9 | after its first ACK, and only while the window is used |
+//! |`ns3` | the minimum RTT | the minimum RTT, 4 ms to 1 s | 9, minimum of the first 8 | after its first ACK |
+//! |`paper` | or equals half the minimum RTT | or equals 1/16 of the last round's minimum, at least 2 ms | 8, minimum of the first 8 | with its first ACK |
 //!
-//! Linux departs from the paper: delay is compared with the least RTT of the connection, not of the round before; a
-//! paced sender's train is compared with the whole least RTT, plus a cushion for bursts of a GSO packet's size; nothing
-//! is detected below `low_window`. ns-3 departs from Linux, where it forgets to divide the least RTT by eight: it leaves
-//! by delay only once the RTT has doubled.
+//! Linux departs from the paper: the baseline is the minimum RTT of the connection, not of the previous round; the
+//! train of a paced sender is compared with the whole minimum RTT plus a cushion for GSO bursts; there is no detection
+//! below `low_window`. ns-3 departs from Linux: it does not divide the minimum RTT by eight, so it exits on delay only
+//! when the RTT has doubled.
 //!
-//! Departs from Linux: samples of the first second after a recovery are not discarded.
+//! Departs from Linux: samples in the first second after a recovery are not discarded.
 //!
 //! Reconstructed because Algorithm 1 leaves it open (`paper`):
-//! - rounds begin as in Linux 6.13; the paper does not say when they do;
-//! - a tick of the clock is 1 ms, so that `max(2, ...)` is 2 ms (at HZ = 250 it is 8); only the threshold is rounded to
+//! - rounds begin as in Linux 6.13; the paper does not say when;
+//! - a clock tick is 1 ms, so that `max(2, ...)` is 2 ms (at HZ = 250 it would be 8); only the threshold is rounded to
 //!   ticks;
-//! - the first round has none before it, and so no rise;
-//! - what is found below `low_window` is forgotten, as in Linux; with `latch` it ends the startup at `low_window`, which
-//!   the print can also mean.
+//! - the first round has no previous round to compare with;
+//! - a detection below `low_window` is discarded, as in Linux. With `latch` it ends the startup at `low_window`,
+//!   another reading of the algorithm.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -31,7 +32,7 @@ use crate::units::{Bytes, Instant, Mark, Span};
 use crate::view::{Ack, Restart, View};
 
 choice! {
-    /// Which detector may end it.
+    /// Which detectors are used.
     pub enum Detect {
         /// Both.
         Both = "both",
@@ -43,15 +44,16 @@ choice! {
 }
 
 choice! {
-    /// Whose rules.
+    /// Whose rules to follow.
     pub enum Rules {
-        /// Linux since January 2025 (25c1a9ca53db): rounds begin whatever the window is.
+        /// Linux since January 2025 (25c1a9ca53db): rounds begin at any window.
         V613 = "6.13",
-        /// Linux from November 2021 (4e1fddc98d25): only once the window has reached `low_window`.
+        /// Linux from November 2021 (4e1fddc98d25): rounds begin only at `low_window` or above.
         V516 = "5.16",
-        /// Linux before: in the growth of the window, which comes after the sample and only if the window is needed.
+        /// Linux before that: rounds begin in the growth of the window, after the sample and only if the window is
+        /// used.
         V510 = "5.10",
-        /// ns-3, from 2019 to today: what ESS was compared with.
+        /// ns-3 from 2019 on; the ESS paper compares with it.
         Ns3 = "ns3",
         /// Algorithm 1 of the paper.
         Paper = "paper",
@@ -61,42 +63,42 @@ choice! {
 params! {
     /// Parameters of `HyStart` (Linux: the module parameters of `tcp_cubic`).
     pub struct Params {
-        /// Whose rules.
+        /// Whose rules to follow.
         rules: Rules = Rules::V613, "one of 6.13, 5.16, 5.10, ns3, paper", |_v| true;
-        /// Which detector may end it.
+        /// Which detectors are used.
         detect: Detect = Detect::Both, "one of both, train, delay", |_v| true;
-        /// The window in segments below which nothing is detected.
+        /// Window below which nothing is detected, in segments.
         low_window: u32 = 16, "a number of segments", |_v| true;
-        /// ACKs no further apart than this belong to one train.
+        /// Maximum time between ACKs of one train.
         ack_delta: Span = Span::millis(2), "a time such as 2ms", |_v| true;
-        /// What the paper's rules find below `low_window` ends the startup once the window is there.
+        /// With the paper's rules, a detection below `low_window` ends the startup when the window reaches it.
         latch: bool = false, "on or off", |_v| true;
     }
 }
 
 impl Params {
-    /// As published.
+    /// Returns the parameters of the paper.
     pub fn paper() -> Self {
         Self { rules: Rules::Paper, ..Self::default() }
     }
 
-    /// As ns-3 has it.
+    /// Returns the parameters of ns-3.
     pub fn ns3() -> Self {
         Self { rules: Rules::Ns3, ..Self::default() }
     }
 }
 
-/// Samples a round needs before its delay is judged.
+/// Samples per round before its delay is judged.
 const SAMPLES: u32 = 8;
-/// A tick of the paper's clock.
+/// A clock tick of the paper.
 const TICK: Span = Span::millis(1);
 
 impl Rules {
-    /// The length of train that does not end it yet.
+    /// Returns the longest train that does not end the startup.
     fn train(self, v: &View, delay_min: Span) -> Span {
         match self {
             Self::Ns3 => delay_min,
-            // At half it ends already.
+            // A train of exactly half ends it.
             Self::Paper => (delay_min / 2) - Span(1),
             _ => {
                 let whole = delay_min + cushion(v);
@@ -105,7 +107,7 @@ impl Rules {
         }
     }
 
-    /// The RTT that does not end it yet. `before` is the least RTT of the round before.
+    /// Returns the largest RTT that does not end the startup. `before` is the minimum RTT of the previous round.
     fn delay(self, delay_min: Span, before: Option<Span>) -> Span {
         let (ms, s) = (Span::millis, Span::secs);
         match self {
@@ -119,7 +121,7 @@ impl Rules {
     }
 }
 
-/// A cushion for the bursts that segmentation offload and receive aggregation make (`hystart_ack_delay`).
+/// The allowance for bursts by segmentation offload and receive aggregation (`hystart_ack_delay`).
 fn cushion(v: &View) -> Span {
     let burst = v.gso_max * 4;
     v.pacing_rate.filter(|r| r.0 > 0).map_or(Span::ZERO, |r| r.time_for(burst).min(Span::millis(1)))
@@ -129,32 +131,32 @@ fn cushion(v: &View) -> Span {
 #[derive(Clone, Debug)]
 pub struct HyStart {
     pub(crate) params: Params,
-    /// Least RTT of the connection.
+    /// Minimum RTT of the connection.
     delay_min: Option<Span>,
     round: Option<Round>,
-    /// What was found below `low_window`, with `latch`.
+    /// A detection below `low_window`, with `latch`.
     latched: Option<Exit>,
 }
 
 #[derive(Clone, Debug)]
 struct Round {
     start: Instant,
-    /// The newest ACK of the train.
+    /// When the last ACK of the train arrived.
     last_ack: Instant,
     end: Mark,
     least: Option<Span>,
     samples: u32,
-    /// The least of the round before.
+    /// The minimum RTT of the previous round.
     before: Option<Span>,
 }
 
 impl HyStart {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, delay_min: None, round: None, latched: None }
     }
 
-    /// Begins a round if this ACK is beyond the last: `after(snd_una, end_seq)`, strictly.
+    /// Begins a round if this ACK is beyond the end of the last: `after(snd_una, end_seq)`.
     fn mark(&mut self, v: &View, ack: &Ack) {
         if self.round.as_ref().is_none_or(|r| ack.upto > r.end) {
             let before = self.round.as_ref().and_then(|r| r.least);
@@ -174,7 +176,7 @@ impl HyStart {
             }
         }
         if p.detect != Detect::Train {
-            // Linux takes every sample in before it judges, the others the first eight.
+            // Linux includes every sample before it judges, the others only the first eight.
             let full = r.samples >= SAMPLES;
             r.samples += u32::from(!full);
             let first_eight = matches!(p.rules, Rules::Ns3 | Rules::Paper);
@@ -197,7 +199,7 @@ impl Startup for HyStart {
         let rtt = rtt.max(Span::micros(1));
         let delay_min = self.delay_min.map_or(rtt, |d| d.min(rtt));
         self.delay_min = Some(delay_min);
-        // A startup that has reached its threshold no longer looks (`tcp_in_slow_start`).
+        // No detection at or above the threshold (`tcp_in_slow_start`).
         if v.ssthresh.is_some_and(|t| v.cwnd >= t) {
             return grow;
         }
@@ -211,7 +213,7 @@ impl Startup for HyStart {
         if marks_first {
             self.mark(v, ack);
         }
-        // The paper measures below `low_window` too.
+        // The paper also measures below `low_window`.
         let found = if low && p.rules != Rules::Paper { None } else { self.found(v, delay_min, rtt) };
         if low && p.latch {
             self.latched = self.latched.or(found);
@@ -219,7 +221,7 @@ impl Startup for HyStart {
         if let Some(why) = found.or(self.latched).filter(|_| !low) {
             return Step::exit(why);
         }
-        // `bictcp_cong_avoid` returns at once where the window is not needed.
+        // `bictcp_cong_avoid` returns early if the window is not used.
         if p.rules == Rules::Ns3 || (p.rules == Rules::V510 && ack.limit.allows_growth()) {
             self.mark(v, ack);
         }
@@ -227,7 +229,7 @@ impl Startup for HyStart {
     }
 
     fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
-        // CA_Loss resets it; the restart of an idle window does not.
+        // CA_Loss resets the state; the restart after an idle period does not.
         match why {
             Restart::Timeout => Resume::FromStart,
             Restart::Idle => Resume::Standard,
@@ -242,5 +244,5 @@ impl Startup for HyStart {
     }
 }
 
-/// Nothing is kept for each packet.
+/// The state has a fixed size.
 const _: () = assert!(size_of::<HyStart>() <= 176 && size_of::<Bytes>() == 8);

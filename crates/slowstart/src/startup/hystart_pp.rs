@@ -1,9 +1,9 @@
-//! `HyStart++`, RFC 9406: a rise of the round's least RTT slows growth to a quarter (conservative slow start); five
-//! such rounds end it, a fall of the RTT takes it back.
+//! `HyStart++`, RFC 9406: when the minimum RTT of a round rises, growth falls to a quarter (conservative slow start).
+//! Five such rounds end the startup; if the RTT falls again, normal slow start resumes.
 //!
 //! Departs from the RFC:
-//! - `baseline=entry` compares the RTT in conservative slow start with the threshold that led there, not with the RTT
-//!   that crossed it, as neqo does against oscillation; the RFC's reading is the default.
+//! - `baseline=entry` compares the RTT in conservative slow start with the threshold that the RTT crossed, as neqo does
+//!   to avoid oscillation. The default compares it with the RTT itself, as the RFC does.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -13,11 +13,11 @@ use crate::units::Span;
 use crate::view::{Ack, Restart, View};
 
 choice! {
-    /// What an RTT must fall below to end conservative slow start.
+    /// What the RTT must fall below to end conservative slow start.
     pub enum Baseline {
-        /// The RTT that began it (RFC 9406 §4.2).
+        /// The RTT that started it (RFC 9406 §4.2).
         Rfc = "rfc",
-        /// The threshold that RTT crossed.
+        /// The threshold that this RTT crossed.
         Entry = "entry",
     }
 }
@@ -25,19 +25,19 @@ choice! {
 params! {
     /// Parameters of `HyStart++`, with the values of RFC 9406 §4.3.
     pub struct Params {
-        /// Least rise that counts: `MIN_RTT_THRESH`.
+        /// Minimum rise that counts: `MIN_RTT_THRESH`.
         min_rtt_thresh: Span = Span::millis(4), "a time such as 4ms", |_v| true;
         /// Rise that always counts: `MAX_RTT_THRESH`.
         max_rtt_thresh: Span = Span::millis(16), "a time such as 16ms", |_v| true;
-        /// The share of the last round's RTT in between: `MIN_RTT_DIVISOR`.
+        /// Divisor of the last round's RTT for the threshold in between: `MIN_RTT_DIVISOR`.
         rtt_divisor: u32 = 8, "a whole number from 1", |v| v > 0;
-        /// Samples a round needs: `N_RTT_SAMPLE`.
+        /// Samples required per round: `N_RTT_SAMPLE`.
         samples: u32 = 8, "a whole number from 1", |v| v > 0;
-        /// How much slower conservative slow start is: `CSS_GROWTH_DIVISOR`.
+        /// Divisor of the growth in conservative slow start: `CSS_GROWTH_DIVISOR`.
         css_divisor: u32 = 4, "a whole number from 1", |v| v > 0;
-        /// How many rounds it lasts, the first, partial one included: `CSS_ROUNDS`.
+        /// Duration of conservative slow start in rounds, including the first, partial one: `CSS_ROUNDS`.
         css_rounds: u32 = 5, "a whole number from 1", |v| v > 0;
-        /// Segments an ACK may earn a sender that does not pace: L.
+        /// Maximum growth per ACK without pacing, in segments: L.
         limit: u32 = 8, "a whole number from 1", |v| v > 0;
         /// What ends conservative slow start early.
         baseline: Baseline = Baseline::Rfc, "one of rfc, entry", |_v| true;
@@ -61,20 +61,20 @@ struct Css {
 }
 
 impl HyStartPp {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, round: Round::default(), last: None, current: RoundMin::default(), css: None }
     }
 
-    /// §4.2: into conservative slow start on a rise, out of it on a fall.
+    /// §4.2: enters conservative slow start when the RTT rises, and leaves it when the RTT falls.
     fn judge(&mut self) {
         let p = &self.params;
         let Some(current) = self.current.least.filter(|_| self.current.samples >= p.samples) else { return };
         if self.css.as_ref().is_some_and(|css| current < css.baseline) {
             self.css = None;
         }
-        // Slow start that resumes is judged at once: a fall that is still a rise over the last round, as within a round
-        // that began with long RTTs, only lowers the baseline (and starts the count of rounds anew).
+        // After leaving it, the RTT is judged again at once: if it is still above the last round's threshold, as within
+        // a round that began with long RTTs, only the baseline falls (and the count of rounds restarts).
         if let (None, Some(last)) = (&self.css, self.last) {
             let rise = (last / u64::from(p.rtt_divisor)).min(p.max_rtt_thresh).max(p.min_rtt_thresh);
             if current >= last + rise {
@@ -108,7 +108,7 @@ impl Startup for HyStartPp {
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        // §4.2: only in the initial slow start.
+        // §4.2: only for the initial slow start.
         Resume::Standard
     }
 

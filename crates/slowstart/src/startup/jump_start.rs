@@ -1,13 +1,13 @@
-//! Jump Start: all that the application has queued and the peer has room for leaves in the first round trip, paced over
-//! the handshake's (Liu, Allman, Jin & Wang, `PFLDnet` 2007).
+//! Jump Start, Liu, Allman, Jin & Wang, `PFLDnet` 2007: everything that the application has queued and the receive
+//! window permits is sent in the first round trip, paced over the RTT of the handshake.
 //!
-//! Reconstructed from descriptions by others: the paper itself was not read. So are:
-//! - what fits into the initial window leaves as ever, unpaced;
-//! - the first ACK ends pacing, and the window is then what has been sent; ACKs clock the rest;
-//! - where the first flight lost packets the window is halved as ever, and after recovery (D - R) / 2: R of the D bytes
-//!   of the flight were sent again.
+//! Reconstructed from descriptions by others, because the paper was not available:
+//! - data that fits into the initial window is sent unpaced as usual;
+//! - the first ACK ends pacing; the window is then the data sent, and ACKs clock the rest;
+//! - if the first flight lost packets, the window is halved as usual, and after recovery set to (D - R) / 2, where R of
+//!   the D bytes of the flight were retransmitted.
 //!
-//! Without a round trip of the handshake, a pacer or knowledge of what is queued it is standard slow start.
+//! Without an RTT sample of the handshake, a pacer or knowledge of the queued data it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
@@ -23,13 +23,13 @@ params! {
 /// The first flight.
 #[derive(Copy, Clone, Debug)]
 struct Flight {
-    /// Its bytes: D.
+    /// Its size in bytes: D.
     size: Bytes,
-    /// Where it begins.
+    /// The mark before its first packet.
     from: Mark,
-    /// Pacing lasts.
+    /// It is still paced.
     paced: bool,
-    /// When it was found to have lost packets.
+    /// When a loss in it was detected.
     lost: Option<Detected>,
 }
 
@@ -47,7 +47,7 @@ pub struct JumpStart {
 }
 
 impl JumpStart {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, flight: None }
     }

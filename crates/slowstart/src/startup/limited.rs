@@ -1,7 +1,7 @@
-//! Limited slow start, RFC 3742: above `max_ssthresh` the window grows by at most half of that a round trip.
+//! Limited slow start, RFC 3742: above `max_ssthresh` the window grows by at most half of that per round trip.
 //!
-//! Departs from the RFC: what the host's growth rule earns is divided, where the RFC divides one segment for each ACK; so
-//! with byte counting growth does not depend on how the receiver acknowledges.
+//! Departs from the RFC: the growth under the host's rule is divided, where the RFC divides one segment per ACK. With
+//! byte counting, growth then does not depend on how the receiver acknowledges.
 
 use super::Startup;
 use crate::param::params;
@@ -12,7 +12,7 @@ use crate::view::{Ack, View};
 params! {
     /// Parameters of limited slow start.
     pub struct Params {
-        /// Where the limit begins, in segments (RFC 3742 §2 recommends 100).
+        /// Window above which growth is limited, in segments (RFC 3742 §2 recommends 100).
         max_ssthresh: u32 = 100, "a number of segments from 2", |v| v >= 2;
     }
 }
@@ -24,13 +24,13 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params }
     }
 }
 
-/// §2: up to `max` all that is earned; above, K = int(cwnd / (0.5 `max_ssthresh`)); cwnd += int(MSS / K).
+/// §2: standard growth up to `max`; above, K = int(cwnd / (0.5 `max_ssthresh`)) and cwnd += int(MSS / K).
 pub(super) fn growth(v: &View, ack: &Ack, max: Bytes) -> Bytes {
     let earned = v.slow_start_growth(ack);
     if v.cwnd <= max { earned } else { earned / (v.cwnd * 2).units(max) }

@@ -170,97 +170,98 @@ registry! {
         "limited": default, "RFC 3742", "doubles to 100 segments, then grows by at most 50 a round trip";
     }
     hystart::HyStart {
-        "hystart": default, "Ha & Rhee 2011; Linux 6.13 and later tcp_cubic.c",
-            "leaves on a long ACK train or a rise in delay";
-        "hystart-paper": paper, "Ha & Rhee 2011, Algorithm 1",
-            "the same as published: a rise over the round before, by a sixteenth";
+        "hystart": default, "Ha & Rhee 2008; Linux 6.13 and later tcp_cubic.c",
+            "exits on a long ACK train or a rise of the RTT";
+        "hystart-paper": paper, "Ha & Rhee 2008, Algorithm 1",
+            "HyStart as published: compares the RTT with the previous round, threshold 1/16";
         "hystart-ns3": ns3, "ns-3 tcp-cubic.cc, 2019 and later",
-            "the same with ns-3's thresholds: a train, or a rise, of a whole round trip";
+            "HyStart with ns-3's thresholds: an ACK train, or a rise, of a whole minimum RTT";
     }
     hystart_pp::HyStartPp {
-        "hystart++": default, "RFC 9406", "a rise in delay slows growth to a quarter; five such rounds end it";
+        "hystart++": default, "RFC 9406", "a rise of the RTT reduces growth to a quarter; exits after five such rounds";
     }
     search::Search {
         "search-1.0": thesis_1_0, "SEARCH thesis, section 4.3",
-            "leaves when delivery falls short of what was sent a round trip ago";
+            "exits when less is delivered than was sent one round trip ago";
         "search-2.0": thesis_2_0, "SEARCH thesis, Algorithm 1",
-            "leaves when delivery falls short of twice what it was a round trip ago";
+            "exits when less is delivered than twice as much as one round trip ago";
         "search-3.0": linux_3_0, "SEARCH's Linux module, late 2024",
-            "2.0 with totals in scaled bins; a short silence starts it over";
+            "2.0 with totals in scaled bins; resets after two bins without an ACK";
         "search-3.1": linux_3_1, "SEARCH's Linux patch of January 2025",
-            "3.0; a longer silence, or a limited application, starts it over";
+            "3.0; resets after four bins without an ACK, or when application-limited";
         "search": default, "draft-chung-ccwg-search-09",
-            "leaves when delivery falls short of what was sent a round trip ago, then drains";
+            "exits when less is delivered than was sent one round trip ago, then drains";
     }
     ess::Ess {
-        "ess": default, "Enhanced Slow-Start", "jumps to the rate of an ACK train times the round trip, and leaves there";
+        "ess": default, "Enhanced Slow-Start",
+            "jumps to the rate of an ACK train times the RTT, and exits there";
     }
     // The next seven need something of their host: its interface queue, the handshake, a pacer, routers, path memory.
     restricted::Restricted {
         "restricted": default, "Allcock, Hegde & Kettimuthu 2005",
-            "a PID on the host's own queue holds growth back before it overflows";
+            "a PID controller on the host's interface queue limits growth before it overflows";
     }
     tsl::Tsl {
         "tsl": default, "TCP SYN Loss paper",
-            "begins with 3 segments and a threshold of 16 where the handshake lost a packet";
+            "begins with 3 segments and a threshold of 16 if the handshake lost a packet";
     }
     jump_start::JumpStart {
-        "jump-start": default, "Liu et al., PFLDnet 2007", "paces all that is queued over the first round trip";
+        "jump-start": default, "Liu et al., PFLDnet 2007", "paces all queued data over the first round trip";
     }
     quick_start::QuickStart {
-        "quick-start": default, "RFC 4782", "begins at the rate that every router of the path has granted";
+        "quick-start": default, "RFC 4782", "begins at the rate that all routers of the path granted";
     }
     halfback::Halfback {
         "halfback": default, "Li, Dong & Godfrey, CoNEXT 2015",
-            "paces a short flow over a round trip, then sends it again from behind";
+            "paces a short flow over one round trip, then retransmits it in reverse order";
     }
     stateful::Stateful {
         "stateful": default, "Guo & Lee, IEEE Access 2020",
-            "begins with the rate an earlier connection ended with, then avoidance";
+            "begins at the final rate of an earlier connection, then congestion avoidance";
     }
     careful_resume::CarefulResume {
-        "careful-resume": default, "draft-ietf-tsvwg-careful-resume-24",
-            "jumps to half of an earlier connection's window, and retreats on loss";
+        "careful-resume": default, "RFC 9959",
+            "jumps to half the window of an earlier connection, and retreats on loss";
     }
     abc::Abc {
-        "abc": default, "RFC 3465", "counts bytes, at most two segments an ACK, one after a timeout";
+        "abc": default, "RFC 3465", "grows by bytes acknowledged, at most two segments per ACK, one after a timeout";
     }
     adaptive::Adaptive {
         "adaptive": default, "Wang et al., INFOCOM 2004 (Astart, TCP Westwood)",
-            "raises a low threshold as the estimated rate allows";
+            "raises a low threshold to the estimated rate times the minimum RTT";
     }
     capstart::CapStart {
         "capstart": default, "Cavendish et al. 2009",
-            "limited slow start if the path is narrower than the sender's interface";
+            "limited slow start if the path is slower than the sender's interface";
     }
     delay::Delay {
-        "delay": default, "Ha & Rhee 2011, reference 9",
-            "doubles until the round-trip time rises, then grows as limited slow start";
+        "delay": default, "Ha & Rhee 2008, reference 9",
+            "doubles until the RTT rises, then grows as limited slow start";
     }
     hybla::Hybla {
         "hybla": default, "Caini & Firrincieli 2004; Linux tcp_hybla.c",
-            "grows in time as a connection of 25 ms would";
+            "grows as fast as a connection with an RTT of 25 ms";
     }
     packet_pair::PacketPair {
-        "packet-pair": default, "Hoe 1996", "doubles up to the capacity that the spacing of the first ACKs shows";
+        "packet-pair": default, "Hoe 1996", "doubles up to the capacity estimated from the spacing of the first ACKs";
     }
     rapid_start::RapidStart {
         "rapid-start": default, "draft-kazuho-ccwg-rapid-start-00",
-            "triples while there is no queue, and lets losses say how far to come down";
+            "triples while there is no queue; reduces the window by what is acknowledged and lost";
     }
     smooth::Smooth {
-        "smooth": default, "Wang et al. 2000, after Ha & Rhee 2011",
-            "halves its growth in steps on the last half of the way to a threshold";
+        "smooth": default, "Wang et al. 2000, as described by Ha & Rhee 2008",
+            "halves its growth in steps on the second half of the way to a threshold";
     }
     stopeg::StopEg {
-        "stopeg": default, "Arghavani et al., LCN 2020", "leaves when too much of what is in flight is on the way there";
+        "stopeg": default, "Arghavani et al., LCN 2020", "exits when more than 56.8 % of the data in flight is on the forward path";
     }
     suss::Suss {
         "suss": default, "Arghavani et al., SIGCOMM 2024; SUSSprg for Linux 6.8",
-            "quadruples in rounds it judges safe, the added half paced";
+            "quadruples in rounds it considers safe, the added packets paced";
     }
     vegas::Vegas {
-        "vegas": default, "Brakmo & Peterson 1995", "doubles every other round trip until a segment waits in a queue";
-        "vegas-linux": linux, "Linux tcp_vegas.c", "doubles each round trip until a segment waits in a queue";
+        "vegas": default, "Brakmo & Peterson 1995", "doubles every other round trip until one segment is queued";
+        "vegas-linux": linux, "Linux tcp_vegas.c", "doubles each round trip until one segment is queued";
     }
 }

@@ -1,9 +1,9 @@
-//! Packet-pair slow start, Hoe 1996: the spacing of the first ACKs gives the bottleneck's rate, that rate and the least
-//! round-trip time give the threshold, and slow start ends at it.
+//! Packet-pair slow start, Hoe 1996: the spacing of the first ACKs gives the rate of the bottleneck. That rate times
+//! the minimum RTT is the threshold, at which slow start ends.
 //!
-//! Reconstructed because the paper was not read:
-//! - the rate is the highest that a pair of the first ACKs shows, where the paper fits a line; nothing is filtered, so
-//!   ACKs that the way back has pushed together show too much.
+//! Reconstructed because the paper was not available:
+//! - the rate is the highest among pairs of the first ACKs, where the paper fits a line; without filtering, ACK
+//!   compression on the return path leads to an overestimate.
 
 use super::Startup;
 use crate::param::params;
@@ -15,7 +15,7 @@ use crate::view::{Ack, View};
 params! {
     /// Parameters of packet-pair slow start.
     pub struct Params {
-        /// Pairs of ACKs the estimate rests on (Hoe: the first three or four ACKs).
+        /// Pairs of ACKs used for the estimate (Hoe: the first three or four ACKs).
         pairs: u32 = 3, "a whole number from 1", |v| v > 0;
     }
 }
@@ -25,12 +25,12 @@ params! {
 pub struct PacketPair {
     pub(crate) params: Params,
     pairs: Dispersion,
-    /// The estimate, once it stands.
+    /// The estimate, once it is complete.
     rate: Option<Rate>,
 }
 
 impl PacketPair {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, pairs: Dispersion::default(), rate: None }
     }

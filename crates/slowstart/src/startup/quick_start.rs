@@ -1,12 +1,12 @@
-//! Quick-Start, RFC 4782: the handshake asks the routers of the path for a rate; if all of them grant one, the first
-//! window is what that rate carries in a round trip, and leaves at that rate.
+//! Quick-Start, RFC 4782: the handshake requests a rate from the routers of the path. If all of them grant one, the
+//! first window is the product of that rate and the RTT, paced at that rate.
 //!
 //! Departs from the RFC:
-//! - a request is made in the handshake only, not in the midst of a connection or after an idle period, and always
-//!   for the same rate, whatever there is to be sent;
-//! - TTL difference and nonce are the host's business: it hands over only a rate that every router has granted. No
-//!   report of the approved rate goes back to them, and acknowledgements on the way back are not thinned;
-//! - what was sent when Quick-Start mode ends, to which §4.4 cuts the window, counts as no less than the initial window.
+//! - the request is made only in the handshake, not later in a connection, and always for the same rate, independent of
+//!   the data to be sent;
+//! - the TTL difference and the nonce are left to the host, which passes only a rate that every router has granted. No
+//!   report of the approved rate is sent, and ACKs are not thinned;
+//! - the window to which §4.4 reduces at the end of Quick-Start mode is at least the initial window.
 //!
 //! Without a grant it is standard slow start.
 
@@ -19,23 +19,23 @@ use crate::view::{Ack, Congestion, Handshake, Recovery, Signal, View};
 params! {
     /// Parameters of Quick-Start.
     pub struct Params {
-        /// The rate asked for, as the option codes it: 40 kbit/s * 2^N. 15 is 1.3 Gbit/s.
+        /// The rate to request, as encoded in the option: 40 kbit/s * 2^N. 15 is 1.3 Gbit/s.
         request: u32 = 15, "a number from 1 to 15", |v| (1..=15).contains(&v);
     }
 }
 
-/// The bytes of a header that a granted rate carries with each segment: H of §4.4.
+/// Header bytes per segment that count towards the granted rate: H of §4.4.
 const HEADER: Bytes = Bytes(40);
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was granted, or all of the window has arrived.
+    /// Nothing was granted, or the whole window has arrived.
     Ordinary,
-    /// The window leaves; it begins after this mark.
+    /// The window, which begins after this mark, is being sent.
     Granted(Mark),
-    /// It began after this mark and has left up to the other, and not all of it has arrived.
+    /// The window lies between these marks; all of it has been sent, and not all has arrived.
     Validating(Mark, Mark),
-    /// Some of it was lost or marked, as was then seen: slow start to the threshold.
+    /// Packets of it were lost or marked, with the reason and its detection: slow start to the threshold.
     Regrow(Exit, Detected),
 }
 
@@ -47,7 +47,7 @@ pub struct QuickStart {
 }
 
 impl QuickStart {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, phase: Phase::Ordinary }
     }
@@ -71,7 +71,7 @@ impl Startup for QuickStart {
             return Step::HOLD;
         }
         self.phase = Phase::Granted(v.next);
-        // The grant is of packets, the pacer of payload.
+        // The grant includes headers; the pacer counts payload.
         Step::set(window).pace(Pace::Rate(rate.scale(v.mss.0, (v.mss + HEADER).0)))
     }
 
@@ -98,14 +98,14 @@ impl Startup for QuickStart {
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
         let from = match self.phase {
             Phase::Granted(from) => from,
-            // A hole is where not everything has arrived; a mark is on what has.
+            // A loss is in what has not arrived; a mark is on a packet that has.
             Phase::Validating(from, to) if c.signal != Signal::Ecn || c.newest.mark <= to => from,
             Phase::Regrow(..) if c.signal == Signal::Loss && !c.first => return Step::HOLD,
             Phase::Regrow(_, seen) => return Step::exit(c.signal.into()).detected(seen),
             Phase::Ordinary | Phase::Validating(..) => return Step::exit(c.signal.into()),
         };
-        // §4.6: as if nothing had been granted, by slow start from the default initial window; the threshold at most
-        // half of what got through.
+        // §4.6: continue as without a grant, with slow start from the default initial window; the threshold is at most
+        // half of what was delivered.
         let through = v.next.since(from) - v.inflight - c.lost;
         let half = (through / 2).max(v.mss * 2);
         match c.signal {
@@ -120,7 +120,7 @@ impl Startup for QuickStart {
 
     fn on_recovered(&mut self, _v: &View, r: &Recovery) -> Step {
         if r.undone && matches!(self.phase, Phase::Regrow(..)) {
-            // Nothing was lost: the window of before comes back, and with it its threshold.
+            // Nothing was lost: window and threshold are restored.
             self.phase = Phase::Ordinary;
         }
         Step::HOLD

@@ -1,12 +1,15 @@
-//! Rapid start, draft-kazuho-ccwg-rapid-start-00: three times a round trip while there is no queue, twice while there is;
-//! on congestion the window comes down with what is acknowledged and what is lost, to `beta` of what the path held.
+//! Rapid start, draft-kazuho-ccwg-rapid-start-00: the window triples each round trip while there is no queue and
+//! doubles while there is one. On congestion it is reduced with each byte acknowledged or lost, to `beta` of what the
+//! path held.
 //!
 //! Departs from the draft:
-//! - the first window leaves as the host sends it: the draft would have it paced over a round trip;
-//! - the least RTT of the last round trip is kept by quarters of one: over three quarters of it at least.
+//! - the host sends the first window by its own rule; the draft paces it over one round trip;
+//! - the minimum RTT of the last round trip is kept per quarter of a minimum RTT, so it covers at least three quarters
+//!   of a round trip.
 //!
-//! The draft's K of 11/18 does not do what it says: at a loss ratio of 2/3 the silence lasts for 1/3 of the full BDP at
-//! beta = 0.7, not for 1 - beta. The editor's copy has since set K to 2/3, which does (`k=2/3`).
+//! With K = 11/18, as in the draft, nothing is sent for 1/3 of the full BDP at a loss ratio of 2/3 and beta = 0.7, and
+//! not for 1 - beta as the draft states. The editor's copy later changed K to 2/3, for which the statement holds
+//! (`k=2/3`).
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -15,11 +18,11 @@ use crate::units::{Bytes, Fixed, Instant, Span, mul_div};
 use crate::view::{Ack, Congestion, Recovery, Signal, View};
 
 choice! {
-    /// K, from which the reduction factors follow.
+    /// K, which determines the reduction factors.
     pub enum K {
-        /// 11/18: draft-00.
+        /// 11/18, as in draft-00.
         Draft00 = "11/18",
-        /// 2/3: the editor's copy after it.
+        /// 2/3, as in the editor's copy after draft-00.
         TwoThirds = "2/3",
     }
 }
@@ -27,59 +30,60 @@ choice! {
 params! {
     /// Parameters of rapid start.
     pub struct Params {
-        /// The share of what the path held to go on with: the avoidance's decrease factor (RFC 9438: 0.7).
+        /// Share of what the path held that remains after recovery: the avoidance's decrease factor (RFC 9438: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
-        /// K, from which the reduction factors follow.
+        /// K, which determines the reduction factors.
         k: K = K::Draft00, "one of 11/18, 2/3", |_v| true;
     }
 }
 
 impl Params {
-    /// What an acknowledged byte costs in recovery, in millionths: K (1 - beta).
+    /// Returns the reduction per acknowledged byte in recovery, in millionths: K (1 - beta).
     fn ack_factor(&self) -> u64 {
         let (n, d) = if self.k == K::Draft00 { (11, 18) } else { (2, 3) };
         mul_div((Fixed::ONE - self.beta.0) as u64, n, d)
     }
 
-    /// What is kept on entering recovery, and what a lost byte costs: beta + K (1 - beta).
+    /// Returns the share of the window kept on entering recovery, and the reduction per lost byte, in millionths: beta
+    /// + K (1 - beta).
     fn silence_factor(&self) -> u64 {
         self.beta.0 as u64 + self.ack_factor()
     }
 }
 
-/// Quarters of a least round-trip time over which the floor is kept.
+/// Parts of a minimum RTT for which the recent minimum is kept.
 const QUARTERS: usize = 4;
 
 /// Rapid start.
 #[derive(Clone, Debug)]
 pub struct RapidStart {
     pub(crate) params: Params,
-    /// The least RTT of each quarter of a round trip, in a ring, and when the newest began.
+    /// The minimum RTT in each quarter of a round trip, in a ring; the index of the newest, and when it began.
     floors: [Span; QUARTERS],
     newest: usize,
     began: Option<Instant>,
-    /// A queue builds up.
+    /// The RTT indicates a queue.
     queue: bool,
     recovery: Option<Down>,
 }
 
-/// On the way down.
+/// State of the reduction.
 #[derive(Clone, Debug)]
 struct Down {
-    /// The window before.
+    /// The window when it began, in bytes.
     cwnd: Bytes,
-    /// Delivered and lost bytes when it began.
+    /// Bytes delivered and lost when it began.
     delivered: Bytes,
     lost: Bytes,
 }
 
 impl RapidStart {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, floors: [Span::MAX; QUARTERS], newest: 0, began: None, queue: false, recovery: None }
     }
 
-    /// The least RTT of the last round trip against the least of the connection.
+    /// Compares the minimum RTT of the last round trip with that of the connection.
     fn observe(&mut self, v: &View, rtt: Span, min: Span) {
         let quarter = (min / QUARTERS as u64).max(Span(1));
         let began = *self.began.get_or_insert(v.now);
@@ -94,7 +98,7 @@ impl RapidStart {
         self.queue = floor > (min + Span::millis(4)).min(min.scale(110, 100));
     }
 
-    /// The window of the recovery as it stands.
+    /// Returns the current window of the recovery.
     fn down(&self, v: &View, d: &Down) -> Step {
         let one = Fixed::ONE as u64;
         let (ack, silence) = (self.params.ack_factor(), self.params.silence_factor());

@@ -1,19 +1,19 @@
-//! Restricted slow start: a PID controller on the host's own interface queue holds growth back before the queue
-//! overflows (the send-stall of Linux 2.4).
+//! Restricted slow start, Allcock, Hegde & Kettimuthu 2005: a PID controller on the host's own interface queue reduces
+//! growth before the queue overflows (the send-stall of Linux 2.4).
 //!
-//! e = `set_point` of the queue's limit - the queue; u = kp (e + 1/ti ∫e dt + td de/dt), in segments; an ACK earns
-//! u of what it earns in standard slow start, u bounded to 0..1.
+//! e = `set_point` * (limit of the queue) - (bytes in the queue); u = kp (e + 1/ti ∫e dt + td de/dt), in segments. An
+//! ACK increases the window by u times the standard amount, with u limited to 0..1.
 //!
-//! Departs from the paper, and is reconstructed where it is silent:
-//! - the printed formula has lost its parentheses and bars; this is the form its gains (Ziegler-Nichols) are for;
-//! - it does not say what the output does to the window: here it scales the increment, so that it is never faster than
-//!   slow start; a negative output holds the window (`hold=off` shrinks it, for finding the gains only);
-//! - it gives no gains: ours are those of its procedure, run on the loop of ACK, window and interface queue (a test,
-//!   `restricted::gains_by_ziegler_and_nichols`, shows it): Kc = 2, Tc = two ACK intervals, 240 us at 100 Mbit/s;
-//! - it does not say when it samples: here with each ACK that time has passed before. The integral stands still while
-//!   the output is bounded (anti-windup).
+//! Departs from the paper, or is reconstructed where it is silent:
+//! - the printed formula lacks parentheses and bars; this is the form to which Ziegler-Nichols gains apply;
+//! - it does not say how the output changes the window: here it scales the growth, which is never faster than slow
+//!   start; a negative output holds the window (`hold=off` reduces it, only for finding the gains);
+//! - it gives no gains: ours follow from its procedure on the loop of ACK, window and interface queue (test
+//!   `restricted::gains_by_ziegler_and_nichols`): Kc = 2, Tc = two ACK intervals, 240 us at 100 Mbit/s;
+//! - it does not say when it samples: here with each ACK at a later time than the last sample. The integral does not
+//!   change while the output is at a limit (anti-windup).
 //!
-//! A host that does not show its queue gets standard slow start.
+//! On a host that does not report its queue it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
@@ -24,15 +24,15 @@ use crate::view::{Ack, HostQueue, View};
 params! {
     /// Parameters of restricted slow start.
     pub struct Params {
-        /// The queue it aims for, as a share of its limit.
+        /// Target of the queue, as a share of its limit.
         set_point: Fixed = Fixed::milli(900), "a share from 0 to 1", |v| (0..=Fixed::ONE).contains(&v.0);
-        /// Proportional gain, increments a segment of error: 0.33 of the critical gain.
+        /// Proportional gain, in increments per segment of error: 0.33 of the critical gain.
         kp: Fixed = Fixed::milli(KP), "a number from 0 to 1000", |v| (0..=1000 * Fixed::ONE).contains(&v.0);
-        /// Integral time: half the critical period; 0s for none.
+        /// Integral time: half the critical period; 0s for no integral.
         ti: Span = Span::micros(TI), "a time such as 120us, 0s for no integral", |_v| true;
         /// Derivative time: a third of the critical period.
         td: Span = Span::micros(TD), "a time such as 80us", |v| v <= Span::secs(10);
-        /// Whether a negative output holds the window (off: shrinks it).
+        /// If on, a negative output holds the window; if off, it reduces it.
         hold: bool = true, "on or off", |_v| true;
     }
 }
@@ -42,29 +42,29 @@ const KP: i64 = 660;
 const TI: u64 = 120;
 const TD: u64 = 80;
 
-/// Errors are bounded to this many bytes, far above any interface queue, so that nothing overflows.
+/// Limit of errors and of the integral, in bytes: far above any interface queue, so that no product overflows.
 const LARGEST: i64 = 1 << 32;
 
 /// Restricted slow start.
 #[derive(Clone, Debug)]
 pub struct Restricted {
     pub(crate) params: Params,
-    /// Time and error of the last sample.
+    /// Time and error of the last sample, in bytes.
     last: Option<(Instant, i64)>,
-    /// The integral over `ti`, in bytes.
+    /// The integral divided by `ti`, in bytes.
     integral: i64,
-    /// The output, in millionths of a segment.
+    /// The output, in millionths.
     output: i64,
 }
 
-/// `a * b / c`, signed in `a`; no more than [`LARGEST`].
+/// Returns `a * b / c` with the sign of `a`, limited to [`LARGEST`].
 fn scale(a: i64, b: u64, c: u64) -> i64 {
     let size = i64::try_from(mul_div(a.unsigned_abs(), b, c)).unwrap_or(i64::MAX).min(LARGEST);
     if a < 0 { -size } else { size }
 }
 
 impl Restricted {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, last: None, integral: 0, output: Fixed::ONE }
     }
@@ -84,7 +84,7 @@ impl Restricted {
         let integral = (self.integral + more).clamp(-LARGEST, LARGEST);
         let output = |integral| scale(error + integral + slope, p.kp.0.unsigned_abs(), v.mss.0);
         let raw = output(integral);
-        // What is beyond the bounds and would be driven further is not summed up.
+        // At a limit, the integral must not move further in the same direction.
         let bounded = (raw > Fixed::ONE && more > 0) || (raw < 0 && more < 0);
         if !bounded {
             self.integral = integral;

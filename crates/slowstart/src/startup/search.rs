@@ -1,31 +1,31 @@
-//! SEARCH: leave when what is delivered in a window of time no longer keeps pace with what was sent in the same
-//! window one round trip earlier. The thesis (Ataei Kachooei 2024) and draft-chung-ccwg-search-09.
+//! SEARCH, from the thesis (Ataei Kachooei 2024) and draft-chung-ccwg-search-09: ends slow start when the data
+//! delivered in a window of time falls short of what was sent (or delivered) in the same window one round trip earlier.
 //!
-//! One structure serves every version: bins hold running totals, so the sum over a window is a difference, and a bin
-//! in which nothing happened repeats the one before it. That is the thesis' sum over bins of differences as well.
+//! All versions use the same structure. Bins contain running totals, so that the sum over a window is a difference of
+//! two bins. A bin without events repeats the one before it.
 //!
 //! Departs from the draft:
-//! - interpolates backwards between bins: the draft's forward step reads a bin that is not yet whole (its authors
-//!   have confirmed the mistake to implementers);
-//! - starts over after `missed` silent bins, which the draft makes optional.
+//! - interpolates backwards between bins, because the forward step of the draft reads a bin that is not complete (its
+//!   authors have confirmed this error to implementers);
+//! - resets after `missed` bins without an ACK, which is optional in the draft.
 //!
 //! Reconstructed because the thesis contradicts itself (1.0): the shortfall is divided by what was sent (section 4.2),
-//! not by what was delivered (section 4.3), which is the scale that 2.0 and the draft keep.
+//! not by what was delivered (section 4.3). 2.0 and the draft keep this scale.
 //!
-//! 3.0 and 3.1 follow their authors' Linux modules, down to the arithmetic (`bins=scaled`):
-//! - totals are kept in 16 bits; when one no longer fits, all are shifted right;
-//! - there are 25 bins, so that the look-back is one bin shorter; its part of a bin is cut to whole per cent;
-//! - before the first bin nothing counts as delivered, even after a start in the midst of a connection, whose whole past
-//!   then stands in that bin and may end the startup at once.
+//! 3.0 and 3.1 follow their authors' Linux modules, including the arithmetic (`bins=scaled`):
+//! - totals have 16 bits; when one no longer fits, all are shifted right;
+//! - there are 25 bins, so that the look-back is one bin shorter; its fraction of a bin is rounded down to whole
+//!   percent;
+//! - everything before the first bin counts as zero. After a start in the middle of a connection, all data of its past
+//!   is in the first bin and may end the startup at once.
 //!
-//! Departs from them: the roll-back shifts what it reads back to bytes, which the modules forget to do; a limited
-//! application is what the endpoint knows of the data acknowledged, not of the moment.
+//! Departs from them: the roll-back shifts totals back to bytes, which the modules omit; whether the application limits
+//! the sender is evaluated for the data acknowledged, not for the time of the ACK.
 //!
-//! Departs from the thesis' printed Algorithm 1, which cannot run as it stands:
-//! - bins are sized at the first RTT sample, not before one exists (line 9);
-//! - the bin just completed is not erased (lines 25 to 27), indices wrap (lines 35, 36), a window in which nothing was
-//!   delivered is not divided by (line 17), and the look-back stops one bin short of where the ring overwrites itself
-//!   (line 13).
+//! Departs from the thesis' printed Algorithm 1, which cannot be executed as printed:
+//! - the width of a bin is set at the first RTT sample, not before one exists (line 9);
+//! - the bin just completed is not erased (lines 25 to 27), indices wrap (lines 35, 36), there is no division by zero
+//!   delivered bytes (line 17), and the look-back ends one bin before the ring is overwritten (line 13).
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -34,31 +34,31 @@ use crate::units::{Bytes, Fixed, Instant, Span, mul_div};
 use crate::view::{Ack, Congestion, Limit, Restart, Sent, View};
 
 choice! {
-    /// What delivery is held against.
+    /// What delivery is compared with.
     pub enum Expected {
-        /// Twice what was delivered a round trip earlier (thesis 2.0).
+        /// Twice what was delivered one round trip earlier (thesis 2.0).
         TwiceDelivered = "twice-delivered",
-        /// What was sent a round trip earlier (thesis 1.0, draft-09).
+        /// What was sent one round trip earlier (thesis 1.0, draft-09).
         Sent = "sent",
     }
 }
 
 choice! {
-    /// Which round trip the look-back spans.
+    /// Which RTT the look-back uses.
     pub enum LookBack {
-        /// The newest sample, as all code has it: it grows with the queue, and the exit comes late.
+        /// The latest sample, as in all code. It grows with the queue, which delays the exit.
         Latest = "latest",
-        /// The first sample, as the thesis' own closed form supposes.
+        /// The first sample, as in the thesis' closed form.
         Initial = "initial",
     }
 }
 
 choice! {
-    /// How totals are kept.
+    /// How totals are stored.
     pub enum Kept {
         /// In bytes.
         Exact = "exact",
-        /// In 16 bits and a common scale, as in the Linux modules of 3.0 and 3.1.
+        /// In 16 bits with a common shift, as in the Linux modules of 3.0 and 3.1.
         Scaled = "scaled",
     }
 }
@@ -66,39 +66,39 @@ choice! {
 params! {
     /// Parameters of SEARCH; the defaults are those of draft-09.
     pub struct Params {
-        /// The shortfall that ends it, as a share of what was expected.
+        /// Shortfall that ends the startup, as a share of the expected bytes.
         threshold: Fixed = Fixed::milli(260), "a share from 0 to 1, such as 0.26", |v| (0..=Fixed::ONE).contains(&v.0);
-        /// The window, in first round-trip times.
+        /// Length of the window, in first RTTs.
         window: Fixed = Fixed::milli(3500), "a number of round trips above 0, such as 3.5", |v| v.0 > 0;
-        /// What delivery is held against.
+        /// What delivery is compared with.
         expected: Expected = Expected::Sent, "one of sent, twice-delivered", |_v| true;
-        /// Which round trip the look-back spans.
+        /// Which RTT the look-back uses.
         look_back: LookBack = LookBack::Latest, "one of latest, initial", |_v| true;
-        /// Reduce the window to what was delivered in the last first round-trip time before leaving.
+        /// Before the exit, reduce the window to what was delivered in the last first RTT.
         drain: bool = true, "on or off", |_v| true;
-        /// Packets acknowledged for each one sent while draining.
+        /// Packets acknowledged per packet sent during that reduction.
         drain_acks: u32 = 3, "a whole number from 1", |v| v > 0;
-        /// Take what was delivered in the last two first round-trip times off the window when leaving, if it does not
-        /// drain (`cwnd_rollback` of 3.0 and 3.1).
+        /// At an exit without drain, subtract what was delivered in the last two first RTTs from the window
+        /// (`cwnd_rollback` of 3.0 and 3.1).
         rollback: bool = false, "on or off", |_v| true;
-        /// Silent bins after which it starts over.
+        /// Bins without an ACK after which the state is reset.
         missed: u32 = W as u32, "a number of bins", |_v| true;
-        /// When it starts over after no more than a window, bins stay as wide as they are.
+        /// If on, a reset after at most one window without an ACK keeps the width of the bins.
         keep_width: bool = false, "on or off", |_v| true;
-        /// Start over at the end of a bin in which the application held the sender back.
+        /// Reset at the end of a bin in which the application limited the sender.
         app_limited: bool = false, "on or off", |_v| true;
-        /// How totals are kept.
+        /// How totals are stored.
         bins: Kept = Kept::Exact, "one of exact, scaled", |_v| true;
     }
 }
 
 impl Params {
-    /// SEARCH 1.0 as the thesis has it (section 4.3).
+    /// Returns the parameters of SEARCH 1.0 (thesis, section 4.3).
     pub fn thesis_1_0() -> Self {
         Self { expected: Expected::Sent, ..Self::thesis_2_0() }
     }
 
-    /// SEARCH 2.0 as the thesis has it (section 4.4).
+    /// Returns the parameters of SEARCH 2.0 (thesis, section 4.4).
     pub fn thesis_2_0() -> Self {
         Self {
             threshold: Fixed::milli(350),
@@ -109,22 +109,23 @@ impl Params {
         }
     }
 
-    /// SEARCH 3.0 as its authors' Linux module has it.
+    /// Returns the parameters of SEARCH 3.0 (its authors' Linux module).
     pub fn linux_3_0() -> Self {
         Self { missed: 2, bins: Kept::Scaled, ..Self::thesis_2_0() }
     }
 
-    /// SEARCH 3.1: twice the whole bins of the first round trip may be silent.
+    /// Returns the parameters of SEARCH 3.1: twice the number of whole bins in the first RTT may pass without an ACK.
     pub fn linux_3_1() -> Self {
         Self { missed: 4, keep_width: true, app_limited: true, ..Self::linux_3_0() }
     }
 }
 
-/// Bins in a window.
+/// Bins per window.
 const W: usize = 10;
-/// Bins beyond it, for the look-back.
+/// Additional bins, for the look-back.
 const EXTRA: usize = 15;
-/// The oldest bin read lies a look-back of EXTRA - 1, a window and one bin for the interpolation behind the newest.
+/// Bins in the ring. The oldest one read is a look-back of EXTRA - 1 bins, a window and one bin for the interpolation
+/// before the newest.
 const N: usize = W + EXTRA + 1;
 
 /// SEARCH.
@@ -134,7 +135,7 @@ pub struct Search {
     sent: Bytes,
     acked: Bytes,
     bins: Option<Bins>,
-    /// The shortfall when it was last computed.
+    /// The last shortfall computed.
     shortfall: Option<Fixed>,
     drain: Option<Drain>,
 }
@@ -144,13 +145,13 @@ struct Bins {
     kept: Kept,
     width: Span,
     first_rtt: Span,
-    /// When the bin being filled ends.
+    /// When the current bin ends.
     end: Instant,
-    /// How many have been filled.
+    /// Number of bins completed.
     at: usize,
-    /// How far the totals are shifted right.
+    /// Number of bits by which totals are shifted right.
     shift: u32,
-    /// Running totals at the end of each, in a ring.
+    /// Running totals at the end of each bin, in a ring.
     acked: [Bytes; N],
     sent: [Bytes; N],
 }
@@ -159,7 +160,7 @@ struct Bins {
 struct Drain {
     seen: Detected,
     target: Bytes,
-    /// Bytes acknowledged towards the next packet to send.
+    /// Bytes acknowledged since the last packet was permitted.
     credit: Bytes,
 }
 
@@ -181,7 +182,7 @@ impl Bins {
         bins
     }
 
-    /// The newest bin's totals. Of 16 bits, all are shifted until these fit.
+    /// Stores the totals of the newest bin. With 16 bits, shifts all totals until these fit.
     fn put(&mut self, acked: Bytes, sent: Bytes) {
         if self.kept == Kept::Scaled {
             let bits = u64::BITS - (acked.0.max(sent.0) >> self.shift).leading_zeros();
@@ -195,15 +196,15 @@ impl Bins {
         self.sent[self.at % N] = Bytes(sent.0 >> self.shift);
     }
 
-    /// How many bins have ended by now, the one being filled included.
+    /// Returns the number of bins that have ended by `now`, including the current one.
     fn passed(&self, now: Instant) -> u64 {
         if now <= self.end { 0 } else { now.since(self.end).0 / self.width.0 + 1 }
     }
 
-    /// Closes so many bins: in all but the last of them nothing happened.
+    /// Completes `passed` bins, of which all but the last had no events.
     fn close(&mut self, passed: u64, acked: Bytes, sent: Bytes) {
         let (a, s) = (self.acked[self.at % N], self.sent[self.at % N]);
-        // Past a whole ring, more silent bins look no different.
+        // More than a whole ring of repeated bins makes no difference.
         for _ in 1..passed.min(2 * N as u64) {
             self.at += 1;
             (self.acked[self.at % N], self.sent[self.at % N]) = (a, s);
@@ -213,15 +214,15 @@ impl Bins {
         self.end = self.end + self.width * passed;
     }
 
-    /// What was delivered in the window that ends now, to scale.
+    /// Returns what was delivered in the window that ends now, in shifted units.
     fn delivered(&self) -> Bytes {
         self.acked[self.at % N] - self.acked[(self.at - W) % N]
     }
 
-    /// What was expected of it: the window that ended `rtt` ago, interpolated between bins, to scale. `None` while
-    /// history does not reach that far, or no longer does.
+    /// Returns what was expected for it: the window that ended `rtt` ago, interpolated between bins, in shifted units.
+    /// `None` if the bins do not reach that far back.
     fn expected(&self, rtt: Span, of: Expected) -> Option<Bytes> {
-        // Bins before the window, and those of the look-back.
+        // Bins before the window, and bins available for the look-back.
         let (lead, reach) = if self.kept == Kept::Scaled { (0, EXTRA - 1) } else { (1, EXTRA) };
         let back = usize::try_from(rtt.0 / self.width.0).ok().filter(|k| *k < reach)?;
         let prev = self.at.checked_sub(back).filter(|p| *p >= W + lead)?;
@@ -231,33 +232,33 @@ impl Bins {
             Kept::Scaled => (mul_div(part, 100, self.width.0), 100),
         };
         let ring = if of == Expected::Sent { &self.sent } else { &self.acked };
-        // Below the first bin lies the last of the ring.
+        // Before the first bin the index wraps to the end of the ring.
         let (old, older) = (ring[(prev - W) % N], ring[(prev - W + N - 1) % N]);
         let (new, newer) = (ring[(prev - 1) % N], ring[prev % N]);
         let window = new - old + (old - older).scale(part, whole) + (newer - new).scale(whole - part, whole);
         Some(if of == Expected::Sent { window } else { window * 2 })
     }
 
-    /// Bytes delivered in the newest bins.
+    /// Returns the bytes delivered in the newest `bins` bins.
     fn delivered_in(&self, bins: u64) -> Bytes {
         let n = (bins as usize).min(self.at).min(N - 1);
         let scaled = self.acked[self.at % N] - self.acked[(self.at - n) % N];
         Bytes(scaled.0 << self.shift)
     }
 
-    /// What was delivered in the last first round-trip time: the path without its queue.
+    /// Returns the bytes delivered in the last first RTT: what the path holds without a queue.
     fn delivered_in_first_rtt(&self) -> Bytes {
         self.delivered_in(self.first_rtt.0.div_ceil(self.width.0).min(W as u64))
     }
 }
 
 impl Search {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, sent: Bytes::ZERO, acked: Bytes::ZERO, bins: None, shortfall: None, drain: None }
     }
 
-    /// One packet out for each `drain_acks` acknowledged, until the window is the target.
+    /// Permits one packet per `drain_acks` acknowledged, until the window reaches the target.
     fn drain(&mut self, v: &View, ack: &Ack) -> Option<Step> {
         let d = self.drain.as_mut()?;
         let each = v.mss * u64::from(self.params.drain_acks);
@@ -269,7 +270,7 @@ impl Search {
         Some(if cwnd > d.target { step } else { step.and_exit(Exit::RateFlat).detected(d.seen) })
     }
 
-    /// The shortfall, at the end of a bin.
+    /// Returns the shortfall at the end of a bin, as a share of the expected bytes.
     fn shortfall(&mut self, now: Instant, rtt: Span, limit: Limit) -> Option<Fixed> {
         let (acked, sent) = (self.acked, self.sent);
         let p = &self.params;
@@ -331,14 +332,14 @@ impl Startup for Search {
 
     fn on_congestion(&mut self, _: &View, c: &Congestion) -> Step {
         match &self.drain {
-            // It had already decided; the loss is of what it sent before that.
+            // The exit was already decided, and the lost packets were sent before that.
             Some(d) => Step::exit(Exit::RateFlat).detected(d.seen),
             None => Step::exit(c.signal.into()),
         }
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        // Bins that span a silence say nothing of the path.
+        // Bins that span an idle period do not measure the path.
         Resume::FromStart
     }
 
@@ -356,7 +357,7 @@ impl Startup for Search {
 mod tests {
     use super::*;
 
-    /// Totals that grow by these amounts a bin, one bin a round trip.
+    /// Returns bins filled with these amounts, one bin per RTT.
     fn bins(each: &[u64]) -> Bins {
         kept(Kept::Exact, each)
     }
@@ -399,7 +400,7 @@ mod tests {
         assert_eq!(bins(&[1; 12]).expected(Span::millis(1), Expected::Sent), Some(Bytes(10)));
     }
 
-    /// Section 1.4's neighbours: doubling, nothing is short; flat, half is (the plateau 1 - 1/g with g = 2).
+    /// Section 1.4: no shortfall while delivery doubles, half (the plateau 1 - 1/g with g = 2) while it is constant.
     #[test]
     fn doubling_is_not_short_and_a_plateau_is_half() {
         let doubling: std::vec::Vec<u64> = (0..14).map(|n| 1 << n).collect();
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(Fixed::ratio(expected - flat.delivered(), expected), Fixed::milli(500));
     }
 
-    /// Sixteen bits hold 65,535: the next byte halves everything, and what is read back in bytes is doubled.
+    /// 16 bits hold at most 65,535: the next byte shifts all totals, and bytes read back are multiplied by two.
     #[test]
     fn scaled_bins_are_shifted_together() {
         let mut b = kept(Kept::Scaled, &[1000; 20]);
@@ -424,7 +425,7 @@ mod tests {
         assert_eq!(b.acked[23], Bytes(43_000_000_000 >> 20));
     }
 
-    /// Twenty-five bins: a look-back of 14 bins is one too many, and the first bin's content counts from nothing.
+    /// With 25 bins a look-back of 14 bins is too long, and totals before the first bin count as zero.
     #[test]
     fn scaled_bins_reach_one_bin_less_far_back_and_to_the_first() {
         let b = kept(Kept::Scaled, &[10; 40]);
@@ -433,7 +434,7 @@ mod tests {
         assert_eq!(b.expected(rtt(EXTRA as u64 - 1), Expected::Sent), None);
         let first = |bins| kept(bins, &[10; 11]).expected(Span(1_500_000), Expected::Sent);
         assert_eq!((first(Kept::Exact), first(Kept::Scaled)), (None, Some(Bytes(95))));
-        // Whole per cent: 0.999 of a bin is 99.
+        // Whole percent: 0.999 of a bin becomes 99.
         let each: std::vec::Vec<u64> = (1..=13).map(|n| 100 * n).collect();
         assert_eq!(kept(Kept::Scaled, &each).expected(Span(1_999_000), Expected::Sent), Some(Bytes(6510)));
     }

@@ -1,10 +1,10 @@
-//! Smooth start, Wang et al. 2000, as Ha & Rhee 2011 tell of it: on the last half of the way to the threshold growth is
-//! halved, halved again half of the rest later, and so on, so that slow start does not end in a burst.
+//! Smooth start, Wang et al. 2000, as described by Ha & Rhee 2008: on the second half of the way to the threshold
+//! growth is halved, then halved again on half of the remaining way, and so on, so that slow start does not end in a
+//! burst.
 //!
-//! Reconstructed because the paper was not read:
-//! - each step begins half of what remained after the one before; after `steps` of them growth stays as it is;
-//! - the first threshold is 65,535 bytes, as stacks had it then (RFC 2001): without one there is nothing to be smooth
-//!   about.
+//! Reconstructed because the paper was not available:
+//! - each step begins when half of the previous remainder is left; after `steps` steps growth is constant;
+//! - the first threshold is 65,535 bytes, the default of the time (RFC 2001), because the algorithm needs one.
 
 use super::Startup;
 use crate::param::params;
@@ -15,9 +15,9 @@ use crate::view::{Ack, Handshake, Restart, View};
 params! {
     /// Parameters of smooth start.
     pub struct Params {
-        /// The first threshold, in bytes (RFC 2001 §1: 65,535).
+        /// First threshold, in bytes (RFC 2001 §1: 65,535).
         ssthresh: u32 = 65_535, "a number of bytes from 1", |v| v > 0;
-        /// How often growth is halved: one segment for 2, 4, 8 acknowledged.
+        /// Number of times that growth is halved: to one segment per 2, 4, 8, ... acknowledged.
         steps: u32 = 3, "a whole number from 1 to 16", |v| (1..=16).contains(&v);
     }
 }
@@ -26,12 +26,12 @@ params! {
 #[derive(Clone, Debug)]
 pub struct Smooth {
     pub(crate) params: Params,
-    /// The steps taken.
+    /// Number of steps taken.
     step: u32,
 }
 
 impl Smooth {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, step: 0 }
     }
@@ -49,13 +49,13 @@ impl Startup for Smooth {
         }
         let left = threshold - v.cwnd;
         self.step = (1..=self.params.steps).take_while(|n| left <= threshold / (1 << n)).count() as u32;
-        // A byte at least, or the threshold is never reached with segments of a few bytes.
+        // At least one byte, so that the threshold is reached even with segments of a few bytes.
         let earned = v.slow_start_growth(ack);
         Step::grow((earned / (1 << self.step)).max(earned.min(Bytes(1))))
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        // Every slow start is smooth, the one after a timeout too.
+        // Applies to every slow start, including the one after a timeout.
         Resume::FromStart
     }
 

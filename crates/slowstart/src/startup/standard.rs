@@ -1,4 +1,4 @@
-//! Standard slow start, RFC 5681 §3.1 and RFC 9002 §7.3.1: what is acknowledged is earned, until packets are lost.
+//! Standard slow start, RFC 5681 §3.1 and RFC 9002 §7.3.1: the window grows by what is acknowledged, until congestion.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -6,15 +6,15 @@ use crate::step::Step;
 use crate::view::{Ack, Growth, View};
 
 choice! {
-    /// What an ACK earns.
+    /// How much the window grows per ACK.
     pub enum Rule {
-        /// As the host counts.
+        /// By the host's rule ([`Facts::growth`](crate::view::Facts::growth)).
         Host = "host",
-        /// One segment an ACK (Jacobson 1988).
+        /// One segment per ACK (Jacobson 1988).
         PerAck = "ack",
-        /// At most one segment an ACK (RFC 5681).
+        /// At most one segment per ACK (RFC 5681).
         Segment = "rfc5681",
-        /// At most two segments an ACK (RFC 3465, L = 2).
+        /// At most two segments per ACK (RFC 3465, L = 2).
         Abc = "abc",
         /// All bytes acknowledged (RFC 9002).
         Bytes = "bytes",
@@ -24,7 +24,7 @@ choice! {
 params! {
     /// Parameters of standard slow start.
     pub struct Params {
-        /// What an ACK earns.
+        /// How much the window grows per ACK.
         growth: Rule = Rule::Host, "one of host, ack, rfc5681, abc, bytes", |_v| true;
     }
 }
@@ -36,7 +36,7 @@ pub struct Standard {
 }
 
 impl Standard {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params }
     }

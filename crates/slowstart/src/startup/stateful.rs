@@ -1,10 +1,10 @@
-//! Stateful-TCP (Guo & Lee, IEEE Access 2020): the first window is what the rate of the last connection on this path
-//! carries in the round trip of this handshake; it is paced over that round trip, then congestion avoidance follows.
+//! Stateful-TCP, Guo & Lee, IEEE Access 2020: the first window is the rate of the last connection on this path times
+//! the RTT of the handshake. It is paced over that RTT, then congestion avoidance follows.
 //!
-//! Reconstructed from descriptions by others: the paper itself was not read. Its bandwidth estimate is here the window
-//! of the last connection's end in its smoothed round-trip time; the first ACK ends it.
+//! Reconstructed from descriptions by others, because the paper was not available: the bandwidth estimate is the final
+//! window of the last connection divided by its smoothed RTT, and the first ACK ends the startup.
 //!
-//! With nothing remembered, no round trip of the handshake or no pacer it is standard slow start.
+//! Without saved state, an RTT sample of the handshake or a pacer it is standard slow start.
 
 use super::Startup;
 use crate::param::params;
@@ -24,7 +24,7 @@ pub struct Stateful {
 }
 
 impl Stateful {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, paced: false }
     }

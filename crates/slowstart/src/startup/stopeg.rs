@@ -1,17 +1,17 @@
-//! `StopEG`, Arghavani et al., LCN 2020: of all that is in flight, the share that is still on the way to the receiver is
-//! at most 56.8 % while the bottleneck is not saturated; more, and exponential growth stops.
+//! `StopEG`, Arghavani et al., LCN 2020: while the bottleneck is not saturated, at most 56.8 % of the data in flight is
+//! on the way to the receiver. A larger share ends exponential growth.
 //!
-//! Reconstructed because only the abstract was read:
-//! - what is on the way back is what will be acknowledged within half a least round-trip time. It is known half a round
-//!   trip later, and is then set against what was in flight: both as means over the round that is over, since a burst is
-//!   all on one way or all on the other;
-//! - time is cut into twelfths of the least round-trip time, so that a fixed number of figures is kept;
-//! - it leaves with the window it has, as the figures of the ESS paper show it.
+//! Reconstructed because only the abstract was available:
+//! - the data on the return path is what will be acknowledged within half a minimum RTT. It is known half an RTT later,
+//!   and is then compared with the data in flight at that time. Both are averages over the round that has ended,
+//!   because a burst is entirely on one of the two ways;
+//! - time is divided into twelfths of the minimum RTT, so that the state has a fixed size;
+//! - it exits with its current window, as the figures of the ESS paper show.
 //!
-//! In saturation x BDP in flight are a share of 1 - 1/(2x), which exceeds 56.8 % from x = 1.157 on. A sender that doubles
-//! each round trip and spreads its packets evenly has 1/(1 + 2^-0.5) = 58.6 % without any queue, more than the abstract
-//! allows: 56.8 % fits a growth of 1.73 a round trip. Senders that send in bursts have 50 %; a host that spreads each
-//! window over half a round trip, as Linux does, has 4/7, 57.1 %.
+//! In saturation, with x BDP in flight, the share is 1 - 1/(2x), which exceeds 56.8 % from x = 1.157 on. A sender that
+//! doubles each round trip and spaces its packets evenly has 1/(1 + 2^-0.5) = 58.6 % without any queue, more than the
+//! abstract permits; 56.8 % corresponds to a growth of 1.73 per round trip. A sender in bursts has 50 %. A host that
+//! spreads each window over half an RTT, as Linux does, has 4/7 = 57.1 %.
 
 use super::Startup;
 use crate::param::params;
@@ -23,16 +23,16 @@ use crate::view::{Ack, Restart, Sent, View};
 params! {
     /// Parameters of `StopEG`.
     pub struct Params {
-        /// The share on the way to the receiver that ends it.
+        /// Share on the way to the receiver that ends the startup.
         share: Fixed = Fixed::milli(568), "a share from 0 to 1, such as 0.568", |v| (0..=Fixed::ONE).contains(&v.0);
     }
 }
 
-/// Bins in a least round-trip time.
+/// Bins per minimum RTT.
 const ROUND: usize = 12;
-/// Bins from the receiver back.
+/// Bins per half of it, the return path.
 const HALF: usize = ROUND / 2;
-/// Ends of bins that are kept: a round trip, half of one, the beginning, and the silence until the next ACK.
+/// Bins kept: a round trip, half of one, the first, and ten for the time until the next ACK.
 const N: usize = ROUND + HALF + 1 + 10;
 
 /// `StopEG`.
@@ -47,16 +47,16 @@ pub struct StopEg {
 #[derive(Clone, Debug)]
 struct Bins {
     width: Span,
-    /// When the bin being filled ends.
+    /// When the current bin ends.
     end: Instant,
-    /// How many have been filled, and with which of them the round that is over will have come back.
+    /// Number of bins completed, and the number at which the last round is judged.
     at: usize,
     judge: Option<usize>,
-    /// Bytes delivered up to the end of each, in a ring.
+    /// Bytes delivered at the end of each bin, in a ring.
     delivered: [Bytes; N],
-    /// Bytes in flight, summed over microseconds, up to the end of each.
+    /// Integral of the bytes in flight over microseconds, at the end of each bin.
     area: [u64; N],
-    /// The event before: when, what had been delivered, what was in flight, the area.
+    /// At the last event: time, bytes delivered, bytes in flight, integral.
     last: (Instant, Bytes, Bytes, u64),
 }
 
@@ -74,7 +74,8 @@ impl Bins {
         }
     }
 
-    /// Takes the state after an event. False after a silence of many bins: there is nothing left to compare with.
+    /// Records the state after an event. Returns false after many bins without an event: the comparison is then
+    /// impossible.
     fn advance(&mut self, v: &View) -> bool {
         if v.now.since(self.end) > self.width * N as u64 {
             return false;
@@ -90,20 +91,20 @@ impl Bins {
         true
     }
 
-    /// The share on the way to the receiver, over the round trip that had ended half of one before `end`.
+    /// Returns the share on the way to the receiver, over the round trip that ended half an RTT before bin `end`.
     fn share(&self, end: usize) -> Option<Fixed> {
         let first = end.checked_sub(ROUND + HALF).filter(|f| self.at < f + N)?;
         let back: Bytes =
             (first + 1..=first + ROUND).map(|n| self.delivered[(n + HALF) % N] - self.delivered[n % N]).sum();
         let area = self.area[(first + ROUND) % N] - self.area[first % N];
-        // Per bin: the area over the width, ROUND times the mean.
+        // Per bin: the integral divided by the width is ROUND times the average.
         let all = Bytes(area).scale(1000, self.width.0);
         (all.0 > 0).then(|| Fixed::ratio(all - back, all))
     }
 }
 
 impl StopEg {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params, bins: None, round: Round::default(), share: None }
     }
@@ -145,7 +146,7 @@ impl Startup for StopEg {
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {
-        // Bins that span a silence say nothing of the path.
+        // Bins that span an idle period do not measure the path.
         Resume::FromStart
     }
 

@@ -1,12 +1,12 @@
-//! SUSS, Arghavani et al., SIGCOMM 2024, as its authors' patch for Linux 6.8 has it: in a round that it judges safe the
-//! window quadruples. What the ACKs of the first ("blue") half of a round release is sent as they come; as much again
-//! and more ("red") is then paced over the rest of the round trip. A `HyStart` that knows of it ends it.
+//! SUSS, Arghavani et al., SIGCOMM 2024, as in its authors' patch for Linux 6.8: in a round that it considers safe the
+//! window quadruples. Packets released by the ACKs of the first half of a round ("blue") are sent at once; the added
+//! packets ("red") are paced over the rest of the round trip. A modified `HyStart` ends it.
 //!
 //! Departs from the patch:
-//! - on loss the avoidance cuts the window, where the patch first lowers it to what is in flight;
-//! - the patch is for hosts that do not pace; here SUSS turns the host's own pacing off. A host that cannot pace at all
-//!   gets `HyStart` alone;
-//! - it does not raise the peer's window, as the patch does.
+//! - on loss the avoidance reduces the window, which the patch first lowers to the data in flight;
+//! - the patch is for hosts that do not pace; here SUSS turns the host's pacing off. On a host that cannot pace it is
+//!   only `HyStart`;
+//! - it does not increase the peer's window, as the patch does.
 
 use super::Startup;
 use crate::param::params;
@@ -18,18 +18,18 @@ use crate::view::{Ack, Handshake, Sent, View};
 params! {
     /// Parameters of SUSS.
     pub struct Params {
-        /// Rounds that may quadruple (`suss_max`).
+        /// Maximum number of rounds that quadruple (`suss_max`).
         rounds: u32 = 3, "a whole number from 0 to 8", |v| v <= 8;
-        /// The window in segments below which `HyStart` detects nothing.
+        /// Window below which `HyStart` detects nothing, in segments.
         low_window: u32 = 16, "a number of segments", |_v| true;
-        /// ACKs no further apart than this belong to one train.
+        /// Maximum time between ACKs of one train.
         ack_delta: Span = Span::millis(2), "a time such as 2ms", |_v| true;
     }
 }
 
-/// No quadrupling on paths shorter than this.
+/// Minimum RTT for quadrupling.
 const MIN_RTT: Span = Span::millis(10);
-/// Samples a round needs before its delay is judged, and the bounds of that.
+/// Samples required per round before its delay is judged, and the limits of the permitted rise.
 const MIN_SAMPLES: u32 = 8;
 const DELAY_MIN: Span = Span::millis(4);
 const DELAY_MAX: Span = Span::millis(16);
@@ -38,22 +38,22 @@ const DELAY_MAX: Span = Span::millis(16);
 #[derive(Clone, Debug)]
 pub struct Suss {
     pub(crate) params: Params,
-    /// The present round; the first is that of the initial window's leaving.
+    /// The current round; in round 1 the initial window is sent.
     round: u32,
-    /// Where it ends, when it began, what was sent in it.
+    /// The mark at which it ends, when it began, and the bytes sent in it.
     head: Option<Mark>,
     began: Instant,
     sent: Bytes,
-    /// Where the blue part of what is being sent ends, and of what is being acknowledged; `None` once it is.
+    /// The end of the blue part of what is being sent, and of what is being acknowledged (`None` after that).
     next_tail: Mark,
     tail: Option<Mark>,
-    /// Blue bytes acknowledged in the round.
+    /// Blue bytes acknowledged in this round.
     blue: Bytes,
-    /// Whether the factor may still exceed two.
+    /// The growth factor may still exceed two.
     fast: bool,
-    /// How long the blue ACKs of the round before took (normalised).
+    /// Duration of the blue ACKs in the previous round (normalised).
     last_train: Span,
-    /// The least RTT, and the round in which it was found.
+    /// The minimum RTT, and the round in which it was measured.
     min: Option<(Span, u32)>,
     jumps: u32,
     plan: Option<Plan>,
@@ -63,7 +63,7 @@ pub struct Suss {
     cap: Option<Bytes>,
 }
 
-/// What is to be paced in the rest of the round.
+/// What is paced in the rest of the round.
 #[derive(Clone, Debug)]
 struct Plan {
     limit: Bytes,
@@ -71,7 +71,7 @@ struct Plan {
 }
 
 impl Suss {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self {
             params,
@@ -93,28 +93,29 @@ impl Suss {
         }
     }
 
-    /// What the blue part of the present round amounts to: the initial window, doubled each round.
+    /// Returns the size of the blue part of this round in bytes: the initial window, doubled each round.
     fn blue_size(&self, v: &View) -> Bytes {
         v.iw * (1 << (self.round - 1).min(31))
     }
 
-    /// Whether the window may quadruple, the blue ACKs having taken `train`.
+    /// Returns true if the window may quadruple, where the blue ACKs took `train`.
     fn safe(&self, train: Span, min: Span, found: u32) -> bool {
         let r = self.round;
         if r == 2 {
             return min > MIN_RTT && train < min / 4;
         }
-        // Condition 1: the train, twice as long next round by its own growth, still fits.
+        // Condition 1: with the growth of the train in this round, the train of the next round fits into the minimum
+        // RTT.
         let dt = train * (1 << (r - 2));
         let before = self.last_train * (1 << (r - 3));
         let ahead = dt.scale(dt.0, before.0.max(1));
-        // Condition 2: the delay, rising as it did since the least was found, stays within an eighth.
+        // Condition 2: extrapolated with its rise so far, the delay stays within an eighth of the minimum RTT.
         let k = u64::from(r - found);
         let now = self.least.least.unwrap_or(min);
         ahead <= min && r < self.params.rounds + 2 && now * (k + 1) <= min * (k + 1) + min * k / 8
     }
 
-    /// The last blue ACK of a round has come: what more to send in it, and from when.
+    /// On the last blue ACK of a round, returns what to send in addition, and from when.
     fn plan(&mut self, v: &View, ack: &Ack) -> Option<(Plan, Instant)> {
         let (min, found) = self.min?;
         let r = self.round;
@@ -133,7 +134,8 @@ impl Suss {
         (guarded > train).then(|| (Plan { limit, rate }, v.now + (guarded - train) / 2))
     }
 
-    /// A train that, scaled by the jumps, is longer than half the path sets a cap; past it, or on delay, it is over.
+    /// A train that, scaled by the growth so far, exceeds half the minimum RTT sets a limit. A window above it, or a
+    /// rise of the delay, ends the startup.
     fn found(&mut self, v: &View, rtt: Span, was_blue: bool) -> Option<Exit> {
         let (min, _) = self.min?;
         if v.cwnd < v.mss * u64::from(self.params.low_window) {
@@ -142,7 +144,7 @@ impl Suss {
         if self.cap.is_some_and(|cap| v.cwnd > cap) {
             return Some(Exit::AckTrain);
         }
-        // Without a jump every ACK is one of an ordinary train.
+        // In a round without quadrupling, every ACK belongs to the train.
         let counts = was_blue || self.jumps == 0;
         if self.cap.is_none() && counts && v.now.since(self.last_ack) <= self.params.ack_delta {
             self.last_ack = v.now;
@@ -201,7 +203,7 @@ impl Startup for Suss {
                 step = step.wake(at);
             }
         } else if !was_blue && self.plan.is_some() {
-            // The plan has counted what the red ACKs would earn.
+            // The plan already includes the growth by red ACKs.
             step = Step::HOLD;
         }
         let found = ack.rtt.and_then(|rtt| self.found(v, rtt, was_blue));
@@ -209,7 +211,7 @@ impl Startup for Suss {
             self.blue += ack.bytes;
         }
         match found {
-            // More than one jump leaves a window that is not yet used.
+            // After more than one quadrupled round, part of the window is not used yet.
             Some(why) if self.jumps > 1 => Step::set(v.inflight.min(v.cwnd)).and_exit(why),
             Some(why) => Step::exit(why),
             None => step,

@@ -1,15 +1,16 @@
-//! TSL, TCP SYN loss startup: which window and threshold follow a handshake whose SYN or SYN-ACK had to be sent again.
+//! TSL, TCP SYN loss startup: chooses window and threshold after a handshake whose SYN or SYN-ACK was retransmitted.
 //!
-//! The paper writes `TSL i,s`: an initial window of i segments and a threshold of s. Its six variants are (1,2), which
-//! is RFC 5681 §3.1, and (1,16), (1,1000), (3,2), (3,16), (3,1000). The default is (3,16), the one it finds best over
-//! all loads.
+//! The paper writes `TSL i,s` for an initial window of i segments and a threshold of s. Its variants are (1,2), which
+//! is RFC 5681 §3.1, and (1,16), (1,1000), (3,2), (3,16), (3,1000). The default is (3,16), which the paper finds best
+//! over all loads.
 //!
 //! Departs from the paper:
-//! - `spurious=undo` lets a connection whose first SYN or SYN-ACK did arrive, only late, begin as if nothing had
-//!   happened (Linux does so where timestamps tell it); the paper treats both alike, as does the default.
+//! - with `spurious=undo`, a connection whose first SYN or SYN-ACK arrived late but was not lost begins with the
+//!   standard window (as Linux does when timestamps prove it). The paper does not distinguish the two, nor does the
+//!   default.
 //!
-//! Reconstructed because the paper's list of instructions is an image: the window and the threshold are set when the
-//! connection is established, and nothing else changes. The host makes its timeout 3 s (RFC 6298 §5.7).
+//! Reconstructed because the paper's list of instructions is an image: window and threshold are set when the connection
+//! is established, and nothing else changes. The host sets its timeout to 3 s (RFC 6298 §5.7).
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -17,11 +18,11 @@ use crate::step::{Exit, Step};
 use crate::view::{Ack, Handshake, View};
 
 choice! {
-    /// A handshake that only seemed to lose a packet.
+    /// How to treat a retransmission of the handshake that proved unnecessary.
     pub enum Spurious {
-        /// Counts as one that lost it.
+        /// As a loss.
         Alike = "alike",
-        /// Counts as one that lost nothing.
+        /// As no loss.
         Undo = "undo",
     }
 }
@@ -29,11 +30,12 @@ choice! {
 params! {
     /// Parameters of TSL.
     pub struct Params {
-        /// The initial window after a loss, in segments: i.
+        /// Initial window after a loss, in segments: i.
         iw: u32 = 3, "a number of segments from 1", |v| v >= 1;
-        /// The threshold after a loss, in segments: s. 1000 is the paper's largest receive window: none.
+        /// Threshold after a loss, in segments: s. 1000 is the largest receive window in the paper, so it has no effect
+        /// there.
         ssthresh: u32 = 16, "a number of segments from 2", |v| v >= 2;
-        /// What a round trip beyond the timeout counts for.
+        /// How to treat a retransmission of the handshake that proved unnecessary.
         spurious: Spurious = Spurious::Alike, "one of alike, undo", |_v| true;
     }
 }
@@ -45,7 +47,7 @@ pub struct Tsl {
 }
 
 impl Tsl {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self { params }
     }
@@ -58,7 +60,7 @@ impl Startup for Tsl {
             return Step::HOLD;
         }
         let step = Step::set(v.mss * u64::from(p.iw)).ssthresh(v.mss * u64::from(p.ssthresh));
-        // RFC 5681 §3.1: above the threshold is congestion avoidance, and (3,2) begins in it.
+        // RFC 5681 §3.1: above the threshold is congestion avoidance; (3,2) begins in it.
         if p.iw > p.ssthresh { step.and_exit(Exit::Ssthresh) } else { step }
     }
 

@@ -1,12 +1,12 @@
-//! Vegas' slow start, Brakmo & Peterson 1995 (the arithmetic of ns-2 `tcp-vegas.cc`), and that of Linux `tcp_vegas.c`:
-//! once a round trip, compare what was sent with what the least round-trip time would have let through; more than
-//! `gamma` segments of difference wait in a queue, and slow start ends.
+//! Vegas' slow start, Brakmo & Peterson 1995 (in the arithmetic of ns-2 `tcp-vegas.cc`), and that of Linux
+//! `tcp_vegas.c`: once per round trip, compares what was sent with what the minimum RTT would permit. When the
+//! difference, an estimate of the queue, exceeds `gamma` segments, slow start ends.
 //!
 //! Departs from Linux (`rules=linux`):
-//! - the difference is cwnd - cwnd * base / rtt, as in the paper and in Linux to 2.6.25; later kernels divide by the base
-//!   round trip, which only matters where the difference is many segments.
+//! - the difference is cwnd - cwnd * base / rtt, as in the paper and in Linux up to 2.6.25. Later kernels divide by the
+//!   base RTT, which matters only if the difference is many segments.
 //!
-//! Departs from both: congestion avoidance is not Vegas' but the one it is joined with.
+//! Departs from both: the avoidance is not Vegas'.
 
 use super::Startup;
 use crate::param::{choice, params};
@@ -16,11 +16,11 @@ use crate::units::{Bytes, Span};
 use crate::view::{Ack, Restart, Sent, View};
 
 choice! {
-    /// Whose rules.
+    /// Whose rules to follow.
     pub enum Rules {
-        /// Growth every other round trip; on leaving an eighth of the window is given up.
+        /// Growth every other round trip. The exit reduces the window by an eighth.
         Original = "original",
-        /// Growth every round trip; on leaving the window is what the path held, and one segment.
+        /// Growth every round trip. The exit sets the window to the estimated BDP and one segment.
         Linux = "linux",
     }
 }
@@ -28,21 +28,21 @@ choice! {
 params! {
     /// Parameters of Vegas' slow start.
     pub struct Params {
-        /// Whose rules.
+        /// Whose rules to follow.
         rules: Rules = Rules::Original, "one of original, linux", |_v| true;
-        /// Segments that may wait in the queue.
+        /// Permitted queue, in segments.
         gamma: u32 = 1, "a number of segments", |_v| true;
     }
 }
 
 impl Params {
-    /// As Linux has it.
+    /// Returns the parameters of Linux.
     pub fn linux() -> Self {
         Self { rules: Rules::Linux, ..Self::default() }
     }
 }
 
-/// Samples of a round from which Linux judges: fewer may all be of delayed ACKs.
+/// Minimum samples per round for Linux; fewer may all be of delayed ACKs.
 const MIN_SAMPLES: u64 = 3;
 
 /// Vegas' slow start.
@@ -50,21 +50,21 @@ const MIN_SAMPLES: u64 = 3;
 pub struct Vegas {
     pub(crate) params: Params,
     round: Round,
-    /// Least RTT of the connection.
+    /// Minimum RTT of the connection.
     base: Span,
-    /// No growth in this round.
+    /// The window does not grow in this round.
     hold: bool,
-    // Of the round: bytes sent, RTT samples, their sum and their least.
+    // In this round: bytes sent, number of RTT samples, their sum and their minimum.
     sent: Bytes,
     samples: u64,
     sum: Span,
     least: Span,
-    /// Bytes in the queue when last judged.
+    /// The last estimate of the queue, in bytes.
     queued: Option<Bytes>,
 }
 
 impl Vegas {
-    /// With these parameters.
+    /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
         Self {
             params,
@@ -79,7 +79,7 @@ impl Vegas {
         }
     }
 
-    /// The round is over.
+    /// Called at the end of a round.
     fn judge(&mut self, v: &View) -> Option<Step> {
         let base = self.base;
         let gamma = v.mss * u64::from(self.params.gamma);
@@ -96,7 +96,7 @@ impl Vegas {
             // (expected - actual) * base, with expected = inflight / base and actual = sent / rtt.
             let queued = v.inflight - self.sent.scale(base.0, (self.sum / self.samples).0);
             self.queued = Some(queued);
-            // The comparison is made where it would else grow; to whole segments.
+            // Compared in rounds without growth, before the next growth; rounded to whole segments.
             if self.hold && (queued + v.mss / 2).units(v.mss) > u64::from(self.params.gamma) {
                 let kept = (v.cwnd - v.cwnd / 8).max(v.mss * 2);
                 return Some(Step::set(kept).ssthresh(v.mss * 2).and_exit(Exit::Delay));
@@ -135,7 +135,7 @@ impl Startup for Vegas {
 
     fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
         match why {
-            // Linux: Reno while recovering. After an idle spell both begin to measure anew.
+            // Linux: Reno after a timeout. After an idle period both measure anew.
             Restart::Timeout => Resume::Standard,
             Restart::Idle => Resume::FromStart,
         }
