@@ -1,0 +1,283 @@
+//! Receivers that manipulate their acknowledgements (Savage et al., "TCP congestion control with a misbehaving receiver",
+//! 1999) against each object in the running kernel. The receiver is this program, behind a TUN device; the sender is a
+//! socket of the kernel. Needs root and /dev/net/tun, and prints `skipped` otherwise.
+//!
+//! Time runs in rounds: the receiver takes all segments that the kernel sends, then acknowledges them. A startup that
+//! decides by time ends early for an honest receiver, whose acknowledgements show the rate of the path, and a receiver may
+//! hide that. It then gets standard slow start, which doubles the flight in each round, and must not get more.
+
+mod common;
+
+use common::{Net, ip};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use slowstart_linux::{Check, Spec, TABLE, load_as};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const SENDER: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 1);
+const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 2);
+const MSS: usize = 1400;
+/// Rounds of acknowledgements; the first flight has the initial cwnd of 10 segments.
+const ROUNDS: usize = 4;
+/// Time between two acknowledged segments, and the silence after which a flight is complete.
+const SPACING: Duration = Duration::from_micros(500);
+const SILENCE: Duration = Duration::from_millis(40);
+const RUNS: usize = 3;
+/// Segments in the last flight of standard slow start.
+const DOUBLED: usize = 10 << ROUNDS;
+
+/// What the receiver does with a flight.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Receiver {
+    /// Acknowledges each segment.
+    Honest,
+    /// Acknowledges each segment in eight parts.
+    Division,
+    /// Sends three duplicates after each acknowledgement.
+    Duplicates,
+    /// Also acknowledges data that was never sent.
+    BeyondSent,
+    /// Acknowledges every fourth segment only, and with it three that it skipped.
+    Skipping,
+    /// Acknowledges the whole flight when its first segment arrives, without spacing.
+    AtOnce,
+}
+
+const ATTACKS: [Receiver; 5] =
+    [Receiver::Division, Receiver::Duplicates, Receiver::BeyondSent, Receiver::Skipping, Receiver::AtOnce];
+
+#[allow(unsafe_code, reason = "no crate in use has this call; the structure outlives it")]
+fn tun(ns: &str) -> File {
+    let file = Net::within(ns, || {
+        let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").expect("it exists");
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(b"tun0") {
+            *to = (*from).cast_signed();
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        file
+    });
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a file");
+    ip(&format!("-n {ns} addr add {SENDER}/24 dev tun0"));
+    ip(&format!("-n {ns} link set tun0 txqueuelen 10000 up"));
+    file
+}
+
+fn checksum(parts: &[&[u8]]) -> u16 {
+    let mut sum: u32 = 0;
+    for pair in parts.concat().chunks(2) {
+        sum += u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// The receiving end of a connection.
+struct Peer {
+    tun: File,
+    port: u16,
+    /// Next sequence number of this end.
+    seq: u32,
+    /// Next sequence number expected.
+    next: u32,
+}
+
+impl Peer {
+    fn send(&mut self, flags: u8, seq: u32, ack: u32, options: &[u8]) {
+        let mut tcp = Vec::new();
+        tcp.extend(5000_u16.to_be_bytes());
+        tcp.extend(self.port.to_be_bytes());
+        tcp.extend(seq.to_be_bytes());
+        tcp.extend(ack.to_be_bytes());
+        tcp.extend([((20 + options.len()) / 4 << 4) as u8, flags]);
+        tcp.extend(60_000_u16.to_be_bytes());
+        tcp.extend([0; 4]);
+        tcp.extend(options);
+        let pseudo =
+            [&RECEIVER.octets()[..], &SENDER.octets(), &[0, 6], &(tcp.len() as u16).to_be_bytes()].concat();
+        let sum = checksum(&[&pseudo, &tcp]);
+        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+        let mut packet = vec![0x45, 0];
+        packet.extend(((20 + tcp.len()) as u16).to_be_bytes());
+        packet.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+        packet.extend(RECEIVER.octets());
+        packet.extend(SENDER.octets());
+        let sum = checksum(&[&packet]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet.extend(tcp);
+        self.tun.write_all(&packet).expect("the device is up");
+    }
+
+    fn ack(&mut self, ack: u32) {
+        self.send(ACK, self.seq, ack, &[]);
+    }
+
+    /// Reads a TCP segment of the connection: sequence number, bytes of payload, flags.
+    fn receive(&mut self) -> Option<(u32, usize, u8)> {
+        let mut buffer = [0; 2048];
+        loop {
+            let n = self.tun.read(&mut buffer).ok()?;
+            let packet = &buffer[..n];
+            if n < 40 || packet[0] != 0x45 || packet[9] != 6 {
+                continue;
+            }
+            let header = 20 + usize::from(packet[32] >> 4) * 4;
+            let seq = u32::from_be_bytes([packet[24], packet[25], packet[26], packet[27]]);
+            return Some((seq, n - header, packet[33]));
+        }
+    }
+
+    /// Waits for the end of a flight. Returns the sequence numbers after each of its new segments.
+    fn flight(&mut self) -> Vec<u32> {
+        let mut ends = Vec::new();
+        let mut quiet = Duration::ZERO;
+        while quiet < SILENCE {
+            match self.receive() {
+                Some((seq, bytes, _)) if seq == self.next && bytes > 0 => {
+                    self.next = self.next.wrapping_add(bytes as u32);
+                    ends.push(self.next);
+                    quiet = Duration::ZERO;
+                }
+                Some(_) => {}
+                None => {
+                    thread::sleep(Duration::from_millis(1));
+                    quiet += Duration::from_millis(1);
+                }
+            }
+        }
+        ends
+    }
+
+    fn acknowledge(&mut self, flight: &[u32], receiver: Receiver) {
+        let mut from = flight.first().map_or(0, |e| e.wrapping_sub(MSS as u32));
+        for (i, end) in flight.iter().enumerate() {
+            match receiver {
+                Receiver::Honest | Receiver::AtOnce => self.ack(*end),
+                Receiver::Division => {
+                    let bytes = end.wrapping_sub(from);
+                    (1..=8).for_each(|part| self.ack(from.wrapping_add(bytes * part / 8)));
+                }
+                Receiver::Duplicates => (0..4).for_each(|_| self.ack(*end)),
+                Receiver::BeyondSent => {
+                    self.ack(*end);
+                    self.ack(self.next.wrapping_add(1000 * MSS as u32));
+                }
+                Receiver::Skipping => {
+                    if i % 4 == 3 || i + 1 == flight.len() {
+                        self.ack(*end);
+                    }
+                }
+            }
+            from = *end;
+            if receiver != Receiver::AtOnce {
+                thread::sleep(SPACING);
+            }
+        }
+    }
+}
+
+/// Runs one transfer. Returns the segments of the last flight.
+fn last_flight(control: &str, receiver: Receiver, n: usize) -> usize {
+    let ns = format!("ss-{}-attack-{n}", std::process::id());
+    ip(&format!("netns add {ns}"));
+    let segments = {
+        let tun = tun(&ns);
+        let listener = Net::within(&ns, || TcpListener::bind((SENDER, 0))).expect("a port");
+        setsockopt(&listener, TcpCongestion, &OsString::from(control)).expect("it is loaded");
+        let port = listener.local_addr().expect("bound").port();
+        let mut peer = Peer { tun, port, seq: 1000, next: 0 };
+        // MSS, window scale 10.
+        peer.send(SYN, 1000, 0, &[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, 10]);
+        let answer = loop {
+            if let Some((seq, _, flags)) = peer.receive()
+                && flags == SYN | ACK
+            {
+                break seq;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        // The handshake takes as long as a round.
+        thread::sleep(SILENCE);
+        (peer.seq, peer.next) = (1001, answer.wrapping_add(1));
+        peer.ack(peer.next);
+        let (mut server, _) = listener.accept().expect("connected");
+        server.set_write_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        let writer = thread::spawn(move || {
+            // Ends when the device is gone and the socket is shut down.
+            let _ = server.write_all(&vec![1; 16 << 20]);
+        });
+        for _ in 0..ROUNDS {
+            let flight = peer.flight();
+            peer.acknowledge(&flight, receiver);
+        }
+        let last = peer.flight().len();
+        // A reset ends the connection and the writer.
+        let (seq, next) = (peer.seq, peer.next);
+        peer.send(4 | ACK, seq, next, &[]);
+        writer.join().expect("no panic");
+        last
+    };
+    ip(&format!("netns del {ns}"));
+    segments
+}
+
+/// Startups that do not decide by time, and must give an attacker no more than an honest receiver.
+const TIMELESS: [&str; 4] = ["standard", "limited", "restricted", "tsl"];
+
+#[test]
+fn manipulated_acknowledgements_gain_nothing() {
+    if !Check::new().can_load || !Path::new("/dev/net/tun").exists() {
+        println!("skipped: kernel test of attacks (needs root, BPF and /dev/net/tun)");
+        return;
+    }
+    let mut n = 0;
+    let mut measure = |control: &str, receiver| -> Vec<usize> {
+        (0..RUNS)
+            .map(|_| {
+                n += 1;
+                last_flight(control, receiver, n)
+            })
+            .collect()
+    };
+    for (i, entry) in TABLE.iter().enumerate() {
+        let spec = Spec::read(entry.startup, "cubic").expect("in the table");
+        let held =
+            load_as(&spec, format!("ss_a{}_{i}", std::process::id())).unwrap_or_else(|e| panic!("{e}"));
+        let honest = measure(&held.name, Receiver::Honest);
+        let most = honest.iter().copied().max().unwrap_or(0);
+        assert!(most > 30, "{}: an honest receiver gets {honest:?} segments", entry.startup);
+        for attack in ATTACKS {
+            let flights = measure(&held.name, attack);
+            println!("{}: {attack:?} {flights:?} segments, honest {honest:?}", entry.startup);
+            let largest = flights.iter().copied().max().unwrap_or(0);
+            if attack == Receiver::Duplicates {
+                // Without SACK three duplicates are a loss.
+                assert!(largest < 40, "{}: {attack:?}", entry.startup);
+            } else if entry.startup == "ess" {
+                // It jumps to an estimate of the rate: docs/kernel.md, "Receivers that manipulate their acknowledgements".
+                let bound = if attack == Receiver::AtOnce { usize::MAX } else { 2 * DOUBLED };
+                assert!(largest <= bound, "ess: {attack:?}");
+            } else if TIMELESS.contains(&entry.startup) {
+                // An ACK of several segments is earned at the smaller cwnd before it (limited slow start): 2 %.
+                assert!(largest * 100 <= most * 103, "{}: {attack:?}", entry.startup);
+            } else {
+                assert!(largest <= DOUBLED, "{}: {attack:?}", entry.startup);
+            }
+        }
+    }
+}
