@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ESS, Enhanced Slow-Start; the reference is `ess.rs`. A jump ends the startup. */
+/*
+ * ESS, Enhanced Slow-Start; see `ess.rs`, with which the tests compare this object. A jump is sent as a burst. The kernel
+ * does not report when a packet is sent: the selected packet counts as sent at the last ACK before it appears in `next`.
+ */
 #include "startup.h"
 #define NAME "ss_ess"
 enum { TRAIN, CYCLE, FIRST_RTT };
@@ -14,21 +17,23 @@ enum { TRAIN, CYCLE, FIRST_RTT };
 struct startup {
 	__u64 total;		/* bytes acknowledged */
 	__u64 seen;		/* acked_bytes at the last ACK */
+	__u64 now;		/* time of the last ACK, ns */
 	/* The cycle, if there is one: */
-	__u64 selected;		/* what is beyond it ends it */
+	__u64 selected;		/* the packet beyond it is selected, and an ACK of it ends the cycle */
+	__u64 sent;		/* when that was sent, ns; 0: not yet */
 	__u64 begin;		/* ns */
 	__u64 first_rtt;	/* ns; 0: none */
 	__u64 base;		/* the total then */
-	__u64 last;		/* the newest ACK of the active part: ns, and the total then */
+	__u64 last;		/* the last ACK of the active part: ns, and the total then */
 	__u64 acked;
 	__u32 acks;
-	__u32 full;		/* the window has held the sender back throughout */
+	__u32 full;		/* the window limited the sender throughout */
 	__u32 cycle;
 };
 
 #define BITS_S (8 * 1000000000ull)
 
-/* Equation (2), in bits a second; 0: the cycle says nothing. */
+/* The rate by equation (2), in bits per second; 0: no estimate. */
 static __always_inline __u64 rate(struct startup *s, __u64 rtt)
 {
 	__u64 bytes = s->acked - s->base, time;
@@ -44,7 +49,7 @@ static __always_inline __u64 rate(struct startup *s, __u64 rtt)
 	return time ? mul_div(bytes * 8, 1000000000ull, time) : 0;
 }
 
-/* The end of a cycle: leave, jump, or go on as before. */
+/* Called at the end of a cycle with its RTT in ns: exit, jump, or neither. */
 static __always_inline void judge(struct startup *s, struct facts *f, __u64 rtt)
 {
 	__u64 least = f->min_rtt_us ? MIN(f->min_rtt_us * US, rtt) : rtt, bits, target;
@@ -69,7 +74,10 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 {
 	__u64 rtt = f->rtt_us * US, delivered = f->acked_bytes - s->seen;
 
+	if (s->cycle && !s->sent && f->next > s->selected)
+		s->sent = s->now;
 	s->seen = f->acked_bytes;
+	s->now = f->now_ns;
 	s->total += delivered;
 	if (s->cycle && f->acked_bytes <= s->selected) {
 		s->last = f->now_ns;
@@ -78,10 +86,11 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 		s->full &= f->limited;
 		return;
 	}
-	if (s->cycle && s->full && f->limited && rtt)
-		judge(s, f, rtt);
+	if (s->cycle && s->full && f->limited && s->sent)
+		judge(s, f, f->now_ns - s->sent);
 	s->cycle = 1;
 	s->selected = f->next;
+	s->sent = 0;
 	s->begin = s->last = f->now_ns;
 	s->first_rtt = rtt;
 	s->base = s->acked = s->total;

@@ -1,49 +1,52 @@
-//! ESS, Enhanced Slow-Start: the train of ACKs that a flight makes gives the rate of the bottleneck; jump to that rate
-//! times the round trip, and stop there.
+//! ESS, Enhanced Slow-Start: estimates the rate of the bottleneck from a train of ACKs, jumps to that rate times the RTT,
+//! and exits there.
 //!
-//! A cycle is the round trip of a selected packet: the first one sent after the ACK that ended the cycle before (first:
-//! after the first ACK). At its end the rate is that of the ACKs in its active part, and the target is the rate times
-//! the selected packet's RTT.
+//! A cycle is the round trip of a selected packet, the first one sent after the ACK that ended the previous cycle (at
+//! first: after the first ACK). It ends with the first ACK that covers that packet. The RTT of the cycle is the time of
+//! this ACK less the time when the selected packet was sent (section 3.2), whatever sample the ACK has: with timestamps and
+//! delayed ACKs that is the sample of an earlier packet. The target is the rate of the ACKs in the active part of the
+//! cycle times this RTT.
 //!
 //! Reconstructed because the paper leaves it open (sections 3.2 to 3.5):
-//! - t1 and d2 of equation (2), its garbled part: t1 is the silence before the cycle's last ACK and d2 what that ACK
-//!   covers, so that the rate is that of the train between the first ACK (not counted) and the last of the burst. Only
-//!   this reading jumps; the other two that the print allows are `estimate=cycle` and `estimate=first-rtt`;
-//! - the window is left at or above the target (3.4), not only above it (3.5), the RTT is judged before it is used, and
-//!   the window that is compared has grown by this cycle's ACKs: held against that of its beginning, a full path would
-//!   never end it;
-//! - "k >= 0.5" in 3.4 must be below: k is the least RTT over the selected packet's, which may not exceed twice the least;
-//! - ssthresh, which the paper does not use, is the window it leaves with.
+//! - t1 and d2 of equation (2), which is garbled in print: t1 is the pause before the last ACK of the cycle and d2 the
+//!   bytes that this ACK covers, so that the rate is that of the train between the first ACK (not counted) and the last
+//!   of the burst. Only this reading jumps; the other two possible readings are `estimate=cycle` and
+//!   `estimate=first-rtt`;
+//! - a window equal to the target is enough for an exit (3.4), it need not be larger (3.5). The RTT is checked first. The
+//!   window that is compared includes the growth in this cycle; the window at its beginning would never reach the target;
+//! - "k >= 0.5" in 3.4 must be k < 0.5: k is the minimum RTT divided by the RTT of the cycle;
+//! - ssthresh, which the paper does not use, becomes the window at the exit.
 //!
-//! Departs from the paper, which is silent on it:
-//! - a train of one ACK or of no length says nothing, and the cycle is passed over;
-//! - so is a cycle in which neither the window nor its own rate held the sender back, or whose last ACK brings no RTT;
-//! - the jump may be paced at the rate found, instead of leaving in a burst.
+//! Departs from the paper, which does not mention these cases:
+//! - a train of a single ACK or of zero length gives no estimate, and the cycle is ignored;
+//! - a cycle in which neither the window nor the startup's own pacing rate limited the sender is ignored, as is one in
+//!   which the sending time of the selected packet is unknown;
+//! - the jump can be paced at the estimated rate instead of being sent as a burst.
 
 use super::Startup;
 use crate::param::{choice, params};
 use crate::step::{Exit, Pace, Step};
 use crate::units::{Bytes, Fixed, Instant, Mark, Rate, Span};
-use crate::view::{Ack, View};
+use crate::view::{Ack, Sent, View};
 
 choice! {
-    /// How equation (2) is read.
+    /// Readings of equation (2).
     pub enum Estimate {
-        /// The train: what was acknowledged between a cycle's first ACK and the last before the silence, over that time.
+        /// The train: bytes acknowledged between the first ACK of a cycle and the last before the pause, over that time.
         Train = "train",
-        /// The whole cycle: t1 and d2 are nothing. The window at most doubles.
+        /// The whole cycle: t1 and d2 are zero. The window at most doubles.
         Cycle = "cycle",
-        /// The part of the cycle that is longer than its first packet's round trip.
+        /// The bytes of the train over the time by which the cycle is longer than the RTT of its first packet.
         FirstRtt = "first-rtt",
     }
 }
 
 choice! {
-    /// How the jump leaves.
+    /// How a jump is sent.
     pub enum Jump {
-        /// At once.
+        /// As a burst.
         Burst = "burst",
-        /// At the rate found.
+        /// Paced at the estimated rate.
         Paced = "paced",
     }
 }
@@ -51,43 +54,46 @@ choice! {
 params! {
     /// Parameters of ESS.
     pub struct Params {
-        /// The selected packet's RTT that ends it, in least RTTs.
+        /// RTT of a cycle above which the startup ends, in minimum RTTs.
         guard: Fixed = Fixed::milli(2000), "a number from 1, such as 2", |v| v.0 >= Fixed::ONE;
-        /// How equation (2) is read.
+        /// Reading of equation (2).
         estimate: Estimate = Estimate::Train, "one of train, cycle, first-rtt", |_v| true;
-        /// How the jump leaves.
+        /// How a jump is sent.
         jump: Jump = Jump::Burst, "one of burst, paced", |_v| true;
     }
 }
 
-/// ACKs that make a train.
-const TRAIN: u32 = 2;
+/// Minimum number of ACKs in a train.
+const MIN_TRAIN: u32 = 2;
 
 /// ESS.
 #[derive(Clone, Debug)]
 pub struct Ess {
     pub(crate) params: Params,
+    /// Bytes delivered.
     acked: Bytes,
     cycle: Option<Cycle>,
-    /// The target when it was last computed.
+    /// The last target, in bytes.
     target: Option<Bytes>,
-    /// It has jumped at a rate.
+    /// A jump has set a pacing rate.
     paced: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Cycle {
-    /// Whatever is beyond it acknowledges the selected packet.
+    /// The next mark to be sent when the cycle began: the first packet beyond it is the selected one.
     selected: Mark,
-    /// When it began, with which RTT, and what had been acknowledged.
+    /// When the selected packet was sent.
+    sent_at: Option<Instant>,
+    /// When the cycle began, the RTT sample of the ACK that began it, and the bytes delivered then.
     begin: Instant,
     first_rtt: Option<Span>,
     base: Bytes,
-    /// The newest ACK of the active part, and what had been acknowledged then.
+    /// Time of the last ACK of the active part, the bytes delivered then, and the number of its ACKs.
     last: Instant,
     acked: Bytes,
     acks: u32,
-    /// The window has held the sender back throughout.
+    /// The window limited the sender throughout.
     full: bool,
 }
 
@@ -97,18 +103,18 @@ impl Ess {
         Self { params, acked: Bytes::ZERO, cycle: None, target: None, paced: false }
     }
 
-    /// Equation (2): the rate of the path, if the cycle tells of it.
+    /// Returns the rate of the path by equation (2), or `None` if the cycle gives no estimate.
     fn rate(&self, c: &Cycle, rtt: Span) -> Option<Rate> {
         let active = c.acked - c.base;
         match self.params.estimate {
-            Estimate::Train if c.acks < TRAIN => None,
+            Estimate::Train if c.acks < MIN_TRAIN => None,
             Estimate::Train => Rate::new(active, c.last.since(c.begin)),
             Estimate::Cycle => Rate::new(self.acked - c.base, rtt),
             Estimate::FirstRtt => Rate::new(active, Span(rtt.0.saturating_sub(c.first_rtt?.0))),
         }
     }
 
-    /// The end of a cycle: leave, jump, or go on as before.
+    /// Called at the end of a cycle with its RTT. Returns an exit or a jump, or `None` if the cycle is ignored.
     fn judge(&mut self, v: &View, c: &Cycle, rtt: Span, grown: Bytes) -> Option<Step> {
         let least = v.min_rtt.map_or(rtt, |m| m.min(rtt));
         if rtt > least.scale(self.params.guard.0.unsigned_abs(), Fixed::ONE.unsigned_abs()) {
@@ -127,10 +133,23 @@ impl Ess {
 }
 
 impl Startup for Ess {
+    fn needs_on_sent(&self) -> bool {
+        self.cycle.as_ref().is_some_and(|c| c.sent_at.is_none())
+    }
+
+    fn on_sent(&mut self, _: &View, s: &Sent) {
+        if let Some(c) = &mut self.cycle
+            && c.sent_at.is_none()
+            && s.mark > c.selected
+        {
+            c.sent_at = Some(s.at);
+        }
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         self.acked += ack.delivered;
         let grown = v.slow_start_growth(ack);
-        // A rate of its own holds the sender back as the window does, if there is something to send.
+        // The startup's own pacing rate also counts as a limit, if there is data to send.
         let paced = self.paced && v.unsent.is_some_and(|u| u > Bytes::ZERO);
         let full = (ack.limit.allows_growth() || paced) && !v.in_recovery;
         match &mut self.cycle {
@@ -144,6 +163,7 @@ impl Startup for Ess {
         }
         let begun = Cycle {
             selected: v.next,
+            sent_at: None,
             begin: v.now,
             first_rtt: ack.rtt,
             base: self.acked,
@@ -153,8 +173,10 @@ impl Startup for Ess {
             full,
         };
         let ended = self.cycle.replace(begun);
-        let told = ended.filter(|c| c.full && full).zip(ack.rtt);
-        told.and_then(|(c, rtt)| self.judge(v, &c, rtt, grown)).unwrap_or(Step::grow(grown))
+        ended
+            .filter(|c| c.full && full)
+            .and_then(|c| self.judge(v, &c, v.now.since(c.sent_at?), grown))
+            .unwrap_or(Step::grow(grown))
     }
 
     fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -1,4 +1,5 @@
-//! ESS: section 1.1 and part 9. Packets a, b, c, d are the initial window; e, which the first ACK releases, is selected.
+//! ESS: section 1.1 and part 9. Packets a, b, c, d are the initial window; e, which the first ACK releases, is
+//! selected.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
@@ -6,8 +7,8 @@ use slowstart::step::Pace;
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::Limit;
 
-/// Three packets in 3 ms, a round trip of 100 ms: a hundred packets. In the second cycle the rate is the same, and the
-/// window there.
+/// Three packets in 3 ms at an RTT of 100 ms: a target of a hundred packets. In the second cycle the rate is the same,
+/// and the window has reached the target.
 #[test]
 fn it_jumps_to_the_trains_rate_times_the_round_trip_and_leaves_there() {
     play(
@@ -21,7 +22,7 @@ fn it_jumps_to_the_trains_rate_times_the_round_trip_and_leaves_there() {
     );
 }
 
-/// A window that has grown to the target by this very ACK is enough (3.4: not greater than the current window).
+/// A window that reaches the target with this ACK is enough (3.4: not greater than the current window).
 #[test]
 fn it_leaves_at_the_target_and_not_only_beyond_it() {
     // Three packets in 33.336 ms are 8999 bytes in 100 ms; in 33.2 ms they are 9036.
@@ -41,23 +42,56 @@ fn it_leaves_at_the_target_and_not_only_beyond_it() {
     );
 }
 
-/// The selected packet may take twice the least round trip, no longer (k = least / t2 below a half).
+/// The selected packet may take twice the minimum RTT, not longer (k = minimum / t2 below a half).
 #[test]
 fn a_selected_packet_that_takes_more_than_twice_the_least_ends_it() {
-    for (rtt, end) in [("200ms", "cwnd 200, ssthresh -"), ("200.001ms", "exit delay, cwnd 9, ssthresh 9")] {
+    for (wait, end) in [("197ms", "cwnd 200, ssthresh -"), ("197.001ms", "exit delay, cwnd 9, ssthresh 9")] {
         play(&format!(
             "startup ess
              iw 4
              +100ms ack 1 rtt 100ms
              +1ms ack 1 x3
-             +197ms ack 1 rtt {rtt} -> {end}"
+             +{wait} ack 1 rtt 200ms -> {end}"
         ));
     }
 }
 
-/// A train of one ACK says nothing, nor does one of no length: growth goes on as ever.
+/// Section 3.2: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a delayed ACK
+/// covers d and e, and its sample, by the timestamp it echoes, is that of d: nearly twice as long.
 #[test]
-fn trains_without_length_are_passed_over() {
+fn the_rtt_of_a_cycle_is_that_of_the_selected_packet() {
+    play(
+        "startup ess
+         iw 4
+         +100ms ack 1 rtt 100ms -> cwnd 5                     # a
+         +1ms ack 1 x2 -> cwnd 7                              # b, c
+         +98.5ms ack 2 rtt 200.5ms -> cwnd 100.5, target_bytes 100500   # d, e: e was sent 100.5 ms ago",
+    );
+}
+
+/// The selected packet is sent when the host sends it, which may be after the ACK that began the cycle; the time before
+/// that is no part of its RTT.
+#[test]
+fn time_before_the_selected_packet_is_sent_does_not_count() {
+    let mut host = Host::new(startup("ess"), avoidance("reno"), facts(1000, 4));
+    let rtt = Some(Span::millis(100));
+    host.fill();
+    for wait in [100, 1, 1, 1] {
+        host.wait(Span::millis(wait));
+        let _ = host.ack(1000, rtt);
+    }
+    // 20 ms after the cycle began.
+    host.wait(Span::millis(17));
+    host.fill();
+    host.wait(Span::millis(100));
+    let _ = host.ack(1000, rtt);
+    // Three packets in 3 ms, for 100 ms and not for 120.
+    assert_eq!(host.gauge("target_bytes"), Some(100_000.0));
+}
+
+/// A train of one ACK, or of zero length, gives no estimate: growth continues.
+#[test]
+fn trains_without_length_are_ignored() {
     play(
         "startup ess
          iw 2
@@ -74,9 +108,9 @@ fn trains_without_length_are_passed_over() {
     );
 }
 
-/// What the application or the peer held back does not tell of the path, and a jump would not be earned.
+/// A cycle limited by the application or the peer gives no estimate, and a jump would not be permitted.
 #[test]
-fn a_cycle_in_which_the_window_was_not_needed_is_passed_over() {
+fn a_cycle_in_which_the_window_was_not_used_is_ignored() {
     for limit in ["application", "peer"] {
         play(&format!(
             "startup ess
@@ -93,9 +127,9 @@ fn a_cycle_in_which_the_window_was_not_needed_is_passed_over() {
     }
 }
 
-/// The other readings of equation (2). Over the whole cycle (t1 = 0, d2 = 0) b, c, d and e in 100 ms are four packets,
-/// which the window has passed: it leaves at once, and never jumps. With t1 = RTT(a) there is a rate only where the
-/// selected packet took longer than the first: three packets in 3 ms, over 103 ms.
+/// The other readings of equation (2). Over the whole cycle (t1 = 0, d2 = 0), b, c, d and e in 100 ms are four packets,
+/// below the window: it exits at once and never jumps. With t1 = RTT(a) there is a rate only if the selected packet
+/// took longer than the first: three packets in 3 ms, over 103 ms.
 #[test]
 fn the_other_readings_of_equation_2() {
     play(
@@ -117,11 +151,11 @@ fn the_other_readings_of_equation_2() {
          iw 4
          +100ms ack 1 rtt 100ms
          +1ms ack 1 x3
-         +97ms ack 1 rtt 103ms -> cwnd 103, target_bytes 103000",
+         +100ms ack 1 rtt 103ms -> cwnd 103, target_bytes 103000",
     );
 }
 
-/// Loss ends it, and the avoidance makes the cut.
+/// A loss ends it, and the avoidance reduces the window.
 #[test]
 fn loss_ends_it() {
     play(
@@ -132,7 +166,7 @@ fn loss_ends_it() {
     );
 }
 
-/// A burst, or paced at the rate found, for as long as it lasts.
+/// As a burst, or paced at the estimated rate until the exit.
 #[test]
 fn the_jump_may_be_paced() {
     for (jump, pace) in [("burst", None), ("paced", Some(Pace::Rate(Rate(8_000_000))))] {
@@ -157,10 +191,9 @@ fn the_jump_may_be_paced() {
     }
 }
 
-/// Paced at its own rate, the flow no longer needs its window; with data waiting, its train tells of the path all the
-/// same.
+/// When its own pacing rate limits it, the flow does not use the window. With data waiting, its train still counts.
 #[test]
-fn what_its_own_rate_held_back_counts() {
+fn a_cycle_limited_by_its_own_pacing_counts() {
     for (unsent, leaves) in [(None, false), (Some(Bytes::ZERO), false), (Some(Bytes(1_000_000)), true)] {
         let mut host = Host::new(startup("ess:jump=paced"), avoidance("reno"), facts(1000, 4));
         let rtt = Some(Span::millis(100));
