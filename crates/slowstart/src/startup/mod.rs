@@ -31,7 +31,7 @@ pub trait Startup {
     fn on_established(&mut self, _v: &View, _hs: &Handshake) -> Step {
         Step::HOLD
     }
-    /// Returns true if the algorithm uses [`Startup::on_sent`]. If false, the host need not call it.
+    /// Returns true if [`Startup::on_sent`] has an effect at present. If false, the host need not call it.
     fn needs_on_sent(&self) -> bool {
         false
     }
@@ -185,10 +185,17 @@ registry! {
             "exits when less is delivered than was sent one round trip ago";
         "search-2.0": thesis_2_0, "SEARCH thesis, Algorithm 1",
             "exits when less is delivered than twice as much as one round trip ago";
-        "search-3.0": linux_3_0, "SEARCH's Linux module, late 2024",
+        "search-3.0": linux_3_0, "SEARCH 3.0 with 16-bit bins; netdev patch of January 2025",
             "2.0 with totals in scaled bins; resets after two bins without an ACK";
-        "search-3.1": linux_3_1, "SEARCH's Linux patch of January 2025",
+        "search-3.1": linux_3_1, "SEARCH's Linux module 3.1 with its documented search_alpha = 2",
             "3.0; resets after four bins without an ACK, or when application-limited";
+        "search-3.1-shipped": linux_3_1_shipped, "SEARCH's Linux module 3.1 with its default search_alpha = 65535",
+            "3.0; resets only when application-limited";
+        "search-3.2": linux_3_2, "SEARCH's Linux module 3.2",
+            "2.0 without interpolation, with a look-back of up to 15 bins";
+        "search-4.0": linux_4_0, "SEARCH's tcp_cubic_search4.0.c, 2026",
+            "search with a threshold of 0.35, 40 extra bins, scaled bins and no resets";
+        "search-neqo": neqo, "Mozilla neqo cc/search.rs, 2026", "search without the drain";
         "search": default, "draft-chung-ccwg-search-09",
             "exits when less is delivered than was sent one round trip ago, then drains";
     }

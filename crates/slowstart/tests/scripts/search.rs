@@ -7,7 +7,7 @@ use slowstart::step::Exit;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Limit;
 
-/// Section 1.4's test vector: nd at r round trips after capacity, by window; its shortfall is that of either rule,
+/// The table of section 1.4: the shortfall r round trips after capacity, by window. It is the same for both rules,
 /// because the sender of the model sends twice what is delivered.
 #[test]
 fn the_table_of_section_1_4() {
@@ -34,7 +34,7 @@ fn the_table_of_section_1_4() {
     }
 }
 
-/// Section 1.4: crossed at so many round trips after capacity, and seen at the end of that bin.
+/// Section 1.4: the threshold is exceeded at these times after capacity, and detected at the end of that bin.
 #[test]
 fn thresholds_are_crossed_when_the_closed_form_says() {
     for (name, threshold, crossings) in
@@ -69,16 +69,16 @@ fn the_worked_example() {
         flow.run(t + 1.5 * flow.step, total, 2.0);
         flow.shortfall()
     };
-    // The window before ends half way between two bins, across a kink: 29.9 for 30.
+    // The earlier window ends in the middle of a bin in which the rate changes: 29.9 instead of 30.
     assert!((at(6.0) - (59.8 - 44.0) / 59.8).abs() < 0.001, "{}", at(6.0));
     assert!((at(6.0) - 16.0 / 60.0).abs() < 0.005);
     assert!((at(10.0) - 0.5).abs() < 0.0001, "{}", at(10.0));
 }
 
-/// Bins in which nothing is acknowledged are filled; more than a window of them start the draft's version over, more
-/// than two 3.0 and more than four 3.1; the thesis' goes on.
+/// Bins without an ACK are filled. More of them than the limit of the version reset it; the thesis' versions never
+/// reset.
 #[test]
-fn silent_bins_are_filled_or_start_it_over() {
+fn bins_without_acks_are_filled_or_reset_it() {
     for (name, silent, bins) in [
         ("search", 9.5, Some(29)),
         ("search", 10.5, Some(0)),
@@ -88,6 +88,11 @@ fn silent_bins_are_filled_or_start_it_over() {
         ("search-3.0", 2.5, Some(0)),
         ("search-3.1", 3.5, Some(23)),
         ("search-3.1", 4.5, Some(0)),
+        ("search-3.1-shipped", 20.5, Some(40)),
+        ("search-3.2", 20.5, Some(40)),
+        ("search-4.0", 20.5, Some(40)),
+        ("search-neqo", 9.5, Some(29)),
+        ("search-neqo", 10.5, Some(0)),
     ] {
         let mut flow = Flow::new(&format!("{name}:window=10,threshold=1,drain=off"));
         flow.run(19.5, |t| 1000.0 * t, 2.0);
@@ -108,7 +113,7 @@ fn large_flows_do_not_overflow() {
     }
 }
 
-/// A path of 100 segments in 100 ms with an endless queue, driven until the shortfall is seen.
+/// A path of 100 segments in 100 ms with an unlimited queue, until the shortfall is detected.
 fn to_the_drain() -> (Host, Vec<Change>) {
     let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 10));
     host.fill();
@@ -121,7 +126,7 @@ fn to_the_drain() -> (Host, Vec<Change>) {
     (host, changes)
 }
 
-/// The next ACK of that path: 100 ms after its packet left, or 1 ms after the ACK before.
+/// The next ACK of that path: 100 ms after its packet was sent, or 1 ms after the last ACK.
 fn arrive(host: &mut Host) -> Change {
     let left = host.oldest().at;
     let at = (left + Span::millis(100)).max(host.facts.now + Span::millis(1));
@@ -162,7 +167,41 @@ fn it_drains_before_it_leaves() {
     assert_eq!(host.control.phase(), "avoidance");
 }
 
-/// A loss in the drain is of what was sent before the shortfall was seen: the reason, its time and its window stay.
+/// neqo has the rule of draft-09 and no drain: it exits at the ACK at which `search` begins to drain, with that window.
+#[test]
+fn neqo_exits_where_the_drain_would_begin() {
+    let (drains, _) = to_the_drain();
+    let mut host = Host::new(startup("search-neqo"), avoidance("cubic"), facts(1000, 10));
+    host.fill();
+    let exited = loop {
+        if let Some(e) = arrive(&mut host).exited {
+            break e;
+        }
+        host.fill();
+    };
+    assert_eq!(
+        (exited.why, exited.at, exited.detected_at),
+        (Exit::RateFlat, drains.facts.now, drains.facts.now)
+    );
+    assert_eq!((exited.exit_cwnd, exited.detected_cwnd), (drains.state().cwnd, drains.state().cwnd));
+}
+
+/// The extra bins limit the look-back: the scaled versions need two more than the RTT has bins, here one.
+#[test]
+fn extra_bins_limit_the_look_back() {
+    let exits = |name: &str| {
+        let mut flow = Flow::new(name);
+        // A window of ten round trips: one bin per round trip.
+        flow.run(40.0, |t| Flow::ramp(2.0, t, 20.0), 2.0);
+        flow.exit.is_some()
+    };
+    for (extra, sees) in [(2, false), (3, true), (40, true)] {
+        let name = format!("search-4.0:extra={extra},window=10");
+        assert_eq!(exits(&name), sees, "{name}");
+    }
+}
+
+/// A loss in the drain is of packets sent before the detection: reason, time and window of the detection remain.
 #[test]
 fn a_loss_while_draining_keeps_the_reason() {
     let (mut host, _) = to_the_drain();
@@ -176,13 +215,13 @@ fn a_loss_while_draining_keeps_the_reason() {
     assert_eq!((exited.why, exited.detected_at, exited.detected_cwnd), (Exit::RateFlat, seen_at, seen));
     assert!(exited.at > seen_at);
     assert_eq!(host.cwnd(), (before * 0.7).floor());
-    // And so does a timeout.
+    // The same for a timeout.
     let (mut host, _) = to_the_drain();
     arrive(&mut host);
     assert_eq!(host.timeout().exited.map(|e| e.why), Some(Exit::RateFlat));
 }
 
-/// A drain never raises the window, nor takes it below IW.
+/// A drain never increases the window, nor reduces it below IW.
 #[test]
 fn a_drain_stays_between_iw_and_the_window() {
     let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 150));
@@ -203,9 +242,9 @@ fn a_drain_stays_between_iw_and_the_window() {
     panic!("no exit");
 }
 
-/// Loss before the shortfall is seen is an exit by loss.
+/// A loss before the detection is an exit by loss.
 #[test]
-fn a_loss_before_it_is_a_loss() {
+fn a_loss_before_the_detection_is_an_exit_by_loss() {
     let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 10));
     host.fill();
     for _ in 0..50 {
@@ -216,7 +255,7 @@ fn a_loss_before_it_is_a_loss() {
     assert_eq!(host.control.phase(), "avoidance");
 }
 
-/// 1.0 holds delivery against what was sent, with the threshold of 2.0: a plateau of 1 - 1/g must be higher than that.
+/// 1.0 compares with what was sent, with the threshold of 2.0: the plateau 1 - 1/g must exceed it.
 #[test]
 fn search_1_0_leaves_where_growth_is_fast_enough() {
     for (g, leaves) in [(1.5, false), (1.6, true), (2.0, true)] {
@@ -227,10 +266,17 @@ fn search_1_0_leaves_where_growth_is_fast_enough() {
     }
 }
 
-/// 3.1 begins anew where the application held the sender back, with bins as wide as before; so does `search` if told.
+/// 3.1 resets when the application limits the sender, and keeps the width of its bins; so does `search` with that
+/// parameter.
 #[test]
-fn a_limited_application_starts_3_1_over() {
-    for (name, restarts) in [("search-3.1", true), ("search-3.0", false), ("search:app_limited=on", true)] {
+fn a_limited_application_resets_3_1() {
+    for (name, restarts) in [
+        ("search-3.1", true),
+        ("search-3.1-shipped", true),
+        ("search-3.0", false),
+        ("search-4.0", false),
+        ("search:app_limited=on", true),
+    ] {
         let mut host = Host::new(startup(name), avoidance("cubic"), facts(1000, 10));
         host.fill();
         // A bin is 35 ms.
@@ -255,7 +301,7 @@ fn a_limited_application_starts_3_1_over() {
     }
 }
 
-/// A silence of up to a window keeps 3.1's bins as they are; 3.0 measures them anew at once.
+/// After up to one window without an ACK 3.1 keeps the width of its bins; 3.0 measures it again.
 #[test]
 fn a_short_silence_keeps_the_bins_of_3_1() {
     for (name, silent, kept) in [
@@ -276,8 +322,8 @@ fn a_short_silence_keeps_the_bins_of_3_1() {
     }
 }
 
-/// The roll-back of 3.x: what was delivered in the last two first round trips, which are five whole bins, comes off the
-/// window: 175 ms at a segment a millisecond. It does not go below IW.
+/// The roll-back of 3.x subtracts what was delivered in the last two first RTTs, which are five whole bins: 175 ms at
+/// one segment per millisecond. The result is at least IW.
 #[test]
 fn a_roll_back_takes_off_what_was_delivered_in_two_round_trips() {
     let leave = |name: &str, iw| {
@@ -301,10 +347,10 @@ fn a_roll_back_takes_off_what_was_delivered_in_two_round_trips() {
         assert_eq!(e.why, Exit::RateFlat);
         assert_eq!((e.detected_at, e.at), (e.at, e.at));
         let off = (e.detected_cwnd.0 - e.exit_cwnd.0) / 1000;
-        // Scaled totals are right to 2^4 bytes here; the ends of bins lie within an ACK.
+        // Scaled totals are exact to 2^4 bytes here; the ends of bins are exact to one ACK.
         assert!((174..=176).contains(&off), "{name}: {off} of {:?}", e.detected_cwnd);
     }
-    // Where every second ACK earns nothing, 20 bins of 10 ms find the window at 350 of 250 segments, less 200.
+    // With growth on every second ACK only, 20 bins of 10 ms detect at a window of 350 of 250 segments, less 200.
     let e = leave("search-2.0:rollback=on,window=1,look_back=initial", 250);
     assert!(e.detected_cwnd.0 < 450_000, "{e:?}");
     assert_eq!(e.exit_cwnd.0, 250_000);
