@@ -1,12 +1,11 @@
-//! What every algorithm costs: nanoseconds and instructions an ACK, bytes of state; one JSON line each, of one run.
+//! Cost of every algorithm: nanoseconds and instructions per ACK, bytes of state; one JSON line each, of one run.
 //!
-//! `cargo bench -p slowstart --bench cost [-- NAME]`. The flow is a slow start that finds no end: a window that doubles
-//! each round trip from 10 to 40,960 segments, an ACK for every second, so that what is measured is the startup and not
-//! what follows it (`exit` says so where a rule leaves all the same). Each ACK lets go four packets, which those see that
-//! ask to. What driving the flow costs without a startup is taken off. Instructions are counted by valgrind's callgrind,
-//! where that is installed, as the difference between two lengths of the same work, so that making the flow and starting
-//! the process do not count.
-
+//! `cargo bench -p slowstart --bench cost [-- NAME]`. The flow is a slow start without an end: a window that doubles
+//! each round trip from 10 to 40,960 segments, with an ACK for every second packet, so that the startup is measured and
+//! not the avoidance (`exit` states whether a rule ended it nevertheless). Each ACK releases four packets, which are
+//! reported to startups that need them. The cost of the same flow without a startup is subtracted. Instructions are
+//! counted by valgrind's callgrind, if installed, as the difference between two lengths of the same work, so that setup
+//! and process start do not count.
 use slowstart::avoidance;
 use slowstart::control::Controller;
 use slowstart::registry;

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_nothing_is_nothing() {
+    fn subtraction_saturates_at_zero() {
         assert_eq!(Bytes(3) - Bytes(5), Bytes::ZERO);
         assert_eq!(Instant(3).since(Instant(5)), Span::ZERO);
     }

@@ -1,4 +1,4 @@
-//! The crate needs no std: `no_std_probe`, which has a panic handler of its own, links it and runs without std.
+//! The crate needs no std: `no_std_probe`, which has its own panic handler, links it and runs without std.
 
 #[path = "no_std_probe/src/windows.rs"]
 #[allow(unreachable_pub, reason = "public in the probe")]
@@ -7,7 +7,7 @@ mod windows;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs a command to its end; what it printed, or `None` if there is no such program.
+/// Runs a command to its end. Returns its output, or `None` if there is no such program.
 fn output(command: &mut Command) -> Option<String> {
     let out = match command.output() {
         Ok(out) => out,
@@ -22,13 +22,13 @@ fn probe() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/no_std_probe"))
 }
 
-/// Builds the probe; its archive.
+/// Builds the probe and returns its archive.
 fn archive() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no_std_probe");
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo.args(["build", "--release", "--offline", "--quiet", "--manifest-path"]);
     cargo.arg(probe().join("Cargo.toml")).arg("--target-dir").arg(&target);
-    // The flags of the outer build (coverage, sanitizers) need a runtime that is not here.
+    // The flags of the outer build (coverage, sanitizers) need a runtime that is not available here.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_TARGET");
     output(&mut cargo).expect("cargo");
     target.join("release/libno_std_probe.a")
@@ -55,7 +55,7 @@ fn the_crate_links_and_runs_without_std() {
         return;
     }
     let all = output(&mut Command::new(program)).expect("the program");
-    // As main.c calls it.
+    // With the arguments of main.c.
     let here = windows::windows(1_000_000_000, 1000, 100_000_000);
     assert_eq!(all.trim(), here.to_string(), "the same windows as with std");
 }

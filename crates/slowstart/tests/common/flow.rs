@@ -1,4 +1,4 @@
-//! A flow that is a function of time: what a rule for delivery rates sees, free of packets and queues.
+//! A flow defined as a function of time, without packets and queues, for rules that compare delivery rates.
 
 #![allow(dead_code, reason = "each test uses its own part of the flow")]
 
@@ -14,13 +14,13 @@ const RTT: Span = Span::millis(100);
 pub(crate) struct Flow {
     startup: AnyStartup,
     facts: Facts,
-    /// Between ACKs, in round trips.
+    /// Time between ACKs, in round trips.
     pub(crate) step: f64,
     delivered: u64,
     sent: u64,
-    /// The time of the newest ACK, in round trips.
+    /// Time of the newest ACK, in round trips.
     now: f64,
-    /// Why it left, and when, in round trips.
+    /// Reason and time of the exit, in round trips.
     pub(crate) exit: Option<(Exit, f64)>,
 }
 
@@ -36,18 +36,18 @@ impl Flow {
             now: 0.0,
             exit: None,
         };
-        // The first RTT sample sets the bins: they begin at time zero.
+        // The first RTT sample defines the bins: they begin at time zero.
         flow.ack(0.0, 0.0, 1.0);
         flow
     }
 
-    /// What is delivered until `t` at a rate of `g`^x until `capacity`, and flat from there on, in kilobytes.
+    /// Returns the kilobytes delivered until `t` at a rate of `g`^x until `capacity`, and constant from there on.
     pub(crate) fn ramp(g: f64, t: f64, capacity: f64) -> f64 {
         let x = t.min(capacity);
         1000.0 * ((g.powf(x) - 1.0) / g.ln() + (t - x) * g.powf(capacity))
     }
 
-    /// ACKs until `end` of what `total` says was delivered; `g` times that is sent.
+    /// Sends ACKs until `end`, where `total` is what was delivered by a time; `g` times that is sent.
     pub(crate) fn run(&mut self, end: f64, total: impl Fn(f64) -> f64, g: f64) {
         while self.now + self.step <= end && self.exit.is_none() {
             let t = self.now + self.step;
@@ -55,7 +55,7 @@ impl Flow {
         }
     }
 
-    /// One ACK, after a silence.
+    /// Sends one ACK after a pause.
     pub(crate) fn ack_after(&mut self, silence: f64) {
         let t = self.now + silence;
         self.ack(t, self.delivered as f64 / 1000.0 + 1.0, 2.0);

@@ -1,4 +1,4 @@
-//! A scripted host: tells a controller what a TCP sender would, with its books kept straight.
+//! A scripted host: calls a controller as a TCP sender does, with consistent accounting.
 
 #![allow(dead_code, reason = "each test uses its own part of the host")]
 
@@ -10,7 +10,7 @@ use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
-/// Facts of a connection on which nothing has happened yet.
+/// The facts of a connection on which nothing has happened yet.
 pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
     Facts {
         now: Instant::ZERO,
@@ -35,7 +35,7 @@ pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
     }
 }
 
-/// `name:key=value,key=value`, as a person writes it.
+/// A startup from `name:key=value,key=value`.
 pub(crate) fn startup(text: &str) -> AnyStartup {
     let (name, params) = text.split_once(':').unwrap_or((text, ""));
     let mut made = (startup::StartupEntry::named(name).unwrap_or_else(|| panic!("no startup {name}")).make)();
@@ -45,7 +45,7 @@ pub(crate) fn startup(text: &str) -> AnyStartup {
     made
 }
 
-/// The same of an avoidance.
+/// An avoidance from the same notation.
 pub(crate) fn avoidance(text: &str) -> AnyAvoidance {
     let (name, params) = text.split_once(':').unwrap_or((text, ""));
     let entry = avoidance::REGISTRY.iter().find(|e| e.name == name);
@@ -60,12 +60,12 @@ fn pairs(params: &str) -> impl Iterator<Item = (&str, &str)> {
     params.split(',').filter(|p| !p.is_empty()).map(|p| p.split_once('=').expect("key=value"))
 }
 
-/// A packet sent and not yet acknowledged cumulatively.
+/// A packet that was sent and is not yet acknowledged cumulatively.
 struct Packet {
     sent: Sent,
-    /// Bytes of it not yet acknowledged.
+    /// Bytes of it that are not yet acknowledged.
     left: u64,
-    /// In flight; otherwise held for lost.
+    /// In flight; otherwise marked lost.
     out: bool,
 }
 
@@ -76,10 +76,10 @@ pub(crate) struct Host {
     pub(crate) una: Mark,
     pub(crate) sent_total: Bytes,
     packets: VecDeque<Packet>,
-    /// How many of them are held for lost.
+    /// Number of packets marked lost.
     held: usize,
     delivered_at: Instant,
-    /// The newest packet known to have arrived.
+    /// The most recently sent packet known to have arrived.
     newest: Sent,
 }
 
@@ -88,7 +88,7 @@ impl Host {
         Self::after(startup, avoidance, facts, &Handshake::default()).0
     }
 
-    /// After such a handshake, which may have ended the startup.
+    /// A host after this handshake, which may have ended the startup.
     pub(crate) fn after(
         startup: AnyStartup,
         avoidance: AnyAvoidance,
@@ -98,7 +98,7 @@ impl Host {
         Self::of(AnyController::Composed(Composed::new(startup, avoidance, facts.iw)), facts, hs)
     }
 
-    /// The same of any controller.
+    /// The same for any controller.
     pub(crate) fn of(mut control: AnyController, facts: Facts, hs: &Handshake) -> (Self, Change) {
         let change = control.on_established(&facts, hs);
         let host = Self {
@@ -119,7 +119,7 @@ impl Host {
         *self.control.state()
     }
 
-    /// The window in segments.
+    /// Returns the window in segments.
     pub(crate) fn cwnd(&self) -> f64 {
         self.state().cwnd.0 as f64 / self.facts.mss.0 as f64
     }
@@ -142,22 +142,22 @@ impl Host {
         self.facts.now = self.facts.now + time;
     }
 
-    /// How many segments are in flight.
+    /// Returns the number of segments in flight.
     pub(crate) fn out(&self) -> usize {
         self.packets.len() - self.held
     }
 
-    /// The oldest packet not yet acknowledged.
+    /// Returns the oldest packet that is not yet acknowledged.
     pub(crate) fn oldest(&self) -> Sent {
         self.packets.front().expect("something is in flight").sent
     }
 
-    /// Sends while the window allows it: what is held for lost first.
+    /// Sends while the window permits, first what is marked lost.
     pub(crate) fn fill(&mut self) {
         self.fill_up_to(Bytes::MAX);
     }
 
-    /// The same, with a peer that has no room for more than `most`.
+    /// The same, with a receive window of `most`.
     pub(crate) fn fill_up_to(&mut self, most: Bytes) {
         while self.facts.inflight + self.facts.mss <= self.state().cwnd.min(most) {
             if self.held == 0 {
@@ -211,7 +211,7 @@ impl Host {
         }
     }
 
-    /// The ACK of so many bytes more, with the books kept; not yet given to the controller.
+    /// Returns the ACK of this number of further bytes and updates the accounting, without calling the controller.
     pub(crate) fn acknowledge(&mut self, bytes: u64, rtt: Option<Span>) -> Ack {
         let prior_inflight = self.facts.inflight;
         let mut newest = None;
@@ -257,7 +257,7 @@ impl Host {
         self.control.on_ack(&self.facts, &ack)
     }
 
-    /// Acknowledges all that is in flight, `each` segments at a time, spread over `over`.
+    /// Acknowledges everything in flight, `each` segments at a time, spread over `over`.
     pub(crate) fn round(&mut self, each: usize, over: Span, rtt: Span) -> Vec<Change> {
         let mut left = self.out();
         let acks = left.div_ceil(each).max(1);
@@ -279,7 +279,7 @@ impl Host {
         self.control.on_congestion(&self.facts, &c)
     }
 
-    /// Holds the first `n` packets for lost, and sends them again at once (fast retransmit).
+    /// Marks the first `n` packets lost and retransmits them at once (fast retransmit).
     pub(crate) fn lose(&mut self, n: usize) -> Change {
         let hit: Vec<usize> =
             self.packets.iter().enumerate().filter(|(_, p)| p.out).map(|(i, _)| i).take(n).collect();
@@ -302,14 +302,14 @@ impl Host {
         }
     }
 
-    /// A signal that loses nothing: a mark, or a stall of the host's own queue.
+    /// A congestion signal without loss: a mark, or a stall of the host's own queue.
     pub(crate) fn signal(&mut self, signal: Signal) -> Change {
         let change = self.congestion(signal, Bytes::ZERO);
         self.facts.in_recovery = true;
         change
     }
 
-    /// All in flight is held for lost; slow start begins again from the first.
+    /// Marks everything in flight lost; slow start begins again.
     pub(crate) fn timeout(&mut self) -> Change {
         let hit: Vec<usize> = (0..self.packets.len()).filter(|i| self.packets[*i].out).collect();
         let bytes = self.facts.inflight;
@@ -319,7 +319,7 @@ impl Host {
         change
     }
 
-    /// The time the controller asked for comes.
+    /// The timer that the controller set expires.
     pub(crate) fn timer(&mut self) -> Change {
         self.facts.now = self.state().wake.expect("a time asked for").max(self.facts.now);
         self.control.on_timer(&self.facts)
@@ -330,7 +330,7 @@ impl Host {
         self.control.on_recovered(&self.facts, &Recovery { retransmitted: self.facts.mss, undone })
     }
 
-    /// The application falls silent: all in flight is acknowledged and earns nothing, nothing is sent for this long.
+    /// The application pauses: everything in flight is acknowledged without growth, and nothing is sent for this time.
     pub(crate) fn idle(&mut self, idle: Span, restart: Option<Span>) -> Change {
         let limit = std::mem::replace(&mut self.limit, Limit::Application);
         let left = self.packets.iter().map(|p| p.left).sum();

@@ -2,8 +2,8 @@
 
 use crate::language::play;
 
-/// The threshold begins at the initial window, and is raised to what the estimate fills: 8 Mbit/s for 100 ms are 100 kB.
-/// At the threshold growth is the avoidance's.
+/// The threshold begins at the initial window and is raised to the estimate times the minimum RTT: 8 Mbit/s for 100 ms
+/// are 100 kB. At the threshold growth is that of the avoidance.
 #[test]
 fn the_threshold_follows_the_estimate_upwards() {
     play(
@@ -19,7 +19,7 @@ fn the_threshold_follows_the_estimate_upwards() {
     );
 }
 
-/// Westwood's cut: to what the path was seen to hold.
+/// Westwood's reduction: to the estimated BDP.
 #[test]
 fn loss_leaves_what_the_estimate_fills() {
     play(

@@ -1,4 +1,4 @@
-//! What follows a startup: Reno, RFC 5681 §3.1, and CUBIC, RFC 9438 as Linux has it.
+//! The avoidances: Reno, RFC 5681 §3.1, and CUBIC, RFC 9438 as in Linux.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
@@ -7,14 +7,14 @@ use slowstart::units::Span;
 
 const RTT: Span = Span::millis(100);
 
-/// A connection with this window and nothing behind it.
+/// A connection with this window and no history.
 fn host(follows: &str, iw: u64) -> Host {
     let mut host = Host::new(startup("standard"), avoidance(follows), facts(1000, iw));
     host.fill();
     host
 }
 
-/// Loses a packet; when recovery is over, all of the old flight has been acknowledged.
+/// Loses one packet. At the end of the recovery the whole old flight has been acknowledged.
 fn lose(host: &mut Host) {
     let _ = host.lose(1);
     let flight = host.out();
@@ -25,7 +25,7 @@ fn lose(host: &mut Host) {
     host.fill();
 }
 
-/// Round trips, the ACKs of each spread evenly, for so long; the windows after each.
+/// Runs round trips with evenly spaced ACKs for this time. Returns the windows after each.
 fn rounds(host: &mut Host, time: Span) -> Vec<f64> {
     (0..time.0 / RTT.0)
         .map(|_| {
@@ -35,7 +35,7 @@ fn rounds(host: &mut Host, time: Span) -> Vec<f64> {
         .collect()
 }
 
-/// RFC 5681 §3.1: half the window on loss, then one segment for each window acknowledged.
+/// RFC 5681 §3.1: half the window on loss, then one segment per window acknowledged.
 #[test]
 fn reno_grows_a_segment_a_window() {
     play(
@@ -63,14 +63,14 @@ fn cubic_is_back_at_its_maximum_after_k() {
         let windows = rounds(&mut host, Span((k * 1e9) as u64));
         let got = *windows.last().unwrap();
         assert!((got - w_max).abs() <= 1.0, "W_max {w_max}: {got} after K = {k} s");
-        // Half way it follows the curve, not a line: W(K/2) = W_max - 0.4 (K/2)^3, one round trip ahead.
+        // At K / 2 the window is on the curve and not on a line: W(K/2) = W_max - 0.4 (K/2)^3, one round trip ahead.
         let half = windows[windows.len() / 2 - 1];
         let curve = w_max - 0.4 * (k / 2.0).powi(3);
         assert!(half > 0.85 * w_max && (half - curve).abs() <= 0.03 * w_max, "{half} where {curve} was due");
     }
 }
 
-/// Section 1.2b: with no maximum known, at least 5 % and at most half more a round trip.
+/// Section 1.2b: without a W_max, growth of at least 5 % and at most half per round trip.
 #[test]
 fn cubic_without_a_maximum_looks_for_one() {
     let mut host = Host::new(startup("hystart:detect=delay"), avoidance("cubic"), facts(1000, 100));
@@ -80,14 +80,14 @@ fn cubic_without_a_maximum_looks_for_one() {
     assert_eq!(changes.iter().filter(|c| c.exited.is_some()).count(), 1);
     let mut last = host.cwnd();
     for (n, cwnd) in rounds(&mut host, Span::secs(5)).into_iter().enumerate() {
-        // A round may hold one ACK too few for its last segment.
+        // A round may have one ACK too few for its last segment.
         assert!(cwnd >= last * 1.05 - 1.0, "round {n}: {last} to {cwnd}");
         assert!(cwnd <= last * 1.5, "round {n}: {last} to {cwnd}");
         last = cwnd;
     }
 }
 
-/// RFC 9438 §5.8 (`CA_EVENT_TX_START`): no time passes on the curve while nothing is sent.
+/// RFC 9438 §5.8 (`CA_EVENT_TX_START`): idle time does not count on the curve.
 #[test]
 fn cubic_stands_still_while_idle() {
     let after = |idle: Span| {
@@ -99,14 +99,14 @@ fn cubic_stands_still_while_idle() {
         rounds(&mut host, Span::secs(3))
     };
     let (short, long) = (after(Span::millis(1)), after(Span::secs(20)));
-    // The curve is looked at every 1/32 s, so a segment may fall into the next round trip.
+    // The curve is evaluated every 1/32 s, so that a segment may be counted in the next round trip.
     for (a, b) in short.iter().zip(&long) {
         assert!((a - b).abs() <= 1.0, "{short:?}\n{long:?}");
     }
     assert!(short.last() > short.first());
 }
 
-/// RFC 9438 §4.7: a second loss at a lower window aims lower than that: at 0.85 of it.
+/// RFC 9438 §4.7: after a second loss at a lower window, W_max is 0.85 of that window.
 #[test]
 fn fast_convergence_aims_lower() {
     for (params, plateau) in [("cubic", 297.0), ("cubic:fast_convergence=off", 350.0_f64)] {
@@ -121,8 +121,8 @@ fn fast_convergence_aims_lower() {
     }
 }
 
-/// A timeout forgets the maximum (`TCP_CA_Loss`): past the threshold growth looks for a new one, at 5 % or more, where
-/// the curve of a known maximum of 100 would have all but stood still from 90 on.
+/// A timeout discards W_max (`TCP_CA_Loss`): above the threshold the window grows by at least 5 %, where the curve for
+/// a W_max of 100 would hardly grow from 90 on.
 #[test]
 fn a_timeout_forgets_the_maximum() {
     let mut host = host("cubic", 100);
@@ -137,7 +137,7 @@ fn a_timeout_forgets_the_maximum() {
     }
 }
 
-/// `startup_beta` is for the loss that ends the startup, `beta` for those after it.
+/// `startup_beta` applies to the loss that ends the startup, `beta` to later ones.
 #[test]
 fn the_first_loss_may_cut_differently() {
     let mut host = host("cubic:startup_beta=0.5", 100);

@@ -1,4 +1,4 @@
-//! Linux `tcp_bbr.c`, line by line.
+//! BBR v1 compared with Linux `tcp_bbr.c`.
 
 use crate::feed::{Feed, MSS, RTT, mbit};
 use slowstart::bbr::v1::Bbr;
@@ -6,12 +6,12 @@ use slowstart::control::Controller;
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Rate, Span};
 
-/// `gain` in 256ths of a rate, less a hundredth.
+/// Returns `gain` (in 1/256) times the rate, less 1 %.
 fn paced(rate: Rate, gain: u64) -> Rate {
     rate.scale(gain * 99, 256 * 100)
 }
 
-/// In Startup at 8 Mbit/s, and growing.
+/// A connection in Startup at 8 Mbit/s, still growing.
 fn growing() -> Feed<Bbr> {
     let mut s = Feed::new(Bbr::new, 1);
     for n in [1, 2, 4, 8] {
@@ -20,7 +20,7 @@ fn growing() -> Feed<Bbr> {
     s
 }
 
-/// In `ProbeBW` at 8 Mbit/s: the product is 100 segments.
+/// A connection in `ProbeBW` at 8 Mbit/s: the BDP is 100 segments.
 fn cruising() -> Feed<Bbr> {
     let mut s = growing();
     s.rounds(3, mbit(8), 200);
@@ -45,7 +45,7 @@ fn three_rounds_with_less_than_a_quarter_more_fill_the_path() {
     s.round(Rate(9_999_999), 100);
     s.round(Rate(9_999_999), 100);
     assert_eq!((s.gauge("flat_rounds"), s.c.phase()), (2.0, "startup"));
-    // A quarter more, exactly: it still grows.
+    // Exactly a quarter more: it still grows.
     s.round(mbit(10), 100);
     assert_eq!(s.gauge("flat_rounds"), 0.0);
     s.rounds(2, mbit(12), 200);
@@ -57,12 +57,12 @@ fn three_rounds_with_less_than_a_quarter_more_fill_the_path() {
 }
 
 #[test]
-fn rounds_of_the_application_fill_nothing() {
+fn application_limited_rounds_do_not_end_startup() {
     let mut s = growing();
     s.app_limited = true;
     s.rounds(20, mbit(7), 50);
     assert_eq!((s.gauge("flat_rounds"), s.c.phase()), (0.0, "startup"));
-    // Nor do they lower the bandwidth, but they may raise it.
+    // They do not lower the bandwidth estimate, but may raise it.
     assert_eq!(s.gauge("bandwidth_bps"), 8e6);
     s.round(mbit(9), 50);
     assert_eq!(s.gauge("bandwidth_bps"), 9e6);
@@ -73,7 +73,7 @@ fn drain_ends_when_what_is_in_flight_fits() {
     let mut s = growing();
     s.rounds(3, mbit(8), 300);
     let (seen, window) = (s.f.now, s.c.state().cwnd);
-    // bbr_inflight: 8 Mbit/s for 100 ms are 100 segments; three bursts of one, up to an even number, make 104.
+    // bbr_inflight: 8 Mbit/s for 100 ms are 100 segments; with three bursts of one, rounded up to an even number, 104.
     s.round(mbit(8), 105);
     assert_eq!(s.c.phase(), "drain");
     assert_eq!(s.c.state().ssthresh, Some(Bytes(104 * MSS)));
@@ -86,7 +86,8 @@ fn drain_ends_when_what_is_in_flight_fits() {
     assert_eq!(s.exits.len(), 1);
 }
 
-/// The gains of `n` round trips, each a little longer than the least, with a flight that ends the probe.
+/// Returns the gains of `n` round trips, each slightly longer than the minimum, with enough data in flight to end the
+/// probe.
 fn gains(s: &mut Feed<Bbr>, n: u32) -> Vec<f64> {
     s.rtt = RTT + Span::millis(1);
     s.f.inflight = Bytes(140 * MSS);
@@ -128,7 +129,7 @@ fn a_probe_lasts_until_its_flight_is_there_or_something_is_lost() {
             let _ = gains(&mut s, 1);
             assert!(s.f.now.0 < 60_000_000_000, "never up");
         }
-        // 1.25 products, with the budget and two more of the probe: 130 segments.
+        // 1.25 BDP, with the budget and two more segments while probing: 130 segments.
         s.f.inflight = Bytes(129 * MSS);
         s.rounds(5, mbit(8), 129);
         assert_eq!(s.gauge("pacing_gain"), 1.25);
@@ -139,7 +140,7 @@ fn a_probe_lasts_until_its_flight_is_there_or_something_is_lost() {
         }
         s.round(mbit(8), 104);
         assert_eq!(s.gauge("pacing_gain"), 0.75);
-        // What fits the path ends the drain, however short it was.
+        // Data in flight within the BDP ends the drain at any time.
         s.rtt = Span::millis(100);
         s.round(mbit(8), 104);
         assert_eq!(s.gauge("pacing_gain"), 1.0);
@@ -150,13 +151,13 @@ fn a_probe_lasts_until_its_flight_is_there_or_something_is_lost() {
 fn the_window_is_two_products_and_what_comes_in_clumps() {
     let mut s = cruising();
     s.rounds(40, mbit(8), 100);
-    // One ACK a round trip is a clump of a product: 2 * 100 + 100, and the budget of four; two more in the probe.
+    // One ACK per round trip aggregates one BDP: 2 * 100 + 100, and the budget of four; two more while probing.
     let budget = if s.gauge("pacing_gain") == 1.25 { 6 } else { 4 };
     assert_eq!(s.cwnd(), 300 + budget);
 }
 
 #[test]
-fn ten_rounds_remember_a_bandwidth() {
+fn a_bandwidth_is_kept_for_ten_rounds() {
     let mut s = cruising();
     s.rounds(10, mbit(6), 100);
     assert_eq!(s.gauge("bandwidth_bps"), 8e6);
@@ -167,7 +168,7 @@ fn ten_rounds_remember_a_bandwidth() {
 #[test]
 fn after_ten_seconds_four_segments_for_200_ms_show_the_round_trip() {
     let mut s = cruising();
-    // The last sample as low as the least came now.
+    // The last sample equal to the minimum arrived now.
     s.round(mbit(8), 100);
     let low = s.f.now;
     s.rtt = Span::millis(110);
@@ -178,7 +179,7 @@ fn after_ten_seconds_four_segments_for_200_ms_show_the_round_trip() {
     let before = s.cwnd();
     assert_eq!((s.c.phase(), s.cwnd()), ("probe-rtt", 4));
     assert_eq!(s.gauge("min_rtt_s"), 0.11);
-    // It counts from when four are in flight.
+    // The 200 ms begin when four segments are in flight.
     s.rounds(3, mbit(4), 5);
     s.round(mbit(1), 4);
     s.rtt = Span::millis(90);
@@ -187,13 +188,13 @@ fn after_ten_seconds_four_segments_for_200_ms_show_the_round_trip() {
     s.round(mbit(1), 4);
     assert_eq!(s.c.phase(), "probe-bw");
     assert!(s.cwnd() > 100 && s.cwnd() <= before.max(300), "{} restored to {}", before, s.cwnd());
-    // What was seen meanwhile is no bandwidth.
+    // Samples taken meanwhile do not count for the bandwidth.
     s.rounds(6, mbit(8), 100);
     assert_eq!((s.gauge("bandwidth_bps"), s.gauge("min_rtt_s")), (8e6, 0.09));
 }
 
 #[test]
-fn an_idle_spell_stands_for_the_probe_and_is_resumed_at_the_bandwidth() {
+fn an_idle_period_replaces_probe_rtt_and_sending_resumes_at_the_bandwidth() {
     let mut s = cruising();
     let window = s.cwnd();
     s.idle(Span::secs(11));
@@ -206,15 +207,15 @@ fn an_idle_spell_stands_for_the_probe_and_is_resumed_at_the_bandwidth() {
 }
 
 #[test]
-fn recovery_conserves_packets_for_a_round_and_gives_back_the_window() {
+fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let mut s = cruising();
     s.rounds(40, mbit(8), 100);
     let before = s.cwnd();
     s.lose(5, 2, true);
     s.round(mbit(2), 80);
-    // 25 were delivered: what is in flight and as many again.
+    // 25 were delivered: the window is the data in flight and as many again.
     assert_eq!(s.cwnd(), 80 + 25);
-    // The round over, it grows by what is delivered, and by no more.
+    // After that round it grows by what is delivered, not more.
     s.round(mbit(2), 80);
     assert_eq!(s.cwnd(), 105 + 25);
     s.recovered(false);
@@ -228,7 +229,7 @@ fn a_timeout_leaves_one_segment_and_startup_goes_on() {
     s.round(mbit(8), 100);
     s.time_out();
     assert_eq!((s.cwnd(), s.c.phase()), (1, "startup"));
-    // bbr_set_state: the growth begins anew, not the bandwidth.
+    // bbr_set_state: only the search for a full path begins again, not the bandwidth filter.
     s.round(mbit(1), 1);
     assert_eq!((s.gauge("flat_rounds"), s.gauge("bandwidth_bps")), (0.0, 8e6));
     assert!(s.exits.is_empty());

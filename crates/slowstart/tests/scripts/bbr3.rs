@@ -1,4 +1,4 @@
-//! draft-ietf-ccwg-bbr, line by line, with those of its test cases that need no network.
+//! BBR v3 compared with draft-ietf-ccwg-bbr, including those of its test cases that need no network.
 
 use crate::feed::{Feed, MSS, RTT, mbit};
 use slowstart::bbr::v3::Bbr3;
@@ -7,7 +7,7 @@ use slowstart::step::Exit;
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::Limit;
 
-/// In Startup at 8 Mbit/s, and growing.
+/// A connection in Startup at 8 Mbit/s, still growing.
 fn growing() -> Feed<Bbr3> {
     let mut s = Feed::new(Bbr3::new, 1);
     for n in [1, 2, 4, 8] {
@@ -16,7 +16,7 @@ fn growing() -> Feed<Bbr3> {
     s
 }
 
-/// In `ProbeBW`, going down, at 8 Mbit/s: the product is 100 segments.
+/// A connection in `ProbeBW`, going down, at 8 Mbit/s: the BDP is 100 segments.
 fn going_down() -> Feed<Bbr3> {
     let mut s = growing();
     s.rounds(3, mbit(8), 200);
@@ -25,7 +25,7 @@ fn going_down() -> Feed<Bbr3> {
     s
 }
 
-/// In `ProbeBW`, as soon as what is in flight fits.
+/// A connection in `ProbeBW`, as soon as the data in flight is within the BDP.
 fn cruising() -> Feed<Bbr3> {
     let mut s = growing();
     s.rounds(3, mbit(8), 200);
@@ -35,7 +35,7 @@ fn cruising() -> Feed<Bbr3> {
     s
 }
 
-/// At the beginning of a probe upwards.
+/// A connection at the beginning of a probe upwards.
 fn going_up() -> Feed<Bbr3> {
     let mut s = cruising();
     s.limit = Limit::Pacer;
@@ -48,7 +48,7 @@ fn until(s: &mut Feed<Bbr3>, phase: &str, inflight: u64) -> u32 {
     while s.c.phase() != phase {
         rounds += 1;
         assert!(rounds < 100, "never {phase}, but {}", s.c.phase());
-        // A little less each time: there is no need to probe for the round trip.
+        // A slightly lower RTT each time, so that `ProbeRTT` is not needed.
         s.rtt -= Span(100);
         s.round(mbit(8), inflight);
     }
@@ -58,7 +58,7 @@ fn until(s: &mut Feed<Bbr3>, phase: &str, inflight: u64) -> u32 {
 #[test]
 fn the_first_pace_is_2_77_initial_windows_a_round_trip() {
     let s = Feed::new(Bbr3::new, 1);
-    // 4 ln 2 of 800 kbit/s, without the margin.
+    // 4 ln 2 times 800 kbit/s, without the margin.
     assert_eq!(s.pace(), Rate(800_000 * 2839 / 1024));
     assert!((s.pace().0 as f64 / 800_000.0 - 4.0 * 2_f64.ln()).abs() < 0.001);
 }
@@ -85,7 +85,7 @@ fn never_out_of_startup_when_application_limited_without_loss() {
     assert_eq!(s.c.phase(), "startup");
 }
 
-/// A round of recovery that lost `segments` of the 100 in flight, in so many ranges.
+/// A round of recovery that lost `segments` of the 100 in flight, in this number of ranges.
 fn lossy_startup(segments: u64, ranges: u32) -> Feed<Bbr3> {
     let mut s = growing();
     s.app_limited = true;
@@ -123,7 +123,7 @@ fn drain_ends_by_flight_or_after_three_rounds() {
     s.round(mbit(8), 101);
     assert_eq!(s.c.phase(), "drain");
     s.round(mbit(8), 100);
-    // Down, and there is nothing to go down from.
+    // In Down, and already at the target.
     assert_eq!((s.c.phase(), s.exits[0].why), ("probe-bw-cruise", Exit::RateFlat));
 
     let mut s = growing();
@@ -182,7 +182,7 @@ fn a_small_flow_probes_as_often_as_reno_would_be_back() {
         s.round(mbit(n), 10);
     }
     s.round(mbit(1), 5);
-    // A product of 12 segments: 12 rounds, less the 0 or 1 it began with.
+    // A BDP of 12 segments: 12 rounds, less the 0 or 1 with which it began.
     let rounds = until_at(&mut s, mbit(1), "probe-bw-refill");
     assert!((10..=12).contains(&rounds), "{rounds}");
 }
@@ -211,14 +211,14 @@ fn a_probe_that_loses_too_much_bounds_the_flight_and_the_next_is_cautious() {
     s.recovered(false);
     s.round(mbit(8), 99);
     assert_eq!(s.c.phase(), "probe-bw-cruise");
-    // 0.85 of the bound while it cruises.
+    // 0.85 of the limit while cruising.
     s.round(mbit(8), 99);
     assert_eq!(s.cwnd(), 102);
     until(&mut s, "probe-bw-up", 100);
     assert_eq!(s.cwnd(), 120);
     s.round(mbit(8), 120);
     assert_eq!(s.c.phase(), "probe-bw-down", "no further than where the last went wrong");
-    // A round without harm: it may go further.
+    // A round without loss: the probe may continue.
     s.round(mbit(8), 110);
     assert_eq!(s.c.phase(), "probe-bw-refill");
     s.round(mbit(8), 120);
@@ -240,7 +240,8 @@ fn between_probes_losses_lower_the_short_term_bounds_to_seven_tenths_a_round_or_
     s.lose(1, 1, true);
     s.round(mbit(4), 60);
     s.round(mbit(4), 60);
-    // The round of the loss delivered 8 and then 4 Mbit/s; the greater of that and 0.7 of what was.
+    // The round of the loss delivered at 8 and then 4 Mbit/s; the limit is the larger of that and 0.7 of the previous
+    // value.
     assert!(s.gauge("bandwidth_bps") <= 8e6);
     s.lose(1, 1, false);
     s.round(mbit(4), 60);
@@ -248,7 +249,7 @@ fn between_probes_losses_lower_the_short_term_bounds_to_seven_tenths_a_round_or_
     let (bandwidth, flight) = (s.gauge("bandwidth_bps"), s.gauge("inflight_shortterm_bytes"));
     assert!((bandwidth - 5.6e6).abs() < 1.0, "{bandwidth}");
     assert!(flight < window && flight >= 0.49 * window, "{flight} of {window}");
-    // The next probe forgets them.
+    // The next probe removes them.
     until(&mut s, "probe-bw-refill", 50);
     assert_eq!(s.gauge("bandwidth_bps"), 8e6);
     assert!(s.gauge("inflight_shortterm_bytes").is_nan());
@@ -288,7 +289,7 @@ fn out_of_a_probe_in_startup_it_goes_back_to_startup() {
 }
 
 #[test]
-fn an_idle_spell_stands_for_the_probe() {
+fn an_idle_period_replaces_probe_rtt() {
     let mut s = cruising();
     s.idle(Span::secs(6));
     assert_eq!(s.pace(), mbit(8).scale(99, 100));
@@ -298,7 +299,7 @@ fn an_idle_spell_stands_for_the_probe() {
 }
 
 #[test]
-fn two_cycles_remember_a_bandwidth() {
+fn a_bandwidth_is_kept_for_two_cycles() {
     let mut s = cruising();
     s.limit = Limit::Pacer;
     s.rtt = Span::millis(99);
@@ -311,12 +312,12 @@ fn two_cycles_remember_a_bandwidth() {
         cycles += u32::from(before == "probe-bw-refill" && s.c.phase() == "probe-bw-up");
         assert!(cycles < 5);
     }
-    // A round after the end of a probe the filter goes on: the second time nothing of 8 Mbit/s is left.
+    // A round after the end of a probe the filter advances: after the second time no sample of 8 Mbit/s is left.
     assert_eq!(cycles, 1, "the first period ended when Startup's did");
 }
 
 #[test]
-fn a_spurious_loss_gives_startup_back() {
+fn a_spurious_loss_restores_startup() {
     let mut s = lossy_startup(3, 6);
     s.round(mbit(8), 90);
     assert_eq!((s.c.phase(), s.exits.len()), ("probe-bw-cruise", 1));
@@ -329,7 +330,7 @@ fn a_spurious_loss_gives_startup_back() {
 }
 
 #[test]
-fn a_spurious_loss_gives_a_probe_back() {
+fn a_spurious_loss_repeats_the_probe() {
     let mut s = going_up();
     s.round(mbit(8), 120);
     s.lose(3, 1, true);

@@ -1,4 +1,4 @@
-//! Careful Resume: phases and windows of the draft.
+//! Careful Resume: phases and windows of RFC 9959.
 
 use crate::language::play;
 
@@ -13,8 +13,8 @@ fn resume(rest: &str) {
     play(&format!("{PATH}{rest}"));
 }
 
-/// The last ACK of the initial window jumps to half of 400: 200 segments in 100 ms, 16 Mbit/s. 18 are in flight then.
-/// The first ACK of what is unvalidated ends the jump.
+/// The last ACK of the initial window jumps to half of 400: 200 segments in 100 ms, 16 Mbit/s, with 18 in flight. The
+/// first ACK of a packet of the jump ends it.
 #[test]
 fn jumps_to_half_of_what_is_remembered() {
     resume(
@@ -26,7 +26,7 @@ fn jumps_to_half_of_what_is_remembered() {
     );
 }
 
-/// So does having sent all of it.
+/// When all of the jump has been sent, it ends too.
 #[test]
 fn a_jump_that_has_left_is_to_be_validated() {
     resume(
@@ -37,14 +37,14 @@ fn a_jump_that_has_left_is_to_be_validated() {
     );
 }
 
-/// And so does a round trip: what was not sent by then is not kept, above what is seen to be in flight.
+/// It also ends after one round trip: the window is then the data in flight.
 #[test]
 fn a_jump_lasts_a_round_trip() {
     resume("unsent 60\nack 1 -> out 78\ntimer -> phase validating, cwnd 78, pace host, pipe_bytes 18000");
     resume("unsent 3\nack 1 -> out 21\nack 18 -> cwnd 200\ntimer -> phase slow-start, cwnd 36, pace host");
 }
 
-/// An application that hardly used the jump is left with the initial window.
+/// After a jump that was hardly used, the window is the initial window.
 #[test]
 fn the_window_stays_above_the_initial_one() {
     play(
@@ -57,16 +57,16 @@ fn the_window_stays_above_the_initial_one() {
     );
 }
 
-/// Part 9: never more than half, and nothing that was worth less than four initial windows.
+/// Part 9: at most half of the saved window, and no jump for less than four initial windows.
 #[test]
-fn little_is_not_remembered() {
+fn small_saved_windows_are_not_used() {
     play("startup careful-resume\nremembered 39 100ms 3200000\nestablished -> cwnd 10, phase slow-start");
     play("startup careful-resume\nestablished -> cwnd 10, phase slow-start");
 }
 
-/// Part 9: a round trip of at most half of the remembered one, or of more than ten times it, is another path.
+/// Part 9: an RTT of at most half of the saved one, or of more than ten times it, indicates a different path.
 #[test]
-fn another_round_trip_is_another_path() {
+fn a_different_round_trip_means_a_different_path() {
     let begin =
         "startup careful-resume\nremembered 400 100ms 32000000\nestablished -> phase reconnaissance\n";
     for (rtt, phase) in [
@@ -92,7 +92,7 @@ fn the_application_must_need_it() {
     );
 }
 
-/// Part 9: the retreat is to half of `PipeSize`; its end sets the threshold to half of what was then seen to fit.
+/// Part 9: the retreat is to half of `PipeSize`; at its end the threshold is half of what was delivered by then.
 #[test]
 fn a_loss_retreats_below_what_got_through() {
     resume(
@@ -112,7 +112,7 @@ fn a_loss_retreats_below_what_got_through() {
     );
 }
 
-/// A mark is congestion too, and what it ends is recorded as ended by it.
+/// A mark is congestion too, and the exit is recorded with that reason.
 #[test]
 fn a_mark_retreats_as_well() {
     resume(

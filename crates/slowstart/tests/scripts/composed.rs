@@ -1,10 +1,10 @@
-//! The only writer of a window: what `Composed` makes of what a startup and an avoidance ask.
+//! `Composed`, the only code that writes a window: how it applies the requests of a startup and an avoidance.
 
 use crate::language::play;
 
-/// Growth must be earned; evidence counts either way.
+/// The window grows only if it is used; the startup still receives every ACK.
 #[test]
-fn a_sender_held_back_earns_nothing_and_still_learns() {
+fn a_limited_sender_does_not_grow_but_still_measures() {
     for limit in ["application", "peer"] {
         play(&format!(
             "startup hystart:detect=delay
@@ -19,7 +19,7 @@ fn a_sender_held_back_earns_nothing_and_still_learns() {
     play("limit pacer\nround -> cwnd 20");
 }
 
-/// In recovery the endpoint bounds what is sent; neither startup nor avoidance grows.
+/// In recovery the endpoint limits sending; neither startup nor avoidance increases the window.
 #[test]
 fn nothing_grows_in_recovery() {
     play(
@@ -32,7 +32,7 @@ fn nothing_grows_in_recovery() {
     );
 }
 
-/// A startup that left before its loss does not leave again, and one episode makes one cut.
+/// A startup that ended before the loss does not end again, and one episode makes one reduction.
 #[test]
 fn an_episode_makes_one_cut() {
     play(
@@ -45,14 +45,14 @@ fn an_episode_makes_one_cut() {
     );
 }
 
-/// RFC 3168 §6.1.2 and Linux 2.4: a mark and a stall of the host's own queue count as a loss, under their own names.
+/// RFC 3168 §6.1.2 and Linux 2.4: a mark and a stall of the host's own queue act like a loss, with their own reasons.
 #[test]
 fn marks_and_stalls_end_it_too() {
     play("iw 64\necn -> exit ecn, cwnd 32, ssthresh 32");
     play("iw 64\nstall -> exit local-stall, cwnd 32, ssthresh 32");
 }
 
-/// Undo is Linux's: window and threshold are what they were, and the startup that the loss ended goes on.
+/// As Linux: window and threshold are restored, and the startup that the loss ended continues.
 #[test]
 fn a_spurious_loss_is_undone() {
     play(
@@ -66,7 +66,7 @@ fn a_spurious_loss_is_undone() {
          loss 1 -> cwnd 20, ssthresh 20
          undone -> cwnd 40, ssthresh 40, phase avoidance      # nothing to resume: it had left by itself",
     );
-    // What was before is what was before the episode, a timeout in its midst or not.
+    // The state before the episode is restored, even if a timeout occurred in it.
     play(
         "iw 16
          loss 1 -> exit loss, cwnd 8
@@ -76,7 +76,7 @@ fn a_spurious_loss_is_undone() {
     );
 }
 
-/// RFC 5681 §3.1: one segment, and slow start to the threshold; the life has one exit.
+/// RFC 5681 §3.1: one segment, and slow start up to the threshold. A connection has one exit.
 #[test]
 fn a_timeout_begins_again_below_the_threshold() {
     for startup in ["standard", "limited", "hystart", "hystart++", "search-2.0", "search"] {
@@ -93,11 +93,11 @@ fn a_timeout_begins_again_below_the_threshold() {
     }
 }
 
-/// How: by the host's rule (Standard), or by the algorithm from its beginning (`FromStart`), which may leave before the
-/// threshold: `hystart` does, and no second exit is recorded; `hystart++` (RFC 9406 §4.2: only the initial slow start)
-/// does not.
+/// Growth after a restart: by the host's rule (Standard), or with a new instance of the startup (`FromStart`), which
+/// may end before the threshold. `hystart` does, and no second exit is recorded; `hystart++` does not (RFC 9406 §4.2:
+/// only the initial slow start).
 #[test]
-fn a_startup_says_how_to_begin_again() {
+fn a_startup_chooses_the_growth_after_a_restart() {
     play(
         "startup hystart:detect=train,low_window=1
          iw 128
@@ -114,7 +114,7 @@ fn a_startup_says_how_to_begin_again() {
     );
 }
 
-/// `tcp_slow_start`: what of an ACK reaches beyond the threshold, the avoidance counts.
+/// `tcp_slow_start`: the avoidance receives the part of an ACK that exceeds the threshold.
 #[test]
 fn the_rest_of_an_ack_goes_to_the_avoidance() {
     play(
@@ -137,7 +137,7 @@ fn the_rest_of_an_ack_goes_to_the_avoidance() {
     );
 }
 
-/// The ACK that ends a startup asks for no growth: all of it goes to the avoidance.
+/// The ACK that ends a startup requests no growth: all of it goes to the avoidance.
 #[test]
 fn the_ack_that_ends_it_goes_to_the_avoidance() {
     play(
@@ -151,7 +151,7 @@ fn the_ack_that_ends_it_goes_to_the_avoidance() {
     );
 }
 
-/// RFC 2861 as `tcp_cwnd_restart` has it: half for each timeout of silence, not below IW; 3/4 stays in ssthresh.
+/// RFC 2861 as in `tcp_cwnd_restart`: half for each timeout of idle time, at least IW; 3/4 is kept in ssthresh.
 #[test]
 fn an_idle_window_decays() {
     let script = |idle, end| {
@@ -179,7 +179,7 @@ fn an_idle_window_decays() {
          ack 2 -> cwnd 18
          ack 1 -> cwnd 18, phase avoidance",
     );
-    // A startup that was never left has no threshold to raise, and goes on.
+    // A startup that has not ended has no threshold to raise, and continues.
     play(
         "iw 10
          round x3 -> cwnd 80

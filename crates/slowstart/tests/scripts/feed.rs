@@ -1,5 +1,5 @@
-//! What a controller that measures delivery is fed: one acknowledgement a round trip, of a rate and with a flight that the
-//! script names.
+//! Drives a controller that measures delivery: one ACK per round trip, with the rate and the data in flight that the
+//! test states.
 
 use crate::common::facts;
 use slowstart::control::{Controller, Exited};
@@ -7,9 +7,9 @@ use slowstart::step::Pace;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 
-/// The path's round trip.
+/// The RTT of the path.
 pub(crate) const RTT: Span = Span::millis(100);
-/// A segment.
+/// One segment, in bytes.
 pub(crate) const MSS: u64 = 1000;
 
 pub(crate) const fn mbit(n: u64) -> Rate {
@@ -19,7 +19,7 @@ pub(crate) const fn mbit(n: u64) -> Rate {
 pub(crate) struct Feed<C> {
     pub(crate) c: C,
     pub(crate) f: Facts,
-    /// Of the acknowledgements to come.
+    /// The RTT of the ACKs to come.
     pub(crate) rtt: Span,
     pub(crate) app_limited: bool,
     pub(crate) limit: Limit,
@@ -31,7 +31,7 @@ pub(crate) struct Feed<C> {
 }
 
 impl<C: Controller> Feed<C> {
-    /// Established after a handshake of a round trip, with a window of ten segments.
+    /// A connection with a handshake of one RTT and a window of ten segments.
     pub(crate) fn new(make: fn(Bytes, u64) -> C, seed: u64) -> Self {
         let mut f = facts(MSS, 10);
         f.now = Instant(7_000_000_000);
@@ -58,7 +58,7 @@ impl<C: Controller> Feed<C> {
         self.resumed += u32::from(change.resumed);
     }
 
-    /// How things stood when the packet left that is acknowledged next: right after the last acknowledgement.
+    /// The state when the packet that is acknowledged next was sent: right after the last ACK.
     fn newest(&self) -> Sent {
         Sent {
             at: self.last,
@@ -74,7 +74,7 @@ impl<C: Controller> Feed<C> {
         }
     }
 
-    /// A round trip in which the path delivered at this rate; then so many segments are in flight.
+    /// A round trip in which the path delivers at this rate. Afterwards this number of segments is in flight.
     pub(crate) fn round(&mut self, rate: Rate, inflight: u64) {
         let newest = self.newest();
         let prior_inflight = self.f.inflight;
@@ -104,7 +104,7 @@ impl<C: Controller> Feed<C> {
         }
     }
 
-    /// So many segments, in so many ranges, are marked lost by the next acknowledgement.
+    /// The next ACK marks this number of segments lost, in this number of ranges.
     pub(crate) fn lose(&mut self, segments: u64, ranges: u32, first: bool) {
         let newest = self.newest();
         self.lost += Bytes(segments * MSS);
@@ -116,7 +116,7 @@ impl<C: Controller> Feed<C> {
         self.took(change);
     }
 
-    /// The timer fires: all in flight is taken for lost.
+    /// The timer expires: all data in flight is marked lost.
     pub(crate) fn time_out(&mut self) {
         let newest = self.newest();
         let lost = std::mem::take(&mut self.f.inflight);

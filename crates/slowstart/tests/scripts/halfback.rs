@@ -1,10 +1,10 @@
-//! Halfback: paced forwards, then sent again backwards.
+//! Halfback: paced, then retransmitted in reverse order.
 
 use crate::language::play;
 
-/// Ten ACKs of a flow of 20 segments send the other ten again, the last first, and meet them in the middle.
+/// Ten ACKs of a flow of 20 segments retransmit the other ten, the last first, until they meet.
 #[test]
-fn half_of_a_short_flow_is_sent_again_from_behind() {
+fn half_of_a_short_flow_is_retransmitted_in_reverse_order() {
     play(
         "startup halfback
          handshake 100ms
@@ -19,7 +19,7 @@ fn half_of_a_short_flow_is_sent_again_from_behind() {
     );
 }
 
-/// Phase one lasts until all of it has left.
+/// The first phase lasts until all of the flow has been sent.
 #[test]
 fn an_early_ack_changes_nothing() {
     play(
@@ -31,7 +31,7 @@ fn an_early_ack_changes_nothing() {
     );
 }
 
-/// Beyond its limit a flow goes on in slow start: 141 of 1000 segments are paced.
+/// A flow above the limit continues in slow start: 141 of 1000 segments are paced.
 #[test]
 fn a_long_flow_has_its_first_part_paced() {
     play(

@@ -2,7 +2,7 @@
 
 use crate::language::play;
 
-/// The least RTT is 100 ms, so the threshold is 12.5 ms, and strict.
+/// With a minimum RTT of 100 ms the threshold is 12.5 ms, and it must be exceeded.
 #[test]
 fn the_delay_threshold_is_an_eighth_and_strict() {
     for (rtt, last) in [("112.4ms", "cwnd 41, ssthresh -"), ("112.5ms", "cwnd 41, ssthresh -")] {
@@ -41,7 +41,7 @@ fn the_delay_threshold_is_clamped() {
     }
 }
 
-/// The least of all the round's samples counts, not that of its first eight (Linux since 2021).
+/// The minimum of all samples of the round counts, not that of its first eight (Linux since 2021).
 #[test]
 fn a_late_low_sample_clears_the_round() {
     play(
@@ -54,7 +54,7 @@ fn a_late_low_sample_clears_the_round() {
     );
 }
 
-/// Below `low_window` nothing is detected; at it, even of a sender that is held back and earns nothing.
+/// Nothing is detected below `low_window`. At it, a detection does not require that the window is used.
 #[test]
 fn nothing_is_detected_below_16_segments() {
     play(
@@ -75,7 +75,7 @@ fn nothing_is_detected_below_16_segments() {
     );
 }
 
-/// Unpaced, the train may last half the least RTT; one gap of more than `ack_delta` breaks it for the round.
+/// Unpaced, the train may last half the minimum RTT; one gap of more than `ack_delta` ends the train of the round.
 #[test]
 fn an_unpaced_train_ends_it_after_half_the_least_rtt() {
     play(
@@ -95,7 +95,7 @@ fn an_unpaced_train_ends_it_after_half_the_least_rtt() {
     );
 }
 
-/// Paced, it may last the whole, and 4 GSO bursts at the pacing rate more, up to 1 ms.
+/// Paced, it may last the whole minimum RTT, and 4 GSO bursts at the pacing rate more, up to 1 ms.
 #[test]
 fn a_paced_train_ends_it_after_the_least_rtt_and_a_cushion() {
     play(
@@ -125,7 +125,7 @@ fn a_paced_train_ends_it_after_the_least_rtt_and_a_cushion() {
     );
 }
 
-/// An unpaced sender's threshold halves the sum: least RTT and cushion (`threshold >>= 1` comes last).
+/// For an unpaced sender the sum of minimum RTT and cushion is halved (`threshold >>= 1` comes last).
 #[test]
 fn an_unpaced_cushion_is_halved_too() {
     play(
@@ -156,8 +156,8 @@ fn detectors_are_separate() {
     );
 }
 
-/// 25c1a9ca53db: with `rules=5.16` rounds are marked only from 16 segments on, so the first begins in the midst of a
-/// round trip (at the seventh ACK, with 22 segments sent) and its least RTT is of both.
+/// 25c1a9ca53db: with `rules=5.16` rounds are marked only from 16 segments on, so the first begins in the middle of a
+/// round trip (at the seventh ACK, with 22 segments sent) and its minimum RTT is of both.
 #[test]
 fn rules_differ_in_when_rounds_are_marked() {
     play(
@@ -174,7 +174,7 @@ fn rules_differ_in_when_rounds_are_marked() {
     );
 }
 
-/// A timeout makes it as it was born (`CA_Loss` resets it): with 100 ms in mind it would leave at 16 segments.
+/// A timeout resets the state (`CA_Loss`): with a minimum RTT of 100 ms it would exit at 16 segments.
 #[test]
 fn a_timeout_forgets_the_least_rtt() {
     play(
@@ -199,8 +199,8 @@ fn an_idle_spell_does_not() {
     );
 }
 
-/// Before 5.16 the ACK that ends a round is a sample of that round: the low RTT with which a flight begins does not
-/// clear the round it begins. 112.6 ms is more than 100 + 12.5 ms.
+/// Before 5.16 the ACK that ends a round is a sample of that round: the low RTT at the beginning of a flight does not
+/// lower the minimum of the round that begins. 112.6 ms is more than 100 + 12.5 ms.
 #[test]
 fn before_5_16_a_round_begins_after_its_first_ack() {
     play(
@@ -222,8 +222,8 @@ fn before_5_16_a_round_begins_after_its_first_ack() {
     }
 }
 
-/// 4e1fddc98d25: before it, a sender that does not need its window marks no rounds, so that a train of many round
-/// trips, here of 80 ms each, passes for one.
+/// 4e1fddc98d25: before it, a sender that does not use its window marks no rounds, so that a train of many round trips,
+/// here of 80 ms each, counts as one.
 #[test]
 fn before_5_16_a_sender_held_back_marks_no_rounds() {
     for (rules, end) in [("5.10", "exit ack-train"), ("5.16", "ssthresh -"), ("6.13", "ssthresh -")] {
@@ -239,8 +239,8 @@ fn before_5_16_a_sender_held_back_marks_no_rounds() {
     }
 }
 
-/// The paper: against the round before, by ceil(lastRTT / 16) and at least two ticks of a millisecond, from the eighth
-/// sample on, and at the threshold already.
+/// The paper compares with the previous round, by ceil(lastRTT / 16) and at least two ticks of a millisecond, from the
+/// eighth sample on, and equality is enough.
 #[test]
 fn the_paper_compares_rounds() {
     for (before, within, beyond) in [
@@ -260,7 +260,7 @@ fn the_paper_compares_rounds() {
              ack 1 rtt {beyond} -> exit delay, cwnd 39, ssthresh 39"
         ));
     }
-    // 6 ms a round are no rise, though 30 % over the least; nor is anything in the first round.
+    // 6 ms per round is below the threshold, though 30 % above the minimum; and nothing is detected in the first round.
     play(
         "startup hystart-paper:detect=delay
          iw 16
@@ -272,7 +272,7 @@ fn the_paper_compares_rounds() {
     );
 }
 
-/// Only the first eight samples of a round count, in the paper and in ns-3: a later low one clears nothing.
+/// Only the first eight samples of a round count, in the paper and in ns-3: a later low sample has no effect.
 #[test]
 fn the_first_eight_samples_decide() {
     play(
@@ -295,7 +295,7 @@ fn the_first_eight_samples_decide() {
     );
 }
 
-/// The paper's train ends it when it is as long as half the least RTT, whether the sender paces or not.
+/// The train of the paper ends it at half the minimum RTT, whether the sender paces or not.
 #[test]
 fn the_papers_train_may_not_last_half_the_least_rtt() {
     for pacing in ["unpaced", "pacing 64000000"] {
@@ -309,7 +309,7 @@ fn the_papers_train_may_not_last_half_the_least_rtt() {
     }
 }
 
-/// As printed, what is found below 16 segments may also be meant to last.
+/// Another reading of the paper: a detection below 16 segments remains valid.
 #[test]
 fn the_paper_forgets_what_it_found_below_16_segments_unless_it_latches() {
     for (latch, end) in [("off", "cwnd 17, ssthresh -"), ("on", "exit delay, cwnd 16, ssthresh 16")] {
@@ -326,7 +326,7 @@ fn the_paper_forgets_what_it_found_below_16_segments_unless_it_latches() {
     }
 }
 
-/// ns-3 holds a rise against the least RTT itself, within 4 ms and 1 s, and a train against the whole of it.
+/// ns-3 compares a rise with the minimum RTT itself, within 4 ms and 1 s, and a train with the whole of it.
 #[test]
 fn ns_3_waits_for_a_whole_round_trip() {
     for (base, within, beyond) in

@@ -1,10 +1,11 @@
 //! `HyStart++`, RFC 9406: section 2.7 and part 9.
 //!
-//! A round begins with the ACK of the first packet sent after the round before began; its samples are of its packets.
+//! A round begins with the ACK of the first packet sent after the previous round began; its samples are of its own
+//! packets.
 
 use crate::language::play;
 
-/// §4.2: `>=`, and from the eighth sample on; the ACK that slows it already earns a quarter.
+/// §4.2: `>=`, and from the eighth sample on; the ACK that detects it already permits only a quarter.
 #[test]
 fn a_rise_of_an_eighth_slows_growth() {
     play(
@@ -40,7 +41,7 @@ fn the_threshold_is_clamped() {
     }
 }
 
-/// The last round is what counts, not the connection: 100, 110, 120 ms are small rises each.
+/// The comparison is with the last round, not with the connection: 100, 110, 120 ms are small rises each.
 #[test]
 fn the_rise_is_against_the_last_round() {
     play(
@@ -54,7 +55,7 @@ fn the_rise_is_against_the_last_round() {
     );
 }
 
-/// The round's least RTT is judged: one low sample clears it.
+/// The minimum RTT of the round is judged: one low sample prevents the detection.
 #[test]
 fn one_low_sample_clears_the_round() {
     play(
@@ -66,7 +67,7 @@ fn one_low_sample_clears_the_round() {
     );
 }
 
-/// §4.2: five rounds, the one it began in among them; the window stays as it is.
+/// §4.2: five rounds, including the one in which it began; the window is unchanged at the exit.
 #[test]
 fn conservative_slow_start_lasts_five_rounds() {
     play(
@@ -82,7 +83,7 @@ fn conservative_slow_start_lasts_five_rounds() {
          round rtt 120ms -> css_rounds 4, phase css
          ack 1 rtt 120ms -> exit css-rounds, phase avoidance",
     );
-    // As the arithmetic goes: 1.25 times a round.
+    // By calculation: 1.25 times per round.
     play(
         "startup hystart++:css_rounds=2
          iw 64
@@ -94,7 +95,7 @@ fn conservative_slow_start_lasts_five_rounds() {
     );
 }
 
-/// §4.2: an RTT below the one that began it takes it back, after eight samples of the round.
+/// §4.2: an RTT below the one that started it ends it, after eight samples of the round.
 #[test]
 fn a_fall_resumes_slow_start() {
     play(
@@ -115,7 +116,7 @@ fn a_fall_resumes_slow_start() {
     );
 }
 
-/// `baseline=entry`: an RTT that still exceeds the threshold does not take it back.
+/// `baseline=entry`: an RTT that still exceeds the threshold does not end it.
 #[test]
 fn with_the_entry_baseline_a_fall_must_cross_the_threshold() {
     let script = |rtt, phase| {
@@ -193,10 +194,11 @@ fn after_a_timeout_growth_is_standard() {
     );
 }
 
-/// Samples fall within a round that began with long RTTs, as behind a burst: each lowers the baseline, none is below the
-/// threshold, so conservative slow start goes on, a quarter of a segment an ACK. The one that is resumes slow start.
+/// Samples fall within a round that began with long RTTs, as behind a burst: each lowers the baseline and none is below
+/// the threshold, so conservative slow start continues with a quarter of a segment per ACK. The first that is below
+/// resumes slow start.
 #[test]
-fn a_fall_that_is_still_a_rise_does_not_resume_slow_start() {
+fn a_fall_above_the_threshold_does_not_resume_slow_start() {
     play(
         "startup hystart++
          iw 16

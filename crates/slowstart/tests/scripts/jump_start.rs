@@ -1,8 +1,8 @@
-//! Jump Start: D = min(queued, window of the peer), over the handshake's round trip.
+//! Jump Start: D = min(queued data, receive window), over the RTT of the handshake.
 
 use crate::language::play;
 
-/// 100 segments of 1000 bytes in 100 ms are 8 Mbit/s; the first ACK ends pacing, the rest is clocked by ACKs.
+/// 100 segments of 1000 bytes in 100 ms are 8 Mbit/s; the first ACK ends pacing, and ACKs clock the rest.
 #[test]
 fn all_that_is_queued_is_paced_over_the_handshakes_round_trip() {
     play(
@@ -20,9 +20,9 @@ fn the_peers_window_is_the_limit() {
     play("startup jump-start\nhandshake 100ms\nunsent 100\nrwnd 40\nestablished -> cwnd 40, pace 3200000");
 }
 
-/// What fits into the initial window needs no jump; nor is there one without a round trip, or with nothing known queued.
+/// No jump if the data fits into the initial window, without an RTT sample, or if the queued data is unknown.
 #[test]
-fn no_reason_no_jump() {
+fn without_the_conditions_there_is_no_jump() {
     play(
         "startup jump-start\nhandshake 100ms\nunsent 10\nestablished -> cwnd 10, pace host, phase slow-start",
     );
@@ -30,7 +30,7 @@ fn no_reason_no_jump() {
     play("startup jump-start\nhandshake 100ms\nestablished -> cwnd 10, pace host");
 }
 
-/// (D - R) / 2: of 100 segments 30 were sent again. (The scripted host reports one segment sent again: 49.5.)
+/// (D - R) / 2: of 100 segments 30 were retransmitted. (The scripted host reports one retransmitted segment: 49.5.)
 #[test]
 fn after_a_loss_the_window_is_half_of_what_got_through() {
     play(
@@ -61,9 +61,9 @@ fn a_loss_after_the_flight_is_an_ordinary_one() {
     );
 }
 
-/// RFC 3522: what was not lost was not too much.
+/// RFC 3522: nothing was lost, so the window is restored.
 #[test]
-fn a_spurious_loss_gives_the_window_back() {
+fn a_spurious_loss_restores_the_window() {
     play(
         "startup jump-start
          handshake 100ms

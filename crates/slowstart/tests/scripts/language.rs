@@ -1,4 +1,4 @@
-//! The language of the scripts: parsed, run and checked a line at a time.
+//! The language of the scripts: parses, runs and checks one line at a time.
 
 use crate::common::{Host, avoidance, facts, startup};
 use slowstart::control::{Change, Controller, Exited};
@@ -7,7 +7,7 @@ use slowstart::step::Pace;
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::{Facts, Growth, Handshake, HostQueue, Limit, PathMemory, Signal};
 
-/// Runs a script; panics at the first line that does not hold.
+/// Runs a script. Panics at the first line whose expectation is not met.
 pub(crate) fn play(script: &str) {
     let mut player = Player {
         startup: "standard".into(),
@@ -38,7 +38,7 @@ struct Player {
     host: Option<Host>,
 }
 
-/// What happened in a line.
+/// What happened in one line.
 #[derive(Default)]
 struct Seen {
     exited: Option<Exited>,
@@ -106,7 +106,7 @@ impl Player {
         seen
     }
 
-    /// Lines that say what the connection is.
+    /// Lines that describe the connection.
     fn prepare(&mut self, words: &[&str]) -> bool {
         let hs = &mut self.handshake;
         let f = self.host.as_mut().map_or(&mut self.facts, |h| &mut h.facts);

@@ -2,7 +2,7 @@
 
 use crate::language::play;
 
-/// A segment of 1000 bytes a millisecond is 8 Mbit/s, which fills 100 ms with 100 segments: slow start ends there.
+/// One segment of 1000 bytes per millisecond is 8 Mbit/s, a BDP of 100 segments at 100 ms: slow start ends there.
 #[test]
 fn slow_start_ends_at_what_the_spacing_fills() {
     play(
@@ -18,7 +18,7 @@ fn slow_start_ends_at_what_the_spacing_fills() {
     );
 }
 
-/// Delayed ACKs come half as often and cover twice as much.
+/// Delayed ACKs arrive half as often and cover twice as much.
 #[test]
 fn delayed_acks_show_the_same() {
     play(
@@ -28,7 +28,7 @@ fn delayed_acks_show_the_same() {
     );
 }
 
-/// Nothing is filtered: the closest pair counts. The HyStart paper saw 248 and 308 Mbit/s on 100 Mbit/s.
+/// There is no filter: the closest pair counts. The HyStart report measured 248 and 308 Mbit/s on 100 Mbit/s.
 #[test]
 fn the_closest_pair_counts() {
     play(
@@ -40,9 +40,9 @@ fn the_closest_pair_counts() {
     );
 }
 
-/// A pair that comes at once shows nothing; nor does one that its sender had spread as far.
+/// Two ACKs at the same time give no estimate, nor does a pair that the sender had spaced as far apart.
 #[test]
-fn a_pair_must_have_been_spread_by_the_path() {
+fn a_pair_must_be_spaced_by_the_path() {
     play(
         "startup packet-pair
          iw 1
@@ -52,7 +52,7 @@ fn a_pair_must_have_been_spread_by_the_path() {
     play("startup packet-pair\n+100ms ack 1\nack 1 x9 -> cwnd 20, ssthresh -");
 }
 
-/// A window beyond the estimate leaves at once, and keeps what it has.
+/// With a window above the estimate it exits at once, and keeps the window.
 #[test]
 fn an_estimate_below_the_window_ends_it_at_once() {
     play(

@@ -7,7 +7,7 @@ use slowstart::startup::Startup;
 use slowstart::units::{Mark, Rate, Span};
 use slowstart::view::{Congestion, Handshake, Sent, Signal};
 
-/// §4.4: R * T / (MSS + H) = 8 Mbit/s * 100 ms / 1000 B = 100 segments; payload leaves at 960/1000 of the rate.
+/// §4.4: R * T / (MSS + H) = 8 Mbit/s * 100 ms / 1000 B = 100 segments; payload is sent at 960/1000 of the rate.
 #[test]
 fn the_grant_fills_a_round_trip() {
     play(
@@ -38,10 +38,10 @@ const HALFWAY: &str = "startup quick-start
     +100ms ack 40 -> cwnd 100, phase validating
     ";
 
-/// §4.6: a loss of the granted window, or a mark on it, goes back to the initial one and slow start, the threshold half
-/// of what got through at most.
+/// §4.6: after a loss or a mark in the granted window, slow start from the initial window, with a threshold of at most
+/// half of what was delivered.
 #[test]
-fn a_loss_of_the_granted_window_takes_it_all_back() {
+fn a_loss_of_the_granted_window_returns_to_the_initial_window() {
     for what in ["loss", "ecn"] {
         let event = if what == "loss" { "loss 10" } else { "ecn" };
         play(&format!(
@@ -56,7 +56,7 @@ fn a_loss_of_the_granted_window_takes_it_all_back() {
     play(&format!("{HALFWAY}timeout -> exit timeout, detected 100, cwnd 1, ssthresh 20"));
 }
 
-/// The end of the window is still the window, even where what was sent after it tells of the loss.
+/// The last packet of the granted window belongs to it, even if a packet sent later reveals the loss.
 #[test]
 fn the_end_of_the_granted_window_counts() {
     let hs =
@@ -86,7 +86,7 @@ fn a_loss_after_the_granted_window_is_an_ordinary_one() {
 }
 
 #[test]
-fn a_spurious_loss_gives_the_grant_back() {
+fn a_spurious_loss_restores_the_granted_window() {
     play(&format!("{HALFWAY}loss 10 -> cwnd 10\nundone -> cwnd 100, ssthresh -, phase slow-start"));
 }
 

@@ -5,7 +5,7 @@ use crate::language::play;
 use slowstart::control::Controller;
 use slowstart::step::Exit;
 
-/// Two bytes for each acknowledged while the floor of the last round trip is within min(4 ms, 10 %), one beyond.
+/// Two bytes per byte acknowledged while the recent minimum RTT is within min(4 ms, 10 %), one above.
 #[test]
 fn the_window_triples_while_there_is_no_queue() {
     play(
@@ -24,7 +24,7 @@ fn the_window_triples_while_there_is_no_queue() {
     );
 }
 
-/// One sample without a queue holds for the round trip: it is the floor that counts.
+/// One sample without a queue is enough for a round trip, because its minimum counts.
 #[test]
 fn the_floor_is_of_the_last_round_trip() {
     play(
@@ -36,7 +36,7 @@ fn the_floor_is_of_the_last_round_trip() {
     );
 }
 
-/// With beta = 0.7: 53/60 on entering and for each byte lost, 11/60 for each acknowledged; with 0.5: 29/36 and 11/36.
+/// With beta = 0.7: 53/60 on entering and per byte lost, 11/60 per byte acknowledged; with 0.5: 29/36 and 11/36.
 #[test]
 fn the_factors_are_those_of_the_draft() {
     for (params, entry, acked) in [
@@ -54,7 +54,7 @@ fn the_factors_are_those_of_the_draft() {
     }
 }
 
-/// What it is for: of 300 in flight 200 are lost and 100 arrive, which is what the path held; beta of that is left.
+/// Of 300 in flight 200 are lost and 100 arrive, which is what the path held; the result is beta times that.
 #[test]
 fn recovery_ends_at_beta_of_what_the_path_held() {
     for (params, beta) in [("", 0.7), (":beta=0.5", 0.5), (":k=2/3", 0.7), (":beta=0.8", 0.8)] {
@@ -68,7 +68,7 @@ fn recovery_ends_at_beta_of_what_the_path_held() {
                 let _ = host.ack(1000, None);
             }
             let _ = host.recovered(false);
-            // Each of three products is cut to whole bytes.
+            // Each of three products is rounded down to whole bytes.
             let want = beta * f64::from(arrives);
             assert!((host.cwnd() - want).abs() < 0.004, "{lost} lost: {}, wanted {want}", host.cwnd());
             assert_eq!(host.ssthresh(), Some(host.cwnd()));
@@ -77,7 +77,7 @@ fn recovery_ends_at_beta_of_what_the_path_held() {
     }
 }
 
-/// Never below a third of beta of what the window was; later losses of the episode count, a mark does as a loss.
+/// At least a third of beta times the original window. Later losses of the episode count; a mark acts like a loss.
 #[test]
 fn the_floor_holds() {
     play(
@@ -93,7 +93,7 @@ fn the_floor_holds() {
     );
 }
 
-/// A loss that was none gives everything back; a timeout ends it as it ends any.
+/// A spurious loss restores everything; a timeout ends it like any startup.
 #[test]
 fn a_spurious_loss_and_a_timeout() {
     play(

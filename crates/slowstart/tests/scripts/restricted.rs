@@ -1,4 +1,4 @@
-//! Restricted slow start: the controller's arithmetic, a segment of 1000 bytes, a queue of 100.
+//! Restricted slow start: the arithmetic of the controller, with segments of 1000 bytes and a queue of 100.
 
 use crate::common::{facts, startup};
 use crate::language::play;
@@ -7,8 +7,8 @@ use slowstart::step::Window;
 use slowstart::units::{Bytes, Instant, Mark};
 use slowstart::view::{Ack, HostQueue, Limit, Sent, View};
 
-/// The loop that the paper's host closes, P alone: each ACK of a segment lets one segment out and changes the window,
-/// and with it the queue, at once. Answers the errors from ACK to ACK, in bytes, after one of 400.
+/// The control loop of the paper's host with P only: each ACK of a segment releases one segment and changes the window,
+/// and so the queue, at once. Returns the errors from ACK to ACK, in bytes, after one of 400.
 fn errors(kp: f64) -> Vec<i64> {
     let mut s = startup(&format!("restricted:kp={kp},ti=0s,td=0us,hold=off"));
     let (mut f, mut queue, mut cwnd) = (facts(1000, 100), 89_600_u64, Bytes(500_000));
@@ -39,8 +39,8 @@ fn errors(kp: f64) -> Vec<i64> {
     seen
 }
 
-/// Ziegler and Nichols: raise the gain until the loop oscillates and does not settle. It does at Kc = 2, with a period
-/// of two ACKs (240 us at 100 Mbit/s); "some overshoot" then is 0.33 Kc, Tc / 2, Tc / 3: the defaults.
+/// Ziegler and Nichols: raise the gain until the loop oscillates permanently. It does at Kc = 2, with a period of two
+/// ACKs (240 us at 100 Mbit/s); "some overshoot" is then 0.33 Kc, Tc / 2, Tc / 3: the defaults.
 #[test]
 fn gains_by_ziegler_and_nichols() {
     let sustained = |kp: &f64| errors(*kp)[190..].iter().any(|e| e.abs() >= 200);
@@ -53,7 +53,8 @@ fn gains_by_ziegler_and_nichols() {
     assert_eq!(gains[1..4], ["kp Number(0.66)", "ti Number(0.00012)", "td Number(8e-5)"]);
 }
 
-/// Part 9: the increment lies within [0, 1 MSS]. P alone, 0.5 a segment: 90 - 89 = 1 segment of error earns a half.
+/// Part 9: the increment lies within [0, 1 MSS]. P only, 0.5 per segment: an error of 90 - 89 = 1 segment permits a
+/// half.
 #[test]
 fn the_increment_is_what_the_error_leaves_of_one() {
     play(
@@ -71,13 +72,13 @@ fn the_increment_is_what_the_error_leaves_of_one() {
     );
 }
 
-/// A negative output holds; `hold=off` is for finding gains.
+/// A negative output holds the window; `hold=off` is only for finding gains.
 #[test]
 fn a_negative_output_shrinks_only_where_that_is_asked_for() {
     play("startup restricted:kp=0.5,ti=0s,td=0us,hold=off\nqueue 95 100\n+1ms ack 1 -> cwnd 9, output -2.5");
 }
 
-/// The integral stands still while the output is bounded: a long ramp leaves nothing that must be undone.
+/// The integral does not change while the output is at a limit: after a long ramp nothing must be undone.
 #[test]
 fn the_integral_does_not_wind_up() {
     play(
@@ -106,9 +107,9 @@ fn the_integral_closes_what_is_left() {
     );
 }
 
-/// td de/dt: from 90 to 89 segments of error in a millisecond with td = 2 ms takes two segments off.
+/// td de/dt: from 90 to 89 segments of error in a millisecond with td = 2 ms subtracts two segments.
 #[test]
-fn the_derivative_sees_the_queue_coming() {
+fn the_derivative_reacts_to_a_growing_queue() {
     play(
         "startup restricted:kp=0.01,ti=0s,td=2ms
          queue 0 100

@@ -2,7 +2,7 @@
 
 use crate::language::play;
 
-/// From half of the threshold a half, from three quarters a quarter, from seven eighths an eighth of a segment an ACK.
+/// Per ACK, half a segment from half of the threshold on, a quarter from three quarters, an eighth from seven eighths.
 #[test]
 fn growth_is_halved_on_the_last_half_of_the_way_and_again() {
     play(
@@ -19,7 +19,7 @@ fn growth_is_halved_on_the_last_half_of_the_way_and_again() {
     );
 }
 
-/// The slow start after a timeout is smooth too.
+/// The slow start after a timeout follows the same rule.
 #[test]
 fn slow_start_after_a_timeout_is_smooth() {
     play(
@@ -33,6 +33,6 @@ fn slow_start_after_a_timeout_is_smooth() {
 
 /// RFC 2001: 65,535 bytes.
 #[test]
-fn the_first_threshold_is_that_of_its_time() {
+fn the_first_threshold_is_65535_bytes() {
     play("startup smooth\nack 1 -> ssthresh 65.535, cwnd 11");
 }

@@ -1,4 +1,4 @@
-//! Standard slow start: what an ACK earns under each growth rule.
+//! Standard slow start: growth per ACK under each rule.
 
 use crate::language::play;
 
@@ -16,7 +16,7 @@ fn doubles_with_an_ack_for_each_packet() {
     }
 }
 
-/// RFC 9002 §7.3.1: bytes are counted, however few ACKs bring them.
+/// RFC 9002 §7.3.1: bytes count, however few ACKs cover them.
 #[test]
 fn doubles_with_delayed_acks_where_bytes_are_counted() {
     play(
@@ -27,7 +27,7 @@ fn doubles_with_delayed_acks_where_bytes_are_counted() {
     );
 }
 
-/// Jacobson 1988 with a receiver that acknowledges every second packet: 1.5 times a round trip.
+/// Jacobson 1988 with a receiver that acknowledges every second packet: 1.5 times per round trip.
 #[test]
 fn grows_by_half_with_delayed_acks_where_acks_are_counted() {
     play(
@@ -64,7 +64,7 @@ fn abc_earns_at_most_two_segments_an_ack() {
     );
 }
 
-/// Section 0.2.1: the parameter overrides what the host counts.
+/// Section 0.2.1: the parameter replaces the host's rule.
 #[test]
 fn a_parameter_overrides_the_host() {
     for (rule, cwnd) in [("host", 14), ("ack", 11), ("rfc5681", 11), ("abc", 12), ("bytes", 14)] {
@@ -72,7 +72,7 @@ fn a_parameter_overrides_the_host() {
     }
 }
 
-/// RFC 5681 §3.1: only new data earns.
+/// RFC 5681 §3.1: only new data permits growth.
 #[test]
 fn a_duplicate_ack_earns_nothing() {
     for rule in ["ack", "rfc5681", "abc", "bytes"] {

@@ -1,8 +1,8 @@
-//! Stateful-TCP: what the remembered rate carries in the new round trip.
+//! Stateful-TCP: the saved rate times the new RTT.
 
 use crate::language::play;
 
-/// 8 Mbit/s in 200 ms are 200 segments, whatever the window and the round trip were then.
+/// 8 Mbit/s for 200 ms are 200 segments, independent of the saved window and RTT.
 #[test]
 fn rate_times_round_trip_and_then_avoidance() {
     play(
@@ -15,7 +15,7 @@ fn rate_times_round_trip_and_then_avoidance() {
 }
 
 #[test]
-fn nothing_remembered_is_standard() {
+fn without_saved_state_it_is_standard() {
     play("startup stateful\nhandshake 200ms\nestablished -> cwnd 10, pace host\nround -> cwnd 20");
     play("startup stateful\nremembered 50 100ms 8000000\nestablished -> cwnd 10, pace host");
 }

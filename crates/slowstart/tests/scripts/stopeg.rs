@@ -1,11 +1,11 @@
-//! `StopEG`: section 2.8. With x BDP in flight and the bottleneck busy, the forward share is 1 - 1/(2x).
+//! `StopEG`: section 2.8. With x BDP in flight and a busy bottleneck, the forward share is 1 - 1/(2x).
 
 use crate::common::{Host, avoidance, facts, startup};
 use slowstart::step::Exit;
 use slowstart::units::Span;
 use slowstart::view::Limit;
 
-/// A segment a millisecond through a path of 100 ms, with so many segments in flight all the time.
+/// One segment per millisecond through a path of 100 ms, with a constant number of segments in flight.
 fn busy(window: u64) -> (Option<Exit>, Option<f64>) {
     let mut host = Host::new(startup("stopeg"), avoidance("reno"), facts(1000, window));
     host.limit = Limit::Peer;
@@ -26,11 +26,12 @@ fn busy(window: u64) -> (Option<Exit>, Option<f64>) {
 }
 
 #[test]
-fn the_share_in_saturation_is_1_less_1_over_2x() {
+fn the_share_in_saturation_is_1_minus_1_over_2x() {
     for window in [100, 105, 110] {
         let (exit, share) = busy(window);
         let want = 1.0 - 1.0 / (2.0 * window as f64 / 100.0);
-        // What is in flight is seen after an ACK and before what it releases: half a segment less in the mean.
+        // The data in flight is sampled after an ACK and before the packet that it releases: on average half a segment
+        // less.
         assert!((share.unwrap() - want).abs() < 0.01, "{window}: {share:?}, wanted {want}");
         assert_eq!(exit, None);
     }
@@ -40,7 +41,7 @@ fn the_share_in_saturation_is_1_less_1_over_2x() {
     }
 }
 
-/// A window that doubles in bursts is half of the time on the way there: it goes on.
+/// A window that doubles in bursts is on the forward path half of the time, so it continues.
 #[test]
 fn bursts_are_as_long_on_one_way_as_on_the_other() {
     let mut host = Host::new(startup("stopeg"), avoidance("reno"), facts(1000, 10));

@@ -1,4 +1,4 @@
-//! TSL: the state after a handshake that lost a packet.
+//! TSL: the state after a handshake in which a packet was lost.
 
 use crate::language::play;
 
@@ -32,7 +32,7 @@ fn without_a_loss_nothing_changes() {
     play("startup tsl\niw 3\nhandshake 100ms\nestablished -> cwnd 3, ssthresh -\nround -> cwnd 6");
 }
 
-/// It grows to the threshold, and then leaves.
+/// It grows to the threshold and then exits.
 #[test]
 fn the_threshold_ends_it() {
     play(
@@ -53,7 +53,7 @@ fn the_threshold_ends_it() {
     );
 }
 
-/// The paper cannot tell a late SYN-ACK from a lost one; timestamps can.
+/// The paper does not distinguish a late SYN-ACK from a lost one; timestamps do.
 #[test]
 fn a_late_synack_is_a_lost_one_unless_undone() {
     play("startup tsl\nsyn late\nestablished -> cwnd 3, ssthresh 16");
