@@ -17,14 +17,14 @@ use std::process::Command;
 const MSS: u64 = 1448;
 const RTT: Span = Span::millis(100);
 const ROUNDS: u32 = 12;
-/// Each round's ACKs come within this much of it: no train is as long as the path.
+/// The ACKs of each round arrive within this time, so that no train is as long as the path.
 const BURST: Span = Span::millis(30);
-/// ACKs of the flow.
+/// Number of ACKs in the flow.
 const ACKS: f64 = (5 * ((1 << ROUNDS) - 1)) as f64;
-/// What names no startup.
+/// The name that stands for no startup.
 const NOTHING: &str = "nothing";
 
-/// The host of the flow, whose facts, ACK and packet are made anew in place, as an endpoint does it.
+/// The host of the flow, whose facts, ACK and packet are updated in place, as an endpoint does it.
 struct Host {
     facts: Facts,
     ack: Ack,
@@ -70,7 +70,7 @@ impl Host {
         }
     }
 
-    /// An ACK of two packets, the newer of which left a round trip ago with half as much delivered as now.
+    /// An ACK of two packets, the later of which was sent one RTT ago, when half as much was delivered as now.
     fn acknowledge(&mut self, now: Instant) {
         let delivered = self.facts.delivered + Bytes(2 * MSS);
         self.ack.prior_inflight = self.facts.inflight;
@@ -84,7 +84,7 @@ impl Host {
         self.facts.inflight -= Bytes(2 * MSS);
     }
 
-    /// The next packet leaves.
+    /// Sends the next packet.
     fn send(&mut self) {
         let f = &mut self.facts;
         f.next = Mark(f.next.0 + MSS);
@@ -95,10 +95,10 @@ impl Host {
     }
 }
 
-/// What a pass drives: a controller, or nothing, for what the driving itself costs.
+/// What a pass runs: a controller, or nothing to measure the cost of the host.
 type Driven<'a> = Option<&'a registry::AlgorithmEntry>;
 
-/// Drives the flow through a fresh controller; answers why it left, if it did.
+/// Runs the flow through a new controller. Returns the reason of its exit, if it ended.
 fn pass(driven: Driven) -> Option<&'static str> {
     let mut control =
         driven.map(|e| e.algorithm.controller(&(avoidance::REGISTRY[0].make)(), Bytes(10 * MSS), 1));
@@ -133,7 +133,7 @@ fn pass(driven: Driven) -> Option<&'static str> {
     exit.map(|e| e.why.name())
 }
 
-/// User and system time of this process, seconds.
+/// Returns the user and system time of this process, in seconds.
 fn cpu_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -141,7 +141,7 @@ fn cpu_s() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// Instructions of this program an ACK; `None` without valgrind.
+/// Returns the instructions of this program per ACK; `None` without valgrind.
 fn instructions(name: &str) -> Option<f64> {
     let me = std::env::current_exe().ok()?;
     let all = |passes: &str| -> Option<f64> {
@@ -158,11 +158,11 @@ fn instructions(name: &str) -> Option<f64> {
     Some((all("3")? - all("1")?) / (2.0 * ACKS))
 }
 
-/// Nanoseconds of this program an ACK.
+/// Returns the nanoseconds of this program per ACK.
 fn nanoseconds(driven: Driven) -> f64 {
     let before = cpu_s();
     let mut passes = 0;
-    // Ticks are coarse: repeat until they are a few per cent of the whole at most.
+    // CPU time has a coarse resolution: repeat until it is a few percent of the total at most.
     while cpu_s() - before < 0.3 {
         pass(driven);
         passes += 1;
@@ -183,7 +183,7 @@ fn main() {
     }
     let driving = instructions(NOTHING);
     for entry in registry::all().filter(|e| args.is_empty() || args.iter().any(|a| a == e.name)) {
-        // Beside the driving alone, and the least of three, since the machine has other work.
+        // Less the cost of the host alone; the minimum of three, because the machine has other work.
         let ns = (0..3).map(|_| nanoseconds(Some(&entry)) - nanoseconds(None)).fold(f64::INFINITY, f64::min);
         let counted = instructions(entry.name).zip(driving);
         println!(

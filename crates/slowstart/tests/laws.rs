@@ -390,7 +390,11 @@ fn a_receiver_cannot_gain_more_than_it_acknowledges() {
         for seen in run(plan, s, a, Origin::default()) {
             let Some(bytes) = seen.ack.filter(|_| seen.state.ssthresh.is_none()) else { continue };
             let earned = seen.state.cwnd - seen.before.cwnd;
-            prop_assert!(earned <= bytes, "{bytes:?} earned {earned:?} in {}", seen.phase);
+            prop_assert!(
+                earned <= bytes,
+                "an ACK of {bytes:?} grew the window by {earned:?} in {}",
+                seen.phase
+            );
         }
         Ok(())
     });
@@ -468,7 +472,7 @@ fn optimistic_acks_count_once() {
             let _ = host.control.on_ack(&host.facts, &ack);
             assert!(host.state().cwnd - before <= sent, "{name}, round {round}");
             let _ = host.ack(0, None);
-            assert!(host.state().cwnd - before <= sent, "{name}, round {round}: earned twice");
+            assert!(host.state().cwnd - before <= sent, "{name}, round {round}: counted twice");
             host.wait(Span::millis(100));
         }
     }
@@ -497,7 +501,10 @@ fn windows_have_minima_growth_needs_permission_and_runs_end_once() {
             prop_assert!(state.ssthresh.is_none_or(|t| t.0 >= 2 * plan.mss), "{:?}", state.ssthresh);
             // BBR's window follows its model, whatever limited the sender (tcp_bbr.c, bbr_set_cwnd).
             if ack.is_some() && !earns && !s.algorithm.is_standalone() {
-                prop_assert!(state.cwnd <= before.cwnd, "unearned: {before:?} to {state:?} in {phase}");
+                prop_assert!(
+                    state.cwnd <= before.cwnd,
+                    "growth without permission: {before:?} to {state:?} in {phase}"
+                );
             }
             prop_assert!(!(ended && change.exited.is_some()), "a second exit: {:?}", change.exited);
             ended = (ended || change.exited.is_some()) && !change.resumed;
@@ -521,16 +528,21 @@ fn windows_have_minima_growth_needs_permission_and_runs_end_once() {
         let share = |end| 100.0 * of(end) / all;
         println!("{:12} {}", s.name, kinds.map(|k| format!("{k} {:.1} %", share(k))).join(", "));
         let ruled = s.algorithm.has_exit_rule();
-        assert!(!ruled || share("rule") >= 1.0, "{} leaves by its rule in {} %", s.name, share("rule"));
-        assert!(ruled || of("rule") == 0.0, "{} has no rule to leave by", s.name);
+        assert!(
+            !ruled || share("rule") >= 1.0,
+            "{} exits by its rule in {} % of the runs",
+            s.name,
+            share("rule")
+        );
+        assert!(ruled || of("rule") == 0.0, "{} exits by a rule, but has_exit_rule is false", s.name);
         // An estimate from four ACKs comes before any loss. Loss and timeout do not end BBR's startup.
         let first = s.name == "packet-pair";
         if s.algorithm.is_standalone() {
             assert!(of("loss") + of("timeout") < 1.0, "{}", s.name);
             continue;
         }
-        assert!(first || share("loss") >= 1.0, "{} meets loss in {} %", s.name, share("loss"));
-        assert!(share("timeout") >= 1.0, "{} meets a timeout in {} %", s.name, share("timeout"));
+        assert!(first || share("loss") >= 1.0, "{} exits by loss in {} % of the runs", s.name, share("loss"));
+        assert!(share("timeout") >= 1.0, "{} exits by timeout in {} % of the runs", s.name, share("timeout"));
     }
 }
 

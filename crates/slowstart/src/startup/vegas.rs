@@ -135,7 +135,7 @@ impl Startup for Vegas {
 
     fn on_restart(&mut self, _: &View, why: Restart) -> Resume {
         match why {
-            // Linux: Reno after a timeout. After an idle period both measure anew.
+            // Linux: Reno after a timeout. After an idle period both start a new measurement.
             Restart::Timeout => Resume::Standard,
             Restart::Idle => Resume::FromStart,
         }

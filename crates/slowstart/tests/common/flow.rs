@@ -86,17 +86,17 @@ impl Flow {
         self.startup.on_sent(&v, &Sent { bytes: sent, ..Sent::default() });
     }
 
-    pub(crate) fn gauge(&self, name: &str) -> f64 {
+    pub(crate) fn internal_value(&self, name: &str) -> f64 {
         let mut found = None;
         self.startup.internal_values(&mut |key, value| {
             if key == name {
                 found = Some(value);
             }
         });
-        found.unwrap_or_else(|| panic!("no gauge {name}"))
+        found.unwrap_or_else(|| panic!("no internal_value {name}"))
     }
 
     pub(crate) fn shortfall(&self) -> f64 {
-        self.gauge("shortfall")
+        self.internal_value("shortfall")
     }
 }

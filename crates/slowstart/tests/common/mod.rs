@@ -128,7 +128,7 @@ impl Host {
         self.state().ssthresh.map(|t| t.0 as f64 / self.facts.mss.0 as f64)
     }
 
-    pub(crate) fn gauge(&self, name: &str) -> Option<f64> {
+    pub(crate) fn internal_value(&self, name: &str) -> Option<f64> {
         let mut found = None;
         self.control.internal_values(&mut |key, value| {
             if key == name {

@@ -44,10 +44,10 @@ fn three_rounds_with_less_than_a_quarter_more_fill_the_path() {
     assert_eq!(s.pace(), paced(mbit(8), 739));
     s.round(Rate(9_999_999), 100);
     s.round(Rate(9_999_999), 100);
-    assert_eq!((s.gauge("flat_rounds"), s.c.phase()), (2.0, "startup"));
+    assert_eq!((s.internal_value("flat_rounds"), s.c.phase()), (2.0, "startup"));
     // Exactly a quarter more: it still grows.
     s.round(mbit(10), 100);
-    assert_eq!(s.gauge("flat_rounds"), 0.0);
+    assert_eq!(s.internal_value("flat_rounds"), 0.0);
     s.rounds(2, mbit(12), 200);
     assert_eq!(s.c.phase(), "startup");
     s.round(mbit(12), 200);
@@ -61,11 +61,11 @@ fn application_limited_rounds_do_not_end_startup() {
     let mut s = growing();
     s.app_limited = true;
     s.rounds(20, mbit(7), 50);
-    assert_eq!((s.gauge("flat_rounds"), s.c.phase()), (0.0, "startup"));
+    assert_eq!((s.internal_value("flat_rounds"), s.c.phase()), (0.0, "startup"));
     // They do not lower the bandwidth estimate, but may raise it.
-    assert_eq!(s.gauge("bandwidth_bps"), 8e6);
+    assert_eq!(s.internal_value("bandwidth_bps"), 8e6);
     s.round(mbit(9), 50);
-    assert_eq!(s.gauge("bandwidth_bps"), 9e6);
+    assert_eq!(s.internal_value("bandwidth_bps"), 9e6);
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn gains(s: &mut Feed<Bbr>, n: u32) -> Vec<f64> {
     s.f.inflight = Bytes(140 * MSS);
     let mut gains = Vec::new();
     for _ in 0..n {
-        gains.push(s.gauge("pacing_gain"));
+        gains.push(s.internal_value("pacing_gain"));
         assert_eq!(
             s.pace(),
-            paced(Rate(s.gauge("bandwidth_bps") as u64), (gains[gains.len() - 1] * 256.0) as u64)
+            paced(Rate(s.internal_value("bandwidth_bps") as u64), (gains[gains.len() - 1] * 256.0) as u64)
         );
         s.round(mbit(8), 140);
     }
@@ -125,25 +125,25 @@ fn a_probe_lasts_until_its_flight_is_there_or_something_is_lost() {
     for lossy in [false, true] {
         let mut s = cruising();
         let _ = gains(&mut s, 8);
-        while s.gauge("pacing_gain") != 1.25 {
+        while s.internal_value("pacing_gain") != 1.25 {
             let _ = gains(&mut s, 1);
             assert!(s.f.now.0 < 60_000_000_000, "never up");
         }
         // 1.25 BDP, with the budget and two more segments while probing: 130 segments.
         s.f.inflight = Bytes(129 * MSS);
         s.rounds(5, mbit(8), 129);
-        assert_eq!(s.gauge("pacing_gain"), 1.25);
+        assert_eq!(s.internal_value("pacing_gain"), 1.25);
         if lossy {
             s.lose(1, 1, true);
         } else {
             s.f.inflight = Bytes(130 * MSS);
         }
         s.round(mbit(8), 104);
-        assert_eq!(s.gauge("pacing_gain"), 0.75);
+        assert_eq!(s.internal_value("pacing_gain"), 0.75);
         // Data in flight within the BDP ends the drain at any time.
         s.rtt = Span::millis(100);
         s.round(mbit(8), 104);
-        assert_eq!(s.gauge("pacing_gain"), 1.0);
+        assert_eq!(s.internal_value("pacing_gain"), 1.0);
     }
 }
 
@@ -152,7 +152,7 @@ fn the_window_is_two_products_and_what_comes_in_clumps() {
     let mut s = cruising();
     s.rounds(40, mbit(8), 100);
     // One ACK per round trip aggregates one BDP: 2 * 100 + 100, and the budget of four; two more while probing.
-    let budget = if s.gauge("pacing_gain") == 1.25 { 6 } else { 4 };
+    let budget = if s.internal_value("pacing_gain") == 1.25 { 6 } else { 4 };
     assert_eq!(s.cwnd(), 300 + budget);
 }
 
@@ -160,9 +160,9 @@ fn the_window_is_two_products_and_what_comes_in_clumps() {
 fn a_bandwidth_is_kept_for_ten_rounds() {
     let mut s = cruising();
     s.rounds(10, mbit(6), 100);
-    assert_eq!(s.gauge("bandwidth_bps"), 8e6);
+    assert_eq!(s.internal_value("bandwidth_bps"), 8e6);
     s.round(mbit(6), 100);
-    assert_eq!(s.gauge("bandwidth_bps"), 6e6);
+    assert_eq!(s.internal_value("bandwidth_bps"), 6e6);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn after_ten_seconds_four_segments_for_200_ms_show_the_round_trip() {
     }
     let before = s.cwnd();
     assert_eq!((s.c.phase(), s.cwnd()), ("probe-rtt", 4));
-    assert_eq!(s.gauge("min_rtt_s"), 0.11);
+    assert_eq!(s.internal_value("min_rtt_s"), 0.11);
     // The 200 ms begin when four segments are in flight.
     s.rounds(3, mbit(4), 5);
     s.round(mbit(1), 4);
@@ -190,7 +190,7 @@ fn after_ten_seconds_four_segments_for_200_ms_show_the_round_trip() {
     assert!(s.cwnd() > 100 && s.cwnd() <= before.max(300), "{} restored to {}", before, s.cwnd());
     // Samples taken meanwhile do not count for the bandwidth.
     s.rounds(6, mbit(8), 100);
-    assert_eq!((s.gauge("bandwidth_bps"), s.gauge("min_rtt_s")), (8e6, 0.09));
+    assert_eq!((s.internal_value("bandwidth_bps"), s.internal_value("min_rtt_s")), (8e6, 0.09));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn an_idle_period_replaces_probe_rtt_and_sending_resumes_at_the_bandwidth() {
     s.rtt = Span::millis(120);
     s.round(mbit(8), 100);
     assert_eq!(s.c.phase(), "probe-bw");
-    assert_eq!(s.gauge("min_rtt_s"), 0.12);
+    assert_eq!(s.internal_value("min_rtt_s"), 0.12);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_timeout_leaves_one_segment_and_startup_goes_on() {
     assert_eq!((s.cwnd(), s.c.phase()), (1, "startup"));
     // bbr_set_state: only the search for a full path begins again, not the bandwidth filter.
     s.round(mbit(1), 1);
-    assert_eq!((s.gauge("flat_rounds"), s.gauge("bandwidth_bps")), (0.0, 8e6));
+    assert_eq!((s.internal_value("flat_rounds"), s.internal_value("bandwidth_bps")), (0.0, 8e6));
     assert!(s.exits.is_empty());
     s.recovered(false);
     s.round(mbit(8), 50);
@@ -245,7 +245,7 @@ fn a_spurious_loss_restarts_the_search_for_a_full_path() {
     s.lose(1, 1, true);
     s.recovered(true);
     s.rounds(3, mbit(8), 100);
-    assert_eq!((s.c.phase(), s.gauge("flat_rounds")), ("startup", 2.0));
+    assert_eq!((s.c.phase(), s.internal_value("flat_rounds")), ("startup", 2.0));
     s.round(mbit(8), 100);
     assert_ne!(s.c.phase(), "startup");
 }

@@ -69,7 +69,7 @@ fn the_plateau_is_of_samples_not_of_the_maximum() {
     assert_eq!(s.pace(), mbit(8).scale(2839 * 99, 102_400));
     s.rounds(2, Rate(9_999_999), 100);
     s.round(mbit(10), 100);
-    assert_eq!((s.gauge("flat_rounds"), s.c.phase()), (0.0, "startup"));
+    assert_eq!((s.internal_value("flat_rounds"), s.c.phase()), (0.0, "startup"));
     s.rounds(2, mbit(12), 200);
     assert_eq!(s.c.phase(), "startup");
     s.round(mbit(5), 200);
@@ -101,7 +101,7 @@ fn startup_ends_by_more_than_two_per_cent_in_six_ranges_even_when_application_li
     let mut s = lossy_startup(3, 6);
     assert_eq!(s.c.phase(), "drain");
     // max(bdp, inflight_latest): both are 100 segments.
-    assert_eq!(s.gauge("inflight_longterm_bytes"), 100.0 * MSS as f64);
+    assert_eq!(s.internal_value("inflight_longterm_bytes"), 100.0 * MSS as f64);
     s.round(mbit(8), 100);
     assert_eq!(s.exits[0].why, Exit::Loss);
 }
@@ -139,19 +139,22 @@ fn drain_ends_by_flight_or_after_three_rounds() {
 fn the_cycle_goes_down_cruises_refills_for_a_round_and_goes_up() {
     let mut s = going_down();
     s.limit = Limit::Pacer;
-    assert_eq!(s.gauge("pacing_gain"), 922.0 / 1024.0);
+    assert_eq!(s.internal_value("pacing_gain"), 922.0 / 1024.0);
     s.round(mbit(8), 101);
     assert_eq!(s.c.phase(), "probe-bw-down");
     s.round(mbit(8), 100);
-    assert_eq!((s.c.phase(), s.gauge("pacing_gain")), ("probe-bw-cruise", 1.0));
+    assert_eq!((s.c.phase(), s.internal_value("pacing_gain")), ("probe-bw-cruise", 1.0));
     let began = s.f.now;
     until(&mut s, "probe-bw-refill", 100);
     // Two to three seconds, less the three round trips before.
     let waited = s.f.now.since(began);
     assert!((Span::millis(1700)..Span::millis(3000)).contains(&waited), "{waited:?}");
-    assert_eq!(s.gauge("pacing_gain"), 1.0);
+    assert_eq!(s.internal_value("pacing_gain"), 1.0);
     s.round(mbit(8), 100);
-    assert_eq!((s.c.phase(), s.gauge("pacing_gain"), s.gauge("window_gain")), ("probe-bw-up", 1.25, 2.25));
+    assert_eq!(
+        (s.c.phase(), s.internal_value("pacing_gain"), s.internal_value("window_gain")),
+        ("probe-bw-up", 1.25, 2.25)
+    );
     s.rounds(2, mbit(8), 125);
     assert_eq!(s.c.phase(), "probe-bw-up");
     s.round(mbit(8), 125);
@@ -206,7 +209,7 @@ fn a_probe_that_loses_too_much_bounds_the_flight_and_the_next_is_cautious() {
     s.lose(1, 1, false);
     assert_eq!(s.c.phase(), "probe-bw-down");
     // max(tx_in_flight, 0.7 of the target).
-    assert_eq!(s.gauge("inflight_longterm_bytes"), 120.0 * MSS as f64);
+    assert_eq!(s.internal_value("inflight_longterm_bytes"), 120.0 * MSS as f64);
     s.round(mbit(8), 99);
     s.recovered(false);
     s.round(mbit(8), 99);
@@ -224,10 +227,10 @@ fn a_probe_that_loses_too_much_bounds_the_flight_and_the_next_is_cautious() {
     s.round(mbit(8), 120);
     assert_eq!(s.c.phase(), "probe-bw-up");
     s.limit = Limit::Window;
-    let mut bounds = vec![s.gauge("inflight_longterm_bytes") as u64 / MSS];
+    let mut bounds = vec![s.internal_value("inflight_longterm_bytes") as u64 / MSS];
     for _ in 0..4 {
         s.round(mbit(8), s.cwnd());
-        bounds.push(s.gauge("inflight_longterm_bytes") as u64 / MSS);
+        bounds.push(s.internal_value("inflight_longterm_bytes") as u64 / MSS);
     }
     assert!(bounds.windows(2).all(|b| b[1] >= b[0]) && bounds[4] > bounds[0], "{bounds:?}");
 }
@@ -242,17 +245,18 @@ fn between_probes_losses_lower_the_short_term_bounds_to_seven_tenths_a_round_or_
     s.round(mbit(4), 60);
     // The round of the loss delivered at 8 and then 4 Mbit/s; the limit is the larger of that and 0.7 of the previous
     // value.
-    assert!(s.gauge("bandwidth_bps") <= 8e6);
+    assert!(s.internal_value("bandwidth_bps") <= 8e6);
     s.lose(1, 1, false);
     s.round(mbit(4), 60);
     s.round(mbit(4), 60);
-    let (bandwidth, flight) = (s.gauge("bandwidth_bps"), s.gauge("inflight_shortterm_bytes"));
+    let (bandwidth, flight) =
+        (s.internal_value("bandwidth_bps"), s.internal_value("inflight_shortterm_bytes"));
     assert!((bandwidth - 5.6e6).abs() < 1.0, "{bandwidth}");
     assert!(flight < window && flight >= 0.49 * window, "{flight} of {window}");
     // The next probe removes them.
     until(&mut s, "probe-bw-refill", 50);
-    assert_eq!(s.gauge("bandwidth_bps"), 8e6);
-    assert!(s.gauge("inflight_shortterm_bytes").is_nan());
+    assert_eq!(s.internal_value("bandwidth_bps"), 8e6);
+    assert!(s.internal_value("inflight_shortterm_bytes").is_nan());
 }
 
 #[test]
@@ -274,7 +278,7 @@ fn after_five_seconds_half_a_product_for_200_ms_shows_the_round_trip() {
     s.round(mbit(4), 49);
     assert_eq!(s.c.phase(), "probe-bw-cruise", "210 ms and a round later");
     assert!(s.cwnd() > 100, "{}", s.cwnd());
-    assert_eq!((s.gauge("max_bandwidth_bps"), s.gauge("min_rtt_s")), (8e6, 0.099));
+    assert_eq!((s.internal_value("max_bandwidth_bps"), s.internal_value("min_rtt_s")), (8e6, 0.099));
 }
 
 #[test]
@@ -304,9 +308,9 @@ fn a_bandwidth_is_kept_for_two_cycles() {
     s.limit = Limit::Pacer;
     s.rtt = Span::millis(99);
     let mut cycles = 0;
-    while s.gauge("max_bandwidth_bps") > 6e6 {
+    while s.internal_value("max_bandwidth_bps") > 6e6 {
         let before = s.c.phase();
-        assert!(s.f.now.0 < 60_000_000_000, "{before}, {}", s.gauge("max_bandwidth_bps"));
+        assert!(s.f.now.0 < 60_000_000_000, "{before}, {}", s.internal_value("max_bandwidth_bps"));
         s.rtt -= Span(100);
         s.round(mbit(6), 74);
         cycles += u32::from(before == "probe-bw-refill" && s.c.phase() == "probe-bw-up");
@@ -337,7 +341,7 @@ fn a_spurious_loss_repeats_the_probe() {
     assert_eq!(s.c.phase(), "probe-bw-down");
     s.recovered(true);
     assert_eq!(s.c.phase(), "probe-bw-refill");
-    assert!(s.gauge("inflight_longterm_bytes").is_nan());
+    assert!(s.internal_value("inflight_longterm_bytes").is_nan());
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn time_before_the_selected_packet_is_sent_does_not_count() {
     host.wait(Span::millis(100));
     let _ = host.ack(1000, rtt);
     // Three packets in 3 ms, for 100 ms and not for 120.
-    assert_eq!(host.gauge("target_bytes"), Some(100_000.0));
+    assert_eq!(host.internal_value("target_bytes"), Some(100_000.0));
 }
 
 /// A train of one ACK, or of zero length, gives no estimate: growth continues.

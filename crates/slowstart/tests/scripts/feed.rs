@@ -152,13 +152,13 @@ impl<C: Controller> Feed<C> {
         }
     }
 
-    pub(crate) fn gauge(&self, name: &str) -> f64 {
+    pub(crate) fn internal_value(&self, name: &str) -> f64 {
         let mut found = None;
         self.c.internal_values(&mut |key, value| {
             if key == name {
                 found = Some(value);
             }
         });
-        found.unwrap_or_else(|| panic!("no gauge {name}"))
+        found.unwrap_or_else(|| panic!("no internal_value {name}"))
     }
 }

@@ -179,7 +179,9 @@ impl Player {
                     resumed = true;
                     (if seen.resumed { "" } else { "not resumed" }).into()
                 }
-                gauge => host.gauge(gauge).map_or("no such gauge".into(), |g| g.to_string()),
+                internal_value => {
+                    host.internal_value(internal_value).map_or("no such value".into(), |g| g.to_string())
+                }
             };
             if got != want {
                 wrong.push(format!("  {key}: wanted {want}, got {got}"));
@@ -188,10 +190,10 @@ impl Player {
         if exit.is_none()
             && let Some(e) = seen.exited
         {
-            wrong.push(format!("  an exit nobody stated: {}", e.why.name()));
+            wrong.push(format!("  an exit that the line does not state: {}", e.why.name()));
         }
         if seen.resumed && !resumed {
-            wrong.push("  a resumption nobody stated".into());
+            wrong.push("  a resumption that the line does not state".into());
         }
         wrong
     }

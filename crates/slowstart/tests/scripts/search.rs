@@ -96,9 +96,9 @@ fn bins_without_acks_are_filled_or_reset_it() {
     ] {
         let mut flow = Flow::new(&format!("{name}:window=10,threshold=1,drain=off"));
         flow.run(19.5, |t| 1000.0 * t, 2.0);
-        assert_eq!(flow.gauge("bin"), 19.0);
+        assert_eq!(flow.internal_value("bin"), 19.0);
         flow.ack_after(silent);
-        let got = Some(flow.gauge("bin")).filter(|b| !b.is_nan());
+        let got = Some(flow.internal_value("bin")).filter(|b| !b.is_nan());
         assert_eq!(got, bins.map(f64::from), "{name} after {silent} silent bins");
     }
 }
@@ -284,19 +284,19 @@ fn a_limited_application_resets_3_1() {
             arrive(&mut host);
             host.fill();
         }
-        let before = host.gauge("bin").expect("bins");
+        let before = host.internal_value("bin").expect("bins");
         assert!(before > 2.0);
         host.limit = Limit::Application;
         host.wait(Span::millis(40));
         let _ = host.ack(1000, Some(Span::millis(500)));
-        let after = host.gauge("bin").expect("bins");
+        let after = host.internal_value("bin").expect("bins");
         assert_eq!(after < 1.0, restarts, "{name}: {before}, {after}");
         if restarts {
             // By the RTT of this ACK it would be 175 ms.
             host.limit = Limit::Window;
             host.wait(Span::millis(36));
             let _ = host.ack(1000, Some(Span::millis(500)));
-            assert_eq!(host.gauge("bin"), Some(1.0), "{name}");
+            assert_eq!(host.internal_value("bin"), Some(1.0), "{name}");
         }
     }
 }
@@ -315,10 +315,14 @@ fn a_short_silence_keeps_the_bins_of_3_1() {
         arrive(&mut host);
         host.wait(Span::millis(silent));
         let _ = host.ack(1000, Some(Span::millis(500)));
-        assert_eq!(host.gauge("bin"), Some(0.0), "{name}");
+        assert_eq!(host.internal_value("bin"), Some(0.0), "{name}");
         host.wait(Span::millis(36));
         let _ = host.ack(1000, Some(Span::millis(500)));
-        assert_eq!(host.gauge("bin"), Some(if kept { 1.0 } else { 0.0 }), "{name} after {silent} ms");
+        assert_eq!(
+            host.internal_value("bin"),
+            Some(if kept { 1.0 } else { 0.0 }),
+            "{name} after {silent} ms"
+        );
     }
 }
 

@@ -20,7 +20,7 @@ fn busy(window: u64) -> (Option<Exit>, Option<f64>) {
         if let Some(e) = change.exited {
             return (Some(e.why), share);
         }
-        share = host.gauge("forward_share").filter(|s| !s.is_nan()).or(share);
+        share = host.internal_value("forward_share").filter(|s| !s.is_nan()).or(share);
     }
     (None, share)
 }
@@ -53,6 +53,6 @@ fn bursts_are_as_long_on_one_way_as_on_the_other() {
         }
     }
     assert!((host.cwnd() - 2560.0).abs() < 1e-9);
-    let share = host.gauge("forward_share").unwrap();
+    let share = host.internal_value("forward_share").unwrap();
     assert!((share - 0.5).abs() < 0.02, "{share}");
 }
