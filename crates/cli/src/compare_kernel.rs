@@ -71,11 +71,10 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         let mut outcomes = Vec::new();
         for n in 0..study.runs {
             let job = Job { contender, run: n };
-            let outcome = run_transfer(&study, &control, job, &|| interrupt.signal().is_some());
-            if interrupt.signal().is_some() {
-                break;
-            }
-            let outcome = outcome?;
+            let outcome = match run_transfer(&study, &control, job, &|| interrupt.signal().is_some()) {
+                Err(_) if interrupt.signal().is_some() => break,
+                outcome => outcome?,
+            };
             if let Some(folder) = &mut folder {
                 folder.row(&outcome.row)?;
             }

@@ -5,12 +5,12 @@ use crate::output::{self, Folder, print};
 use anyhow::{Result, bail};
 use clap::Args;
 use slowstart_lab::report::words;
-use slowstart_lab::run::Outcome;
+use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::Study;
 use slowstart_lab::validate::kernel::{Cell, Figure, compare};
 use slowstart_lab::validate::page::{self, Held};
 use slowstart_linux::emulate::INVALID;
-use slowstart_linux::{LoadedControl, run_transfer};
+use slowstart_linux::{KernelError, LoadedControl, run_transfer};
 use std::path::PathBuf;
 
 /// Compare the simulator with the running Linux kernel over 50 cells, each a path and a congestion control.
@@ -68,21 +68,10 @@ impl Kernel {
             let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance)?;
             let mut kernel = Vec::new();
             for job in study.jobs() {
-                let run = || run_transfer(&study, &control, job, &|| interrupt.signal().is_some());
-                let mut outcome = run();
-                for _ in 1..ATTEMPTS {
-                    if interrupt.signal().is_some() {
-                        break 'cells;
-                    }
-                    if outcome.as_ref().map_or(true, |o| late(o).is_none()) {
-                        break;
-                    }
-                    outcome = run();
-                }
-                if interrupt.signal().is_some() {
-                    break 'cells;
-                }
-                let outcome = outcome?;
+                let outcome = match run_in_time(&study, &control, job, &interrupt) {
+                    Err(_) if interrupt.signal().is_some() => break 'cells,
+                    outcome => outcome?,
+                };
                 if let Some(folder) = &mut folder {
                     folder.row(&outcome.row)?;
                 }
@@ -118,6 +107,24 @@ impl Kernel {
         }
         Ok(all.iter().all(Held::passes))
     }
+}
+
+/// Runs a job until the emulator released its packets in time, at most [`ATTEMPTS`] times.
+fn run_in_time(
+    study: &Study,
+    control: &LoadedControl,
+    job: Job,
+    interrupt: &Interrupt,
+) -> Result<Outcome, KernelError> {
+    let run = || run_transfer(study, control, job, &|| interrupt.signal().is_some());
+    let mut outcome = run()?;
+    for _ in 1..ATTEMPTS {
+        if late(&outcome).is_none() {
+            break;
+        }
+        outcome = run()?;
+    }
+    Ok(outcome)
 }
 
 /// The caveat of a run in which packets were released too late.
