@@ -80,7 +80,7 @@ fn a_buffer_below_the_bdp_overflows_earlier_if_the_queue_has_emptied() {
     }
 }
 
-/// Ha & Rhee 2011, Figure 1: "12,333 packets" of buffer, 1 BDP; the window reaches 37,000 and 12,330 packets are lost.
+/// Ha & Rhee 2008, Figure 1: "12,333 packets" of buffer, 1 BDP; the window reaches 37,000 and 12,330 packets are lost.
 /// The BDP is that of packets of 1460 bytes on the wire, without timestamps: 400 Mbit/s * 360 ms / 1460 B = 12,329.
 #[test]
 fn figure_1_of_the_hystart_paper() {

@@ -23,6 +23,11 @@
 #[cfg(test)]
 extern crate std;
 
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod avoidance;
 pub mod bbr;
 pub mod control;

@@ -104,6 +104,19 @@ impl Span {
     }
 }
 
+/// Saturates at [`Span::MAX`], some 584 years.
+impl From<core::time::Duration> for Span {
+    fn from(d: core::time::Duration) -> Self {
+        Self(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Span> for core::time::Duration {
+    fn from(s: Span) -> Self {
+        Self::from_nanos(s.0)
+    }
+}
+
 /// A rate, in bits per second.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
@@ -263,6 +276,14 @@ mod tests {
         assert_eq!(Rate::new(Bytes(10_800_000), Span::millis(600)), Some(rate));
         assert_eq!(Rate::new(Bytes(1), Span::ZERO), None);
         assert_eq!(Rate(0).time_for(Bytes(1)), Span::MAX);
+    }
+
+    #[test]
+    fn durations_convert_both_ways_and_saturate() {
+        use core::time::Duration;
+        assert_eq!(Span::from(Duration::new(3, 7)), Span(3_000_000_007));
+        assert_eq!(Duration::from(Span(3_000_000_007)), Duration::new(3, 7));
+        assert_eq!(Span::from(Duration::MAX), Span::MAX);
     }
 
     #[test]

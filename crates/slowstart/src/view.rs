@@ -72,6 +72,35 @@ pub struct Facts {
     pub in_recovery: bool,
 }
 
+impl Facts {
+    /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and an initial window
+    /// of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive window, no pacing, no knowledge of
+    /// queued data or of its interface. Slow start grows by the bytes acknowledged.
+    pub const fn new(mss: Bytes, iw: Bytes) -> Self {
+        Self {
+            now: Instant::ZERO,
+            mss,
+            iw,
+            inflight: Bytes::ZERO,
+            delivered: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            next: Mark(0),
+            srtt: None,
+            min_rtt: None,
+            rwnd: Bytes::MAX,
+            pacing_rate: None,
+            pacing_on: false,
+            gso_max: Bytes::ZERO,
+            unsent: None,
+            host_queue: None,
+            nic_rate: None,
+            supports_pacing: false,
+            growth: Growth::Bytes,
+            in_recovery: false,
+        }
+    }
+}
+
 /// The state of the endpoint, with the controller's window and threshold.
 #[derive(Copy, Clone, Debug)]
 pub struct View<'a> {

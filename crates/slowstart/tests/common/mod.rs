@@ -7,32 +7,12 @@ use slowstart::control::{Change, Composed, Controller, State};
 use slowstart::registry::AnyController;
 use slowstart::startup::{self, AnyStartup};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
 /// The facts of a connection on which nothing has happened yet.
 pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
-    Facts {
-        now: Instant::ZERO,
-        mss: Bytes(mss),
-        iw: Bytes(mss * iw),
-        inflight: Bytes::ZERO,
-        delivered: Bytes::ZERO,
-        lost: Bytes::ZERO,
-        next: Mark(0),
-        srtt: None,
-        min_rtt: None,
-        rwnd: Bytes::MAX,
-        pacing_rate: None,
-        pacing_on: false,
-        gso_max: Bytes::ZERO,
-        unsent: None,
-        host_queue: None,
-        nic_rate: None,
-        supports_pacing: true,
-        growth: Growth::Bytes,
-        in_recovery: false,
-    }
+    Facts { supports_pacing: true, ..Facts::new(Bytes(mss), Bytes(mss * iw)) }
 }
 
 /// A startup from `name:key=value,key=value`.
