@@ -308,7 +308,7 @@ impl<C: Controller> Host<C> {
         let packet = &mut self.packets[found];
         packet.done = true;
         let sent = packet.sent;
-        self.inflight = self.inflight - sent.bytes;
+        self.inflight -= sent.bytes;
         while self.packets.front().is_some_and(|p| p.done) {
             self.packets.pop_front();
         }

@@ -35,19 +35,13 @@ fn packets(h: &Host<AnyController>) -> u64 {
     h.window().0 / MSS
 }
 
-fn lose(
-    h: &mut Host<AnyController>,
-    at: u64,
-    numbers: std::ops::RangeInclusive<u64>,
-    persistent: bool,
-    ecn: bool,
-) {
+fn lose(h: &mut Host<AnyController>, at: u64, numbers: std::ops::RangeInclusive<u64>, persistent: bool) {
     let mut lost = 0;
     for number in numbers {
         h.on_packet_lost(ms(at), number);
         lost += MSS;
     }
-    h.on_congestion(ms(at), ms(100), persistent, ecn, Bytes(if ecn { 0 } else { lost }));
+    h.on_congestion(ms(at), ms(100), persistent, false, Bytes(lost));
 }
 
 #[test]
@@ -85,11 +79,11 @@ fn an_application_that_sends_little_earns_nothing() {
 #[test]
 fn a_loss_cuts_once_an_episode_and_ends_the_startup() {
     let mut h = established("standard", 10);
-    lose(&mut h, 160, 1..=3, false, false);
+    lose(&mut h, 160, 1..=3, false);
     assert_eq!(h.exit.unwrap().why.name(), "loss");
     assert_eq!(packets(&h), 7);
     // Sent before the episode began: the same episode.
-    lose(&mut h, 170, 4..=4, false, false);
+    lose(&mut h, 170, 4..=4, false);
     assert_eq!(packets(&h), 7);
     assert_eq!((h.counters.lost_packets, h.counters.episodes), (4, 1));
     assert_eq!(h.first_loss, Some(ms(160)));
@@ -98,7 +92,7 @@ fn a_loss_cuts_once_an_episode_and_ends_the_startup() {
 #[test]
 fn an_episode_that_was_spurious_is_undone() {
     let mut h = established("standard", 10);
-    lose(&mut h, 160, 1..=3, false, false);
+    lose(&mut h, 160, 1..=3, false);
     h.on_spurious();
     assert_eq!(packets(&h), INITIAL_PACKETS);
     assert_eq!(h.exit, None, "the startup goes on");
@@ -108,7 +102,7 @@ fn an_episode_that_was_spurious_is_undone() {
 #[test]
 fn persistent_congestion_leaves_two_packets() {
     let mut h = established("standard", 10);
-    lose(&mut h, 900, 1..=10, true, false);
+    lose(&mut h, 900, 1..=10, true);
     assert_eq!(h.exit.unwrap().why.name(), "timeout");
     // RFC 9002 §7.6.2 and §7.2: the minimum window.
     assert_eq!(packets(&h), 2);
@@ -117,7 +111,7 @@ fn persistent_congestion_leaves_two_packets() {
 #[test]
 fn marks_end_the_startup_as_marks() {
     let mut h = established("standard", 10);
-    lose(&mut h, 160, 1..=0, false, true);
+    h.on_congestion(ms(160), ms(100), false, true, Bytes::ZERO);
     assert_eq!(h.exit.unwrap().why.name(), "ecn");
     assert_eq!(h.counters.lost_packets, 0);
 }
@@ -125,7 +119,7 @@ fn marks_end_the_startup_as_marks() {
 #[test]
 fn the_floor_follows_the_size_of_packets() {
     let mut h = established("standard", 10);
-    lose(&mut h, 900, 1..=10, true, false);
+    lose(&mut h, 900, 1..=10, true);
     h.on_mtu(Bytes(9000));
     assert_eq!(h.window(), Bytes(18_000));
 }
@@ -136,7 +130,7 @@ fn slow_start_is_paced_at_two_windows_a_round_trip() {
     // 12,000 bytes in 50 ms are 1.92 Mbit/s.
     assert_eq!(h.pacing_rate().unwrap().0, 3_840_000);
     let mut h = established("standard", 10);
-    lose(&mut h, 160, 1..=3, false, false);
+    lose(&mut h, 160, 1..=3, false);
     // 8,400 bytes in 50 ms, by 1.25.
     assert_eq!(h.pacing_rate().unwrap().0, 1_680_000);
 }
