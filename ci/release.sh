@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Builds the command for a release. Its bytes depend on the sources, the compilers and the target alone, and not on the
-# folders of the sources, of cargo or of the target directory. Arguments are passed to cargo, for example
-# `--features kernel` or `--target aarch64-unknown-linux-gnu`.
+# Builds the command for a release. The compilers replace the folders of the sources, of cargo and of the target directory
+# in everything that they write. Arguments are passed to cargo, for example `--features kernel`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO_HOME:-$HOME/.cargo}
