@@ -100,7 +100,7 @@ impl Replay {
         } else {
             self.tell(&report)?;
         }
-        if let Some(cut) = &report.incomplete {
+        if let Some(cut) = &report.summary.incomplete {
             eprintln!("slowstart: {}: {cut}; this is what stands before", self.file.display());
         }
         Ok(())
@@ -211,11 +211,11 @@ fn progress() -> ProgressBar {
 }
 
 fn title(file: &str, report: &Report) -> String {
-    let kind = match report.kind {
+    let kind = match report.summary.kind {
         Kind::Capture => {
-            let n = report.connections;
+            let n = report.summary.connections;
             let connections = if n == 1 { "1 connection".to_string() } else { format!("{n} connections") };
-            format!("capture of {} packets, {connections}", number(report.counts.packets as f64))
+            format!("capture of {} packets, {connections}", number(report.summary.counts.packets as f64))
         }
         Kind::KernelLog => "kernel log".to_string(),
         Kind::Qlog => "qlog".to_string(),
@@ -225,8 +225,11 @@ fn title(file: &str, report: &Report) -> String {
         Kind::Rows => "rows".to_string(),
         Kind::Events => "kernel events".to_string(),
     };
-    let left_out =
-        if report.left_out > 0 { format!(", {} left out", report.left_out) } else { String::new() };
+    let left_out = if report.summary.left_out > 0 {
+        format!(", {} left out", report.summary.left_out)
+    } else {
+        String::new()
+    };
     let n = report.transfers.len();
     let transfers = if n == 1 { "1 transfer".to_string() } else { format!("{n} transfers") };
     format!("{file}: {kind}, {transfers}{left_out}")

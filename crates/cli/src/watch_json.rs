@@ -154,8 +154,10 @@ pub(crate) fn tracepoint_record(f: &Flow, why: &str, begins: bool) -> String {
 mod tests {
     use super::*;
     use slowstart_linux::{ExitReason, Kind};
+    use slowstart_replay::analysis::Findings;
     use slowstart_replay::events::replay;
     use slowstart_replay::observer::Candidate;
+    use slowstart_replay::transfer::Transfer;
 
     const PEER: &str = "2001:db8::7";
 
@@ -207,6 +209,12 @@ mod tests {
         all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect()
     }
 
+    fn rows(text: &str) -> Vec<(Transfer, Option<Findings>)> {
+        let mut rows = Vec::new();
+        replay(text.as_bytes(), &candidates().into(), false, |t, f| rows.push((t, f))).expect("events");
+        rows
+    }
+
     #[test]
     fn replay_reads_what_is_written() {
         let mut events = vec![event(Kind::Begin, 0, 0, 10, ExitReason::None)];
@@ -219,7 +227,7 @@ mod tests {
         assert!(
             text[0].starts_with("{\"sk\":\"ffff888102030400\",\"now_ns\":7000000000,\"kind\":\"begin\",")
         );
-        let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
+        let rows = rows(&text.join("\n"));
         let [(row, Some(findings))] = &rows[..] else { panic!("{} rows", rows.len()) };
         assert_eq!((row.from.as_str(), row.to.as_str()), (":443", "2001:db8::7:5000"));
         let exit = row.exit.as_ref().expect("it left");
@@ -263,7 +271,7 @@ mod tests {
             tracepoint_record(&flow(RecordKind::Exit, 200, ExitReason::Loss, 63), "loss", false),
             tracepoint_record(&flow(RecordKind::Closed, 900, ExitReason::Loss, 80), "loss", false),
         ];
-        let rows = replay(&text.join("\n"), &candidates().into(), false).expect("events");
+        let rows = rows(&text.join("\n"));
         assert_eq!(rows.len(), 1);
         let row = &rows[0].0;
         let exit = row.exit.as_ref().expect("it left");

@@ -130,7 +130,7 @@ fn read(file: &Path) -> Transfer {
     let all = slowstart::startup::REGISTRY.iter();
     let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
     let report = replay(file, &Options { candidates, ..Options::default() }, |_| {}).expect("a file");
-    assert_eq!(report.incomplete, None);
+    assert_eq!(report.summary.incomplete, None);
     report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a download")
 }
 

@@ -142,11 +142,12 @@ fn offline_results(
         Ok(Candidate { label: label.clone(), startup })
     };
     let candidates = labels.iter().map(read).collect::<Result<Vec<_>, scenario::StudyError>>()?;
-    let found = kernlog::replay(log, &candidates.into(), false);
-    let opinions = found.map(|l| l.findings.startups).unwrap_or_default();
+    let found = kernlog::replay(log.as_bytes(), &candidates.into(), false);
+    let predictions =
+        found.ok().filter(|l| l.incomplete.is_none()).map(|l| l.findings.startups).unwrap_or_default();
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);
     let result = |label: &String| {
-        let rule = opinions.iter().find(|o| o.label == *label).and_then(|o| o.prediction.rule);
+        let rule = predictions.iter().find(|o| o.label == *label).and_then(|o| o.prediction.rule);
         let mut result = RunResult { label: offline_label(label), charts: Vec::new(), ..base.clone() };
         let row = &mut result.rows[0];
         row.startup.clone_from(label);

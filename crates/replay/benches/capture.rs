@@ -148,7 +148,7 @@ fn main() {
         let input = Box::new(Maker::new(connections, packets));
         let report = read(Kind::Capture, input, &options, |_| {}).expect("a capture");
         let seconds = cpu() - start - making;
-        assert_eq!(report.counts.tcp, packets);
+        assert_eq!(report.summary.counts.tcp, packets);
         println!(
             "{}",
             json!({

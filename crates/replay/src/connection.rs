@@ -248,7 +248,7 @@ impl Connection {
 
     /// Processes a packet of end `from`.
     pub fn on_packet(&mut self, p: &Packet, from: usize, config: &Config) {
-        let s = &p.seen;
+        let s = &p.segment;
         if p.at.saturating_sub(self.last) > SILENCE.0 {
             self.silent = true;
         }

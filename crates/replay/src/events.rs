@@ -7,6 +7,7 @@
 use crate::analysis::{Analysis, Findings, Setup, facts};
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
+use crate::limits::{Lines, MOST_LIVE};
 use crate::observer::Candidate;
 use crate::transfer::Transfer;
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -178,16 +180,22 @@ impl KernelConnection {
     }
 }
 
-/// Reads events: one row per connection, in the order of their begin.
-pub fn replay(
-    text: &str,
-    candidates: &Arc<[Candidate]>,
+/// The connections of a file while it is read.
+struct Connections<'a> {
+    candidates: &'a Arc<[Candidate]>,
     snapshots: bool,
-) -> Result<Vec<(Transfer, Option<Findings>)>, InputError> {
-    let mut live: BTreeMap<String, usize> = BTreeMap::new();
-    let mut all: Vec<KernelConnection> = Vec::new();
-    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let number = i as u64 + 1;
+    /// Live connections by the kernel's name, with their number.
+    live: BTreeMap<String, (u64, KernelConnection)>,
+    begun: u64,
+}
+
+impl Connections<'_> {
+    fn on_line(
+        &mut self,
+        number: u64,
+        line: &str,
+        each: &mut impl FnMut(Transfer, Option<Findings>),
+    ) -> Result<(), InputError> {
         let e: Event = serde_json::from_str(line)
             .map_err(|e| InputError::line(number, format!("found no kernel event: {e}")))?;
         if !(1..=1 << 20).contains(&e.mss) {
@@ -195,18 +203,56 @@ pub fn replay(
             return Err(InputError::line(number, why));
         }
         let sk = e.sk.to_string();
-        if e.kind == "begin" {
-            // The kernel reuses the address of a closed socket.
-            live.remove(&sk);
+        // The kernel reuses the address of a closed socket.
+        let begins = e.kind == "begin" || !self.live.contains_key(&sk);
+        if begins {
+            let oldest = || {
+                let first = self.live.iter().min_by_key(|(_, c)| c.0)?;
+                (self.live.len() >= MOST_LIVE).then(|| first.0.clone())
+            };
+            let over = if self.live.contains_key(&sk) { Some(sk.clone()) } else { oldest() };
+            if let Some((n, c)) = over.and_then(|sk| self.live.remove(&sk)) {
+                let (row, findings) = c.row(n);
+                each(row, findings);
+            }
+            self.begun += 1;
+            let c = KernelConnection::new(&e, self.candidates, self.snapshots);
+            self.live.insert(sk.clone(), (self.begun, c));
         }
-        let at = *live.entry(sk).or_insert_with(|| {
-            all.push(KernelConnection::new(&e, candidates, snapshots));
-            all.len() - 1
-        });
-        all[at].on_event(&e);
+        if let Some((_, c)) = self.live.get_mut(&sk) {
+            c.on_event(&e);
+        }
+        if e.kind == "end"
+            && let Some((n, c)) = self.live.remove(&sk)
+        {
+            let (row, findings) = c.row(n);
+            each(row, findings);
+        }
+        Ok(())
     }
-    if all.is_empty() {
-        return Err(InputError::whole("found no event, expected one a line"));
+}
+
+/// Reads events: `each` gets a row for each connection. The rows are those of the lines before the first invalid one.
+pub fn replay(
+    input: impl Read,
+    candidates: &Arc<[Candidate]>,
+    snapshots: bool,
+    mut each: impl FnMut(Transfer, Option<Findings>),
+) -> Result<(), InputError> {
+    let mut all = Connections { candidates, snapshots, live: BTreeMap::new(), begun: 0 };
+    let done = Lines::new(input).try_for_each(|line| {
+        let (number, line) = line?;
+        if line.trim().is_empty() { Ok(()) } else { all.on_line(number, &line, &mut each) }
+    });
+    let mut rest: Vec<_> = all.live.into_values().collect();
+    rest.sort_by_key(|c| c.0);
+    for (n, c) in rest {
+        let (row, findings) = c.row(n);
+        each(row, findings);
     }
-    Ok(all.into_iter().enumerate().map(|(i, t)| t.row(i as u64 + 1)).collect())
+    done?;
+    if all.begun == 0 {
+        return Err(InputError::whole("found no event, expected one per line"));
+    }
+    Ok(())
 }

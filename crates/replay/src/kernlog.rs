@@ -7,9 +7,11 @@
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
 use crate::error::InputError;
+use crate::limits::Lines;
 use crate::observer::Candidate;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{Ack, Congestion, Handshake, Limit, Sent, Signal};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
+use std::io::Read;
 use std::sync::Arc;
 
 /// Initial window of Linux, segments.
@@ -21,6 +23,7 @@ struct Columns {
     lost: [Option<usize>; 2],
 }
 
+const LOST: [&str; 2] = ["lost_pkt", "total_retrans_pkt"];
 const REQUIRED: [&str; 6] = ["now_us", "bytes_acked", "mss", "rtt_us", "snd_nxt", "sk_pacing_rate"];
 
 impl Columns {
@@ -33,7 +36,7 @@ impl Columns {
                 InputError::line(1, format!("found {header:?}, expected a column {name:?}"))
             })?;
         }
-        Ok(Self { required, una: find("snd_una"), lost: [find("lost_pkt"), find("total_retrans_pkt")] })
+        Ok(Self { required, una: find("snd_una"), lost: LOST.map(find) })
     }
 }
 
@@ -48,51 +51,150 @@ pub struct Log {
     pub rows: u64,
     /// Retransmitted packets.
     pub retransmitted: u64,
+    /// Times at which the 32-bit clock of `now_us` wrapped.
+    pub wraps: u64,
+    /// The error at which reading ended; the findings are those of the rows before it.
+    pub incomplete: Option<InputError>,
 }
 
-/// Reads a log.
-pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Result<Log, InputError> {
-    let mut lines = text.lines();
-    let columns = Columns::find(lines.next().unwrap_or_default())?;
-    let mut log: Option<(Analysis, slowstart::view::Facts)> = None;
-    let (mut acked, mut sent, mut isn, mut rows, mut losses) = (Bytes::ZERO, Bytes::ZERO, 0, 0, [0; 2]);
-    for (i, line) in lines.enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let number = i as u64 + 2;
+/// Range of a 32-bit clock in microseconds.
+const WRAP: i64 = 1 << 32;
+/// Microseconds by which a row may be earlier than the row before it.
+const DISORDER: i64 = 1_000_000;
+
+/// The clock of `now_us`, which may have 32 bits, signed or unsigned.
+#[derive(Default)]
+struct Clock {
+    last: Option<i64>,
+    wraps: u64,
+}
+
+impl Clock {
+    /// Returns the time without wraps; `None` if it goes back.
+    fn unwrap(&mut self, us: i64) -> Option<u64> {
+        let us = if us < 0 { us + WRAP } else { us };
+        let mut now = us + self.wraps as i64 * WRAP;
+        let last = self.last.unwrap_or(now);
+        if us < WRAP && now + WRAP / 2 < last {
+            self.wraps += 1;
+            now += WRAP;
+        }
+        self.last = Some(last.max(now));
+        (now + DISORDER >= last).then_some(now.max(last) as u64)
+    }
+}
+
+/// A log while it is read.
+struct Reader<'a> {
+    columns: Columns,
+    candidates: &'a Arc<[Candidate]>,
+    snapshots: bool,
+    log: Option<(Analysis, Facts)>,
+    clock: Clock,
+    acked: Bytes,
+    sent: Bytes,
+    isn: u32,
+    rows: u64,
+    /// Counts of lost and of retransmitted packets so far.
+    losses: [u64; 2],
+}
+
+/// Reads a log, up to the first invalid row; an error if that is the first row.
+pub fn replay(input: impl Read, candidates: &Arc<[Candidate]>, snapshots: bool) -> Result<Log, InputError> {
+    let mut lines = Lines::new(input);
+    let header = lines.next().transpose()?.map(|l| l.1).unwrap_or_default();
+    let mut r = Reader {
+        columns: Columns::find(header.trim_end())?,
+        candidates,
+        snapshots,
+        log: None,
+        clock: Clock::default(),
+        acked: Bytes::ZERO,
+        sent: Bytes::ZERO,
+        isn: 0,
+        rows: 0,
+        losses: [0; 2],
+    };
+    let read = || {
+        for line in lines {
+            let (number, line) = line?;
+            if !line.trim().is_empty() {
+                r.on_row(number, &line)?;
+            }
+        }
+        Ok(())
+    };
+    let done: Result<(), InputError> = read();
+    let (rows, retransmitted, wraps) = (r.rows, r.losses[1], r.clock.wraps);
+    let Some((analysis, f)) = r.log else {
+        done?;
+        return Err(InputError::line(2, "found no row, expected one for each acknowledgement"));
+    };
+    Ok(Log {
+        findings: analysis.finish(None),
+        mss: f.mss,
+        rows,
+        retransmitted,
+        wraps,
+        incomplete: done.err(),
+    })
+}
+
+impl Reader<'_> {
+    fn on_row(&mut self, number: u64, line: &str) -> Result<(), InputError> {
         let fields: Vec<&str> = line.split(',').collect();
-        let read = |column: usize, name: &str| -> Result<u64, InputError> {
+        let real = |column: usize, name: &str| -> Result<f64, InputError> {
             let text = fields.get(column).map_or("", |f| f.trim());
-            let n = text.parse::<f64>().ok().filter(|n| *n >= 0.0 && *n < 1e15);
-            n.map(|n| n as u64)
-                .ok_or_else(|| InputError::line(number, format!("{name}: found {text:?}, expected a number")))
+            let n = text.parse::<f64>().ok().filter(|n| (-2147483648.0..1e15).contains(n));
+            n.ok_or_else(|| InputError::line(number, format!("{name}: found {text:?}, expected a number")))
+        };
+        let read = |column: usize, name: &str| -> Result<u64, InputError> {
+            let n = real(column, name)?;
+            let why = || InputError::line(number, format!("{name}: found \"{n}\", expected a number from 0"));
+            if n < 0.0 { Err(why()) } else { Ok(n as u64) }
         };
         let mut values = [0; 6];
-        for ((value, column), name) in values.iter_mut().zip(columns.required).zip(REQUIRED) {
+        for ((value, column), name) in values.iter_mut().zip(self.columns.required).zip(REQUIRED).skip(1) {
             *value = read(column, name)?;
         }
-        let [now, bytes, mss, rtt, next, pacing] = values;
+        let [_, bytes, mss, rtt, next, pacing] = values;
+        let time = real(self.columns.required[0], REQUIRED[0])? as i64;
         if mss == 0 {
             return Err(InputError::line(number, "mss: found \"0\", expected a number of bytes"));
         }
-        let una = columns.una.map(|c| read(c, "snd_una")).transpose()?;
-        if rows == 0 {
+        let una = self.columns.una.map(|c| read(c, "snd_una")).transpose()?;
+        let mut counts = self.losses;
+        for ((count, column), name) in counts.iter_mut().zip(self.columns.lost).zip(LOST) {
+            if let Some(column) = column {
+                *count = read(column, name)?.max(*count);
+            }
+        }
+        let now = self.clock.unwrap(time).ok_or_else(|| {
+            InputError::line(
+                number,
+                format!("now_us: found {time}, expected no less than in the line before"),
+            )
+        })?;
+        if self.rows == 0 {
             // Without `snd_una`, only the initial window had been sent at the first row.
-            isn = una.map_or(next.wrapping_sub(IW * mss), |una| una.wrapping_sub(bytes)) as u32;
+            self.isn = una.map_or(next.wrapping_sub(IW * mss), |una| una.wrapping_sub(bytes)) as u32;
         }
         // Sequence numbers wrap; no log covers 4 GB.
+        let isn = self.isn;
         let mark = |seq: u64| Mark(u64::from((seq as u32).wrapping_sub(isn)));
         let (una, next) = (una.map_or(Mark(bytes), mark), mark(next));
-        let (analysis, f) = log.get_or_insert_with(|| {
+        let (analysis, f) = self.log.get_or_insert_with(|| {
             let setup = Setup {
                 mss: Bytes(mss),
                 iw: Some(Bytes(mss * IW)),
                 gated: false,
                 handshake: Handshake::default(),
-                snapshots,
+                snapshots: self.snapshots,
                 fork_states: false,
             };
-            (Analysis::new(setup, candidates), facts(Bytes(mss)))
+            (Analysis::new(setup, self.candidates), facts(Bytes(mss)))
         });
-        rows += 1;
+        self.rows += 1;
         f.now = f.now.max(Instant::ZERO + Span::micros(now));
         let rtt = Span::micros(rtt);
         f.next = next;
@@ -100,29 +202,27 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
         f.pacing_rate = Some(Rate(pacing.saturating_mul(8)));
         f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
         f.srtt = Some(f.srtt.map_or(rtt, |s| s - s / 8 + rtt / 8));
-        let prior = Bytes(next.0.saturating_sub(acked.0));
-        let newly = Bytes(bytes) - acked;
-        acked = acked.max(Bytes(bytes));
+        let prior = Bytes(next.0.saturating_sub(self.acked.0));
+        let newly = Bytes(bytes) - self.acked;
+        self.acked = self.acked.max(Bytes(bytes));
         f.inflight = Bytes(next.0.saturating_sub(una.0));
-        let new = Bytes(next.0) - sent;
-        sent += new;
+        let new = Bytes(next.0) - self.sent;
+        self.sent += new;
         // Everything sent up to this row counts as sent now: the log has no send times.
         let left = Sent {
             mark: next,
             at: f.now,
             bytes: new,
-            sent_total: sent,
+            sent_total: self.sent,
             // As after this row's ACK; differences between rows would be wrong for logs that miss rows.
             inflight: f.inflight,
             delivered: f.delivered,
             ..Sent::default()
         };
         analysis.sent(f, &left, false);
-        for (counted, column) in losses.iter_mut().zip(columns.lost) {
-            let Some(column) = column else { continue };
-            let n = read(column, "lost_pkt or total_retrans_pkt")?;
-            if n > *counted {
-                *counted = n;
+        for (before, now) in self.losses.iter_mut().zip(counts) {
+            if now > *before {
+                *before = now;
                 let lost = Congestion {
                     signal: Signal::Loss,
                     first: analysis.first_loss().is_none(),
@@ -144,8 +244,6 @@ pub fn replay(text: &str, candidates: &Arc<[Candidate]>, snapshots: bool) -> Res
             limit: Limit::Window,
         };
         analysis.ack(f, &ack);
+        Ok(())
     }
-    let (analysis, f) =
-        log.ok_or_else(|| InputError::line(2, "found no row, expected one for each acknowledgement"))?;
-    Ok(Log { findings: analysis.finish(None), mss: f.mss, rows, retransmitted: losses[1] })
 }

@@ -1,26 +1,121 @@
-//! What every startup would have done on a connection that somebody else made.
+//! Analyses captures and logs of real connections: when slow start ended, whether that was early, at the choke point or
+//! late, and what each startup algorithm would have done on the same path.
 //!
-//! The rooms, each leaning only on those above it:
+//! # From a file
 //!
-//! - [`error`]: what was found where, and what was expected
-//! - [`open`]: what a file is, compressed or not
-//! - [`capture`]: pcap and pcapng, as a stream of TCP packets
-//! - [`observer`]: a startup that looks on
-//! - [`infer`]: where slow start ended, seen from outside
-//! - [`analysis`]: a sender's events, and what they say
-//! - [`sender`]: the sender as it must have been
-//! - [`connection`]: packets told apart, from either side
-//! - [`table`]: the connections of a capture
-//! - [`kernlog`]: logs of a kernel, an ACK a line
+//! [`replay::replay`] reads a file of any supported kind and returns a row for each transfer; [`replay::stream`] hands
+//! over each row as soon as its connection is over. This example writes a simulated download as a capture and reads it:
+//!
+//! ```
+//! use slowstart_lab::run::Job;
+//! use slowstart_lab::scenario::{Study, StudyText, startup};
+//! use slowstart_replay::observer::Candidate;
+//! use slowstart_replay::open::detect;
+//! use slowstart_replay::replay::{Options, read};
+//! use slowstart_replay::wire;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let study = StudyText {
+//!     path: "rate=20Mbit rtt=40ms queue=1bdp".to_string(),
+//!     startups: vec!["standard".to_string()],
+//!     size: Some("2MB".to_string()),
+//!     ..StudyText::default()
+//! };
+//! let run = Study::check(&study, None)?.capture(Job { contender: 0, run: 0 });
+//! let mut capture = Vec::new();
+//! wire::write(&mut capture, &run.trace.packets, 0)?;
+//!
+//! let (kind, input) = detect(Box::new(std::io::Cursor::new(capture)))?;
+//! let hystart = Candidate { label: "hystart".to_string(), startup: startup("startup", "hystart")?.1 };
+//! let options = Options { candidates: [hystart].into(), min_bytes: 1_000_000, ..Options::default() };
+//! let report = read(kind, input, &options, |_| {})?;
+//! let row = &report.transfers[0].row;
+//! let exit = row.exit.as_ref().expect("slow start overfills the queue");
+//! assert_eq!(exit.evidence, "loss");
+//! let hystart = &row.startups[0];
+//! assert!(hystart.exit.as_ref().is_some_and(|e| e.time_s < exit.time_s));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # From events
+//!
+//! A program that has a connection's events in a form of its own drives an [`analysis::Analysis`]. Each call gets the
+//! facts at that time; [`analysis::Analysis::finish`] returns the findings:
+//!
+//! ```
+//! use slowstart::startup::REGISTRY;
+//! use slowstart::units::{Bytes, Instant, Mark, Span};
+//! use slowstart::view::{Ack, Handshake, Limit, Sent};
+//! use slowstart_replay::analysis::{Analysis, Setup, facts};
+//! use slowstart_replay::observer::Candidate;
+//!
+//! let mss = Bytes(1000);
+//! let setup = Setup {
+//!     mss,
+//!     iw: Some(mss * 10),
+//!     gated: true,
+//!     handshake: Handshake::default(),
+//!     snapshots: false,
+//!     fork_states: false,
+//! };
+//! let candidates: Vec<_> =
+//!     REGISTRY.iter().map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
+//! let mut analysis = Analysis::new(setup, &candidates.into());
+//! let mut f = facts(mss);
+//! // Rounds of 50 ms: the window doubles from 10 to 80 segments and stays there.
+//! for (round, window) in [10, 20, 40, 80, 80, 80, 80, 80].into_iter().enumerate() {
+//!     f.now = Instant::ZERO + Span::millis(50) * round as u64;
+//!     for _ in 0..window {
+//!         (f.next, f.inflight) = (Mark(f.next.0 + mss.0), f.inflight + mss);
+//!         let sent = Sent { mark: f.next, at: f.now, bytes: mss, inflight: f.inflight, ..Sent::default() };
+//!         analysis.sent(&f, &sent, false);
+//!     }
+//!     let (sent_at, prior) = (f.now, f.inflight);
+//!     (f.now, f.inflight) = (f.now + Span::millis(50), Bytes::ZERO);
+//!     (f.delivered, f.min_rtt) = (f.delivered + prior, Some(Span::millis(50)));
+//!     let ack = Ack {
+//!         upto: f.next,
+//!         bytes: prior,
+//!         delivered: prior,
+//!         newly_lost: Bytes::ZERO,
+//!         prior_inflight: prior,
+//!         rtt: Some(f.now.since(sent_at)),
+//!         newest: Sent::default(),
+//!         limit: Limit::Window,
+//!     };
+//!     analysis.ack(&f, &ack);
+//! }
+//! let findings = analysis.finish(None);
+//! let exit = findings.observed.expect("growth stopped");
+//! assert_eq!((exit.cwnd, exit.evidence.words()), (mss * 80, "growth stopped without loss"));
+//! ```
+//!
+//! # Modules
+//!
+//! Each depends only on modules above it.
+//!
+//! - [`error`]: errors of a file
+//! - [`limits`]: limits on what is held in memory
+//! - [`open`]: kinds of files, decompression
+//! - [`capture`]: pcap, pcapng and snoop, as a stream of TCP packets
+//! - [`observer`]: a startup that observes a connection
+//! - [`infer`]: the end of slow start, inferred from bytes in flight
+//! - [`capacity`]: when the path was full
+//! - [`analysis`]: the analysis of a sender's events
+//! - [`sender`]: the sender, reconstructed from its packets and ACKs
+//! - [`connection`]: the two directions of a connection, and the vantage point
+//! - [`table`]: the live connections of a capture
+//! - [`fit`]: a path fitted to a transfer
+//! - [`fork`]: continuation of a transfer with each startup over that path
+//! - [`transfer`]: the row of a connection in one direction
+//! - [`kernlog`]: per-ACK logs of a kernel
 //! - [`events`]: events of startups in a running kernel
-//! - [`samples`]: windows seen from time to time: `ss`, NDT7, flent, our rows
-//! - [`qlog`]: QUIC's logs, and ours of simulated runs
-//! - [`wire`]: simulated runs as captures
-//! - [`transfer`]: the row of one connection, one way
-//! - [`fit`]: a path fitted to a capture
-//! - [`fork`]: each startup from where its prediction ended, over that path
-//! - [`page`]: a transfer as a page
-//! - [`replay`]: a file, whatever it is
+//! - [`samples`]: sampled windows: `ss`, NDT7, flent, rows of `slowstart compare`
+//! - [`qlog`]: qlog of QUIC and of simulated runs
+//! - [`wire`]: simulated runs written as captures
+//! - [`page`]: a transfer as an HTML page
+//! - [`replay`]: a file of any kind
 
 pub mod analysis;
 pub mod capacity;
@@ -32,6 +127,7 @@ pub mod fit;
 pub mod fork;
 pub mod infer;
 pub mod kernlog;
+pub mod limits;
 pub mod observer;
 pub mod open;
 pub mod page;
@@ -41,5 +137,4 @@ pub mod samples;
 pub mod sender;
 pub mod table;
 pub mod transfer;
-
 pub mod wire;

@@ -1,4 +1,4 @@
-//! What a file is, by what stands in it; compressed or not.
+//! Opens a file: decompresses it and recognises its kind by its content.
 
 use crate::error::InputError;
 use flate2::read::MultiGzDecoder;
@@ -7,27 +7,25 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
-/// Bytes by which a kind is told.
+/// Bytes from which a kind is recognised.
 const PROBE: usize = 4096;
-/// Files of text are held whole; none that anybody wrote comes near this.
-const MOST_TEXT: u64 = 1 << 30;
 
-/// What a file holds.
+/// The kind of a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// pcap or pcapng.
+    /// A pcap, pcapng or snoop capture.
     Capture,
-    /// A line of comma-separated numbers for each acknowledgement.
+    /// A kernel log: comma-separated numbers, one line per ACK.
     KernelLog,
-    /// qlog, as one JSON text or as a sequence.
+    /// A qlog, as one JSON text or as a sequence.
     Qlog,
-    /// A measurement of NDT7.
+    /// An NDT7 measurement.
     Ndt7,
-    /// A data file of flent.
+    /// A flent data file.
     Flent,
-    /// Printed by `ss -tin`, again and again.
+    /// Repeated output of `ss -tin`.
     Ss,
-    /// Rows of ours.
+    /// Rows of `slowstart compare`.
     Rows,
     /// Events of startups in a running kernel.
     Events,
@@ -36,7 +34,7 @@ pub enum Kind {
 /// A decompressed stream.
 pub type Input = Box<dyn Read + Send>;
 
-/// Zstandard frames one after the other.
+/// Consecutive zstd frames.
 struct Zstd<R: Read> {
     frame: Option<StreamingDecoder<BufReader<R>, ruzstd::decoding::FrameDecoder>>,
 }
@@ -58,21 +56,24 @@ impl<R: Read> Read for Zstd<R> {
     }
 }
 
-/// Reads up to so many bytes.
+/// Reads up to `most` bytes.
 fn head(input: &mut dyn Read, most: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     input.take(most as u64).read_to_end(&mut out)?;
     Ok(out)
 }
 
-/// Opens a file and tells what it is.
+/// Opens a file and recognises its kind. `-` is standard input.
 pub fn open(file: &Path) -> Result<(Kind, Input), InputError> {
+    if file == Path::new("-") {
+        return detect(Box::new(io::stdin()));
+    }
     let cannot = |e: io::Error| InputError::whole(e.to_string());
     let raw: Input = Box::new(File::open(file).map_err(cannot)?);
     detect(raw)
 }
 
-/// Decompresses and tells what it is.
+/// Decompresses a stream and recognises its kind.
 pub fn detect(mut raw: Input) -> Result<(Kind, Input), InputError> {
     let cannot = |e: io::Error| InputError::at(0, e.to_string());
     let start = head(&mut raw, 4).map_err(cannot)?;
@@ -87,30 +88,70 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), InputError> {
         _ => raw,
     };
     let probe = head(&mut input, PROBE).map_err(cannot)?;
-    let kind = kind(&probe).ok_or_else(|| {
-        let found = if probe.is_empty() { "nothing" } else { "something else" };
-        InputError::at(
-            0,
-            format!(
-                "found {found}, expected a capture (pcap, pcapng), a kernel log (CSV), qlog, NDT7 or flent JSON, \
-                 the output of ss -tin, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
-            ),
-        )
-    })?;
+    let kind = kind(&probe).ok_or_else(|| InputError::at(0, unknown(&probe)))?;
     Ok((kind, Box::new(Cursor::new(probe).chain(input))))
 }
 
-/// All of a text.
-pub fn text(input: Input) -> Result<String, InputError> {
-    let mut bytes = Vec::new();
-    input
-        .take(MOST_TEXT)
-        .read_to_end(&mut bytes)
-        .map_err(|e| InputError::at(bytes.len() as u64, e.to_string()))?;
-    String::from_utf8(bytes)
-        .map_err(|e| InputError::at(e.utf8_error().valid_up_to() as u64, "found bytes that are no text"))
+/// What an unsupported file is, if it can be named, and what is supported.
+fn unknown(probe: &[u8]) -> String {
+    let named = name(probe);
+    let found = named.as_deref().unwrap_or(if probe.is_empty() { "nothing" } else { "an unknown format" });
+    format!(
+        "found {found}, expected a capture (pcap, pcapng, snoop), a kernel log (CSV), qlog, NDT7 or flent JSON, \
+         the output of ss -tin, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
+    )
 }
 
+/// The name of a format that is known but has no data to analyse, and what to do.
+fn name(probe: &[u8]) -> Option<String> {
+    let binary: [(&[u8], &str); 11] = [
+        (b"GMBU", "a Network Monitor capture (convert it: editcap -F pcapng)"),
+        (b"RTSS", "a Network Monitor capture (convert it: editcap -F pcapng)"),
+        (b"BZh", "a bzip2 file (decompress it first)"),
+        (&[0xfd, b'7', b'z', b'X', b'Z', 0], "an xz file (decompress it first)"),
+        (b"PK\x03\x04", "a zip archive (extract it first)"),
+        (b"PERFILE2", "a perf.data file (print it with perf script; capture packets with tcpdump instead)"),
+        (&[0x17, 0x08, 0x44], "a trace-cmd file (capture packets with tcpdump instead)"),
+        (b"\x7fELF", "a program"),
+        (b"%PDF", "a PDF document"),
+        (&[0x89, b'P', b'N', b'G'], "a PNG image"),
+        (b"<", "an HTML or XML document"),
+    ];
+    if let Some((_, name)) = binary.iter().find(|(magic, _)| probe.starts_with(magic)) {
+        return Some((*name).to_string());
+    }
+    if probe.get(257..262) == Some(b"ustar") {
+        return Some("a tar archive (extract it first)".to_string());
+    }
+    let text = String::from_utf8_lossy(probe);
+    let value = |key: &str| {
+        let rest = text.split_once(key)?.1.trim_start_matches(['"', ':', ' ', '\t']);
+        Some(rest.split(['"', ',', '\n']).next()?.to_string()).filter(|v| v.len() < 40)
+    };
+    if text.contains("\"tcp_mss_default\"")
+        || text.contains("\"version\":\t\"iperf")
+        || text.contains("\"iperf ")
+    {
+        let version = value("\"version\"").unwrap_or_else(|| "iperf3".to_string());
+        return Some(format!(
+            "a result of {version} (it has a sample per second, which does not show slow start; run tcpdump beside it)"
+        ));
+    }
+    let texts = [
+        ("tcp_probe:", "a trace of tcp:tcp_probe (not supported; capture packets with tcpdump)"),
+        ("\"S2C\"", "an NDT5 result (not supported; use the capture of the same test)"),
+        ("\"C2S\"", "an NDT5 result (not supported; use the capture of the same test)"),
+        ("\"creator\"", "an HTTP archive (HAR; it has no packets)"),
+        ("CLIENT_RANDOM ", "a TLS key log (give the capture or the qlog)"),
+        ("IP6 ", "text printed by tcpdump (write a capture: tcpdump -w FILE)"),
+        (" IP ", "text printed by tcpdump (write a capture: tcpdump -w FILE)"),
+        ("Recv-Q", "the output of ss without TCP information (use ss -tin)"),
+    ];
+    let named = texts.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| (*name).to_string());
+    named.or_else(|| text.trim_start().starts_with('{').then(|| "JSON of an unknown format".to_string()))
+}
+
+/// The kind of a supported file.
 fn kind(probe: &[u8]) -> Option<Kind> {
     const PCAPS: [[u8; 4]; 6] = [
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -121,6 +162,9 @@ fn kind(probe: &[u8]) -> Option<Kind> {
         [0x0a, 0x0d, 0x0d, 0x0a],
     ];
     if PCAPS.iter().any(|magic| probe.starts_with(magic)) {
+        return Some(Kind::Capture);
+    }
+    if probe.starts_with(b"snoop\0\0\0") {
         return Some(Kind::Capture);
     }
     let text = String::from_utf8_lossy(probe);

@@ -1,4 +1,4 @@
-//! A file, whatever it is, and what it says.
+//! Analyses a file of any supported kind.
 
 use crate::analysis::Findings;
 use crate::capture::{self, Counts};
@@ -12,16 +12,16 @@ use crate::{events, kernlog, qlog, samples};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What to look at, and for.
+/// What to compute, and for which transfers.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which startups to ask.
+    /// Startups to predict.
     pub candidates: Arc<[Candidate]>,
-    /// Whether to keep samples.
+    /// True to keep snapshots for charts.
     pub snapshots: bool,
-    /// Whether to keep where each startup's prediction ends, so that it can be gone on from there.
+    /// True to keep the state of each startup at the end of its prediction, for [`crate::fork`].
     pub fork_states: bool,
-    /// Connections to show, by number; all if none.
+    /// Numbers of the connections to report; empty: all.
     pub connections: Vec<u64>,
     /// Transfers of fewer bytes are left out.
     pub min_bytes: u64,
@@ -45,7 +45,7 @@ impl Options {
     }
 }
 
-/// A transfer with the findings it was made from, where there were events to find them in.
+/// A transfer, with its findings if the file has events and snapshots or fork states were requested.
 #[derive(Clone, Debug)]
 pub struct AnalysedTransfer {
     /// The row.
@@ -54,117 +54,136 @@ pub struct AnalysedTransfer {
     pub findings: Option<Findings>,
 }
 
-/// What a file said.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// What it is.
+/// What a file contained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its kind.
     pub kind: Kind,
-    /// Its transfers, in the order in which their connections ended.
-    pub transfers: Vec<AnalysedTransfer>,
-    /// Connections of a capture, with data or without.
+    /// Number of transfers reported.
+    pub transfers: u64,
+    /// Number of connections in a capture, with data or without.
     pub connections: u64,
-    /// Transfers that were left out.
+    /// Number of transfers left out.
     pub left_out: u64,
-    /// What was in the capture.
+    /// Packet counts of a capture.
     pub counts: Counts,
-    /// Where the file could not be read further: the transfers are of what stood before.
+    /// The error at which reading ended; the transfers are those of the part before it.
     pub incomplete: Option<InputError>,
 }
 
-/// Reads a file. `progress` is told how many bytes of a capture have been read, decompressed.
+/// The transfers of a file.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the file contained.
+    pub summary: Summary,
+    /// Its transfers, by the number of their connection.
+    pub transfers: Vec<AnalysedTransfer>,
+}
+
+/// Analyses a file and returns all of its transfers. `progress` gets the number of bytes of a capture read so far,
+/// decompressed.
 pub fn replay(file: &Path, options: &Options, progress: impl FnMut(u64)) -> Result<Report, ReplayError> {
     let name = |why| ReplayError { file: file.to_path_buf(), why };
     let (kind, input) = open::open(file).map_err(name)?;
     read(kind, input, options, progress).map_err(name)
 }
 
-/// Reads a stream of a kind.
+/// Analyses a stream of a kind and returns all of its transfers.
 pub fn read(
     kind: Kind,
     input: open::Input,
     options: &Options,
-    mut progress: impl FnMut(u64),
+    progress: impl FnMut(u64),
 ) -> Result<Report, InputError> {
-    let mut report = Report {
+    let mut transfers = Vec::new();
+    let summary = stream(kind, input, options, |t| transfers.push(t), progress)?;
+    transfers.sort_by_key(|t| t.row.connection);
+    Ok(Report { summary, transfers })
+}
+
+/// Analyses a stream of a kind. `each` gets every transfer when its connection is over; nothing is kept of it, so memory is
+/// that of the live connections. If the stream is damaged, the transfers of the part before the damage are reported, and
+/// the summary has the error; it is returned as an error if there is no such transfer.
+pub fn stream(
+    kind: Kind,
+    input: open::Input,
+    options: &Options,
+    mut each: impl FnMut(AnalysedTransfer),
+    mut progress: impl FnMut(u64),
+) -> Result<Summary, InputError> {
+    let mut summary = Summary {
         kind,
-        transfers: Vec::new(),
+        transfers: 0,
         connections: 0,
         left_out: 0,
         counts: Counts::default(),
         incomplete: None,
     };
+    let (mut reported, mut left_out) = (0, 0);
     let mut add = |row: Transfer, findings: Option<Findings>| {
         if options.wants(&row) {
+            reported += 1;
             let findings = findings.filter(|_| options.snapshots || options.fork_states);
-            report.transfers.push(AnalysedTransfer { row, findings });
+            each(AnalysedTransfer { row, findings });
         } else {
-            report.left_out += 1;
+            left_out += 1;
         }
     };
-    match kind {
+    let (candidates, snapshots) = (&options.candidates, options.snapshots);
+    let done = match kind {
         Kind::Capture => {
-            let config = Config {
-                candidates: &options.candidates,
-                snapshots: options.snapshots,
-                fork_states: options.fork_states,
-            };
+            let config = Config { candidates, snapshots, fork_states: options.fork_states };
             let mut table = Table::new(config);
             let mut over = |c: Box<Connection>| {
                 for (row, findings) in transfer::of(*c) {
                     add(row, Some(findings));
                 }
             };
-            let mut counts = Counts::default();
-            let mut seen = 0_u64;
-            let done = capture::read(input, &mut counts, |p, bytes| {
+            let counts = &mut summary.counts;
+            let mut packets = 0_u64;
+            let done = capture::read(input, counts, |p, bytes| {
                 table.on_packet(p, &mut over);
-                seen += 1;
-                if seen.is_multiple_of(1 << 16) {
+                packets += 1;
+                if packets.is_multiple_of(1 << 16) {
                     progress(bytes);
                 }
             });
-            let connections = table.connections();
+            summary.connections = table.connections();
             table.finish(&mut over);
-            report.connections = connections;
-            report.counts = counts;
-            report.transfers.sort_by_key(|t| t.row.connection);
-            match done {
-                // What was read says something, as long as it is said that it is not all.
-                Err(e) if counts.tcp > 0 => report.incomplete = Some(e),
-                Err(e) => return Err(e),
-                Ok(()) if counts.packets > 0 && counts.tcp == 0 => {
-                    let why = counts.unknown_link.map_or("found no TCP packet".to_string(), |(n, link)| {
-                        format!("found {n} packets of link type {link}, expected Ethernet, Linux cooked, raw IP or loopback")
-                    });
-                    return Err(InputError::whole(why));
-                }
-                Ok(()) => {}
+            if done.is_ok() && counts.packets > 0 && counts.tcp == 0 {
+                return Err(InputError::whole(counts.without_tcp()));
+            }
+            // A part without data still has connections.
+            if counts.tcp > 0 {
+                done.or_else(|e| {
+                    summary.incomplete = Some(e);
+                    Ok(())
+                })
+            } else {
+                done
             }
         }
-        Kind::KernelLog => {
-            let log = kernlog::replay(&open::text(input)?, &options.candidates, options.snapshots)?;
+        Kind::KernelLog => kernlog::replay(input, candidates, snapshots).map(|log| {
             let mut row = Transfer::new("kernel-log", 1, log.mss).with(&log.findings);
             (row.packets, row.retransmitted_packets) = (log.rows, log.retransmitted);
-            row.caveats.push("the log tells when ACKs came, not when packets left".to_string());
+            row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
+            if log.wraps > 0 {
+                row.caveats.push("now_us wraps after 2^32 us: the time continues".to_string());
+            }
             add(row, Some(log.findings));
-        }
-        Kind::Qlog => {
-            for (row, findings) in qlog::replay(&open::text(input)?, &options.candidates, options.snapshots)?
-            {
-                add(row, findings);
-            }
-        }
-        Kind::Events => {
-            for (row, findings) in
-                events::replay(&open::text(input)?, &options.candidates, options.snapshots)?
-            {
-                add(row, findings);
-            }
-        }
-        Kind::Ndt7 => samples::ndt7(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
-        Kind::Flent => samples::flent(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
-        Kind::Ss => samples::ss(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
-        Kind::Rows => samples::rows(&open::text(input)?)?.into_iter().for_each(|t| add(t, None)),
+            summary.incomplete = log.incomplete;
+        }),
+        Kind::Qlog => qlog::replay(input, candidates, snapshots, &mut add),
+        Kind::Events => events::replay(input, candidates, snapshots, &mut add),
+        Kind::Ndt7 => samples::ndt7(input, |t| add(t, None)),
+        Kind::Flent => samples::flent(input, |t| add(t, None)),
+        Kind::Ss => samples::ss(input, |t| add(t, None)),
+        Kind::Rows => samples::rows(input, |t| add(t, None)),
+    };
+    (summary.transfers, summary.left_out) = (reported, left_out);
+    match done {
+        Err(e) if reported + left_out > 0 => summary.incomplete = Some(e),
+        done => done?,
     }
-    Ok(report)
+    Ok(summary)
 }

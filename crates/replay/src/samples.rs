@@ -1,37 +1,45 @@
-//! Windows seen from time to time: what `ss`, NDT7, flent and metrics of qlog give. Between two samples nothing is
-//! known, and no startup can be asked: there are no acknowledgements.
+//! Sampled windows: what `ss`, NDT7, flent and the metrics of qlog contain. Nothing is known between two samples, and
+//! without acknowledgements no startup can be predicted.
 
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
+use crate::limits::{BoundedVec, Lines, MOST_HELD, Number, Tokens, Word, too_much};
 use crate::transfer::Transfer;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::eval::{self, Ended};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{BufReader, Read};
 
-/// Thresholds above this are none (the kernel's infinity is 2^31 - 1 segments).
+/// Thresholds from here on mean that none is set (in the kernel, 2^31 - 1 segments).
 const INFINITE: u64 = 0x7fff_ff00;
+/// Maximum value of a sample that is plausible.
+const MOST: u64 = 1 << 50;
+/// Payload of a full segment if the file does not state it.
+const MSS: u64 = 1448;
 
-/// A connection's state at a moment.
+/// State of a connection at one moment.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// Time since the first sample.
     pub at: Instant,
     /// Congestion window.
     pub cwnd: Bytes,
-    /// Slow-start threshold, where one is set.
+    /// Slow-start threshold, if one is set.
     pub ssthresh: Option<Bytes>,
-    /// The newest or smoothed round trip.
+    /// The newest or smoothed RTT.
     pub rtt: Option<Span>,
-    /// The least.
+    /// Minimum RTT.
     pub min_rtt: Option<Span>,
-    /// Payload acknowledged.
+    /// Payload bytes acknowledged.
     pub delivered: Option<Bytes>,
-    /// Packets sent again so far.
+    /// Packets retransmitted so far.
     pub retransmitted: u64,
 }
 
-/// The sampled end of slow start: between which moments, and what told.
+/// The end of slow start in samples: the exit at the first sample after it, and the time of the sample before.
 fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
     let mut best = Bytes::ZERO;
     let mut flat_since: Option<usize> = None;
@@ -57,7 +65,7 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
             (grew, best, flat_since) = (true, s.cwnd, None);
             continue;
         }
-        // Without a threshold to look at: two round trips, and three samples, without growth.
+        // Without a threshold: no growth in two round trips and three samples.
         let since = *flat_since.get_or_insert(i);
         let rtt = s.rtt.or(s.min_rtt).unwrap_or(Span::millis(100));
         if grew && i >= since + 3 && s.at.since(samples[since].at) > rtt * 2 && s.ssthresh.is_none() {
@@ -75,7 +83,7 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
     })
 }
 
-/// The row of a connection's samples.
+/// The row of a connection from its samples.
 pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
     let mut t = Transfer::new(source, number, mss);
     let found = find(samples);
@@ -93,7 +101,7 @@ pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Tr
     t.bytes = samples.iter().filter_map(|s| s.delivered).max().unwrap_or_default().0;
     let loss = samples.windows(2).find(|w| w[1].retransmitted > w[0].retransmitted);
     t.first_loss_time_s = loss.map(|w| seconds(w[1].at));
-    // Throughput between samples stands for the path's, as in the thesis' second heuristic.
+    // The throughput between samples, as in the second heuristic of the thesis (5.2.2).
     let rates: Vec<(Instant, f64)> = samples
         .windows(2)
         .filter_map(|w| {
@@ -109,17 +117,17 @@ pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Tr
     t.capacity_time_s = t.capacity_by_throughput_s;
     if let (Ok((f, _)), Some(median), Some(rtt)) = (&found, median, least) {
         let reached = f.cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
-        let ended = Ended { at: f.at, by_congestion: f.evidence.is_congestion() };
-        t.class = eval::class(Some(ended), reached.then_some(Instant::ZERO), None);
+        let ended = Ended { at: Span(f.at.0).as_secs_f64(), by_congestion: f.evidence.is_congestion() };
+        t.class = eval::class(Some(ended), reached.then_some(0.0), t.first_loss_time_s);
     }
     if let Ok((f, after)) = found {
         t.caveats.push(format!(
-            "seen in samples: it left between {:.3} and {:.3} s",
+            "from samples: slow start ended between {:.3} and {:.3} s",
             seconds(after),
             seconds(f.at)
         ));
     }
-    t.caveats.push("samples have no acknowledgements: no startup can be asked".to_string());
+    t.caveats.push("samples have no acknowledgements: no startup can be predicted".to_string());
     t
 }
 
@@ -131,127 +139,257 @@ fn threshold(n: u64, mss: u64) -> Option<Bytes> {
     (n > 0 && n < INFINITE).then(|| segments(n, mss))
 }
 
-/// NDT7: the server's `TCPInfo`, some three times a second.
-pub fn ndt7(text: &str) -> Result<Vec<Transfer>, InputError> {
-    let file = json(text)?;
-    let number = |v: &Value, key: &str| v.get(key).and_then(Value::as_u64);
-    let mut rows = Vec::new();
-    for side in ["Download", "Upload"] {
-        let Some(all) = file.pointer(&format!("/{side}/ServerMeasurements")).and_then(Value::as_array) else {
-            continue;
-        };
+fn invalid(e: &serde_json::Error) -> InputError {
+    InputError::line(e.line() as u64, format!("found no valid JSON: {e}"))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct TcpInfo {
+    elapsed_time: Number,
+    snd_cwnd: Number,
+    snd_ss_thresh: Number,
+    #[serde(rename = "SndMSS")]
+    snd_mss: Number,
+    #[serde(rename = "RTT")]
+    rtt: Number,
+    #[serde(rename = "MinRTT")]
+    min_rtt: Number,
+    bytes_acked: Number,
+    total_retrans: Number,
+}
+
+#[derive(Deserialize)]
+struct Measurement {
+    #[serde(default, rename = "TCPInfo")]
+    info: Option<TcpInfo>,
+    #[serde(default, rename = "BBRInfo")]
+    bbr: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Side {
+    #[serde(default, rename = "ServerMeasurements")]
+    measurements: Option<BoundedVec<Measurement>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Ndt7 {
+    #[serde(default)]
+    download: Option<Side>,
+    #[serde(default)]
+    upload: Option<Side>,
+    #[serde(default, rename = "ServerIP")]
+    server_ip: Word,
+    #[serde(default)]
+    server_port: Number,
+    #[serde(default, rename = "ClientIP")]
+    client_ip: Word,
+    #[serde(default)]
+    client_port: Number,
+}
+
+/// Reads an NDT7 measurement: the server's `TCPInfo`, about three times per second.
+pub fn ndt7(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+    let text = BufReader::new(Tokens::new(input));
+    let file: Ndt7 = serde_json::from_reader(text).map_err(|e| invalid(&e))?;
+    let mut rows = 0;
+    for side in [file.download, file.upload] {
+        let Some(BoundedVec(all)) = side.and_then(|s| s.measurements) else { continue };
         let mut samples = Vec::new();
-        let mut mss = 1448;
-        for m in all {
-            let Some(info) = m.get("TCPInfo") else { continue };
-            let (Some(at), Some(cwnd)) = (number(info, "ElapsedTime"), number(info, "SndCwnd")) else {
+        let mut mss = MSS;
+        for info in all.iter().filter_map(|m| m.info.as_ref()) {
+            let (Some(at), Some(cwnd)) = (info.elapsed_time.below(MOST), info.snd_cwnd.below(MOST)) else {
                 continue;
             };
-            mss = number(info, "SndMSS").filter(|m| *m > 0).unwrap_or(mss);
-            let span = |key: &str| number(info, key).map(|us| Span(us.saturating_mul(1000)));
+            mss = info.snd_mss.below(MOST).filter(|m| *m > 0).unwrap_or(mss);
+            let span = |us: Number| us.below(MOST).map(Span::micros);
             samples.push(Sample {
-                at: Instant(at.saturating_mul(1000)),
+                at: Instant(at * 1000),
                 cwnd: segments(cwnd, mss),
-                ssthresh: number(info, "SndSsThresh").and_then(|n| threshold(n, mss)),
-                rtt: span("RTT"),
-                min_rtt: span("MinRTT"),
-                delivered: number(info, "BytesAcked").map(Bytes),
-                retransmitted: number(info, "TotalRetrans").unwrap_or(0),
+                ssthresh: info.snd_ss_thresh.below(MOST).and_then(|n| threshold(n, mss)),
+                rtt: span(info.rtt),
+                min_rtt: span(info.min_rtt),
+                delivered: info.bytes_acked.below(MOST).map(Bytes),
+                retransmitted: info.total_retrans.below(MOST).unwrap_or(0),
             });
         }
         samples.sort_by_key(|s| s.at);
-        let mut t = transfer("ndt7", rows.len() as u64 + 1, Bytes(mss), &samples);
-        let end = |ip: &str, port: &str| {
-            let ip = file.get(ip).and_then(Value::as_str).unwrap_or_default();
-            format!("{ip}:{}", file.get(port).and_then(Value::as_u64).unwrap_or(0))
-        };
-        (t.from, t.to) = (end("ServerIP", "ServerPort"), end("ClientIP", "ClientPort"));
-        if all.iter().any(|m| m.get("BBRInfo").is_some()) {
+        rows += 1;
+        let mut t = transfer("ndt7", rows, Bytes(mss), &samples);
+        let end = |ip: &Word, port: Number| format!("{}:{}", ip.0, port.below(1 << 16).unwrap_or(0));
+        t.from = end(&file.server_ip, file.server_port);
+        t.to = end(&file.client_ip, file.client_port);
+        if all.iter().any(|m| m.bbr.is_some()) {
             t.caveats.push("the sender ran BBR: its startup has no slow-start threshold".to_string());
         }
-        rows.push(t);
+        each(t);
     }
-    if rows.is_empty() {
+    if rows == 0 {
         return Err(InputError::whole("found no Download or Upload with ServerMeasurements, expected one"));
     }
-    Ok(rows)
+    Ok(())
 }
 
-/// flent: the socket statistics of TCP flows, where they were asked for.
-pub fn flent(text: &str) -> Result<Vec<Transfer>, InputError> {
-    let file = json(text)?;
-    let series = file.get("raw_values").and_then(Value::as_object);
-    let series = series.ok_or_else(|| InputError::whole("raw_values: found none, expected an object"))?;
-    let mut rows = Vec::new();
-    for (name, values) in series {
-        let Some(values) = values.as_array() else { continue };
-        let real =
-            |v: &Value, key: &str| v.get(key).and_then(Value::as_f64).filter(|x| *x >= 0.0 && *x < 1e12);
-        let begin = values.iter().filter_map(|v| real(v, "t")).reduce(f64::min).unwrap_or(0.0);
-        let mss = 1448;
-        let mut samples: Vec<Sample> = values
-            .iter()
-            .filter_map(|v| {
-                let rtt = real(v, "tcp_rtt").map(|ms| Span((ms * 1e6) as u64));
-                Some(Sample {
-                    at: Instant(((real(v, "t")? - begin) * 1e9) as u64),
-                    cwnd: segments(real(v, "tcp_cwnd")? as u64, mss),
-                    ssthresh: real(v, "tcp_ssthresh").and_then(|n| threshold(n as u64, mss)),
-                    rtt,
-                    ..Sample::default()
-                })
-            })
-            .collect();
-        if samples.is_empty() {
-            continue;
-        }
-        samples.sort_by_key(|s| s.at);
-        let mut t = transfer("flent", rows.len() as u64 + 1, Bytes(mss), &samples);
-        t.from.clone_from(name);
-        t.start_s = begin;
-        t.caveats.push("flent does not say how long a segment is: 1448 bytes are taken".to_string());
-        rows.push(t);
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Point {
+    t: Number,
+    tcp_cwnd: Number,
+    tcp_ssthresh: Number,
+    tcp_rtt: Number,
+}
+
+/// The row of a series of flent; `None` if it has no windows.
+fn series(name: &str, number: u64, points: &[Point]) -> Option<Transfer> {
+    let begin = points.iter().filter_map(|p| p.t.real()).reduce(f64::min).unwrap_or(0.0);
+    let sample = |p: &Point| {
+        Some(Sample {
+            at: Instant(((p.t.real()?.min(1e12) - begin).max(0.0) * 1e9) as u64),
+            cwnd: segments(p.tcp_cwnd.below(MOST)?, MSS),
+            ssthresh: p.tcp_ssthresh.below(MOST).and_then(|n| threshold(n, MSS)),
+            rtt: p.tcp_rtt.real().filter(|ms| *ms < 1e9).map(|ms| Span((ms * 1e6) as u64)),
+            ..Sample::default()
+        })
+    };
+    let mut samples: Vec<Sample> = points.iter().filter_map(sample).collect();
+    if samples.is_empty() {
+        return None;
     }
-    if rows.is_empty() {
+    samples.sort_by_key(|s| s.at);
+    let mut t = transfer("flent", number, Bytes(MSS), &samples);
+    t.from = name.to_string();
+    t.start_s = begin;
+    t.caveats.push("flent does not state the size of a segment: 1448 bytes are assumed".to_string());
+    Some(t)
+}
+
+/// Reads a flent data file: the socket statistics of its TCP flows, if it has them.
+pub fn flent(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+    struct File<'a>(&'a mut dyn FnMut(String, Vec<Point>));
+    struct RawValues<'a>(&'a mut dyn FnMut(String, Vec<Point>));
+    impl<'de> Visitor<'de> for File<'_> {
+        type Value = bool;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+            let mut found = false;
+            while let Some(key) = map.next_key::<Word>()? {
+                if key.0 == "raw_values" {
+                    map.next_value_seed(RawValues(&mut *self.0))?;
+                    found = true;
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+    impl<'de> serde::de::DeserializeSeed<'de> for RawValues<'_> {
+        type Value = ();
+        fn deserialize<D: serde::Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+            d.deserialize_map(self)
+        }
+    }
+    impl<'de> Visitor<'de> for RawValues<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("raw_values, an object of series")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(name) = map.next_key::<Word>()? {
+                let points = map.next_value::<BoundedVec<Point>>()?;
+                (self.0)(name.0, points.0);
+            }
+            Ok(())
+        }
+    }
+    let mut rows = 0;
+    let mut add = |name: String, points: Vec<Point>| {
+        if let Some(t) = series(&name, rows + 1, &points) {
+            rows += 1;
+            each(t);
+        }
+    };
+    let mut d = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
+    let found = d.deserialize_map(File(&mut add)).map_err(|e| invalid(&e))?;
+    if !found {
+        return Err(InputError::whole("raw_values: found none, expected an object"));
+    }
+    if rows == 0 {
         return Err(InputError::whole(
             "found no series with tcp_cwnd, expected one made with --socket-stats",
         ));
     }
-    Ok(rows)
+    Ok(())
 }
 
-fn json(text: &str) -> Result<Value, InputError> {
-    serde_json::from_str(text)
-        .map_err(|e| InputError::line(e.line() as u64, format!("found no valid JSON: {e}")))
+/// Seconds since 1970 of a line that is a time: `date +%s.%N`, or an ISO 8601 date and time (`date -Ins`).
+fn time(line: &str) -> Option<f64> {
+    let line = line.trim();
+    if let Ok(t) = line.parse::<f64>() {
+        return Some(t).filter(|t| (0.0..1e11).contains(t));
+    }
+    let (date, time) = line.split_once(['T', ' '])?;
+    let mut ymd = date.splitn(3, '-').map(|n| n.parse::<i64>().ok());
+    let (year, month, day) = (ymd.next()??, ymd.next()??, ymd.next()??);
+    let time = time.trim_end_matches('Z');
+    let (time, zone) = match time.rfind(['+', '-']) {
+        Some(at) => (&time[..at], time[at..].replace(':', "")),
+        None => (time, "+0000".to_string()),
+    };
+    let zone: i64 = zone.parse().ok()?;
+    let mut hms = time.splitn(3, ':');
+    let hour: f64 = hms.next()?.parse().ok()?;
+    let minute: f64 = hms.next()?.parse().ok()?;
+    let second: f64 = hms.next()?.replace(',', ".").parse().ok()?;
+    if !(1970..3000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
+    let zone_s = (zone / 100 * 60 + zone % 100) as f64 * 60.0;
+    Some(days as f64 * 86_400.0 + hour * 3600.0 + minute * 60.0 + second - zone_s).filter(|t| *t >= 0.0)
 }
 
-/// What `ss -tin` prints, again and again, each time after a line with the time in seconds (`date +%s.%N`).
-pub fn ss(text: &str) -> Result<Vec<Transfer>, InputError> {
-    let mut all: BTreeMap<(String, String), (u64, Vec<Sample>)> = BTreeMap::new();
-    let (mut now, mut begin, mut ends) = (None, None, None);
-    for (i, line) in text.lines().enumerate() {
-        let number = i as u64 + 1;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [only] = words[..]
-            && let Ok(t) = only.parse::<f64>()
-        {
-            now = Some(t).filter(|t| (0.0..1e11).contains(t));
-            begin = begin.or(now);
-            continue;
+/// The connections of an `ss` file while it is read.
+#[derive(Default)]
+struct Sockets {
+    all: BTreeMap<(String, String), (u64, Vec<Sample>)>,
+    held: usize,
+    now: Option<f64>,
+    begin: Option<f64>,
+    ends: Option<(String, String)>,
+}
+
+impl Sockets {
+    fn on_line(&mut self, number: u64, line: &str) -> Result<(), InputError> {
+        if let Some(t) = time(line) {
+            if self.now.is_some_and(|before| t + 1.0 < before) {
+                let why = format!("found the time {t}, expected no less than in the line before");
+                return Err(InputError::line(number, why));
+            }
+            self.now = Some(t);
+            self.begin = self.begin.or(self.now);
+            return Ok(());
         }
-        // State (which is left out where it was asked for), two queues, here, there; more may follow on the same line (-O).
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // State (absent if `ss` was called with one), two queues, two addresses; with -O, more on the same line.
         let address = |w: &str| w.rsplit_once(':').is_some_and(|(_, p)| p == "*" || p.parse::<u16>().is_ok());
         let stated = words.first().is_some_and(|w| w.parse::<u64>().is_err());
-        if let [q1, q2, here, there, ..] = words[usize::from(stated)..]
+        if let [q1, q2, local, peer, ..] = words[usize::from(stated)..]
             && q1.parse::<u64>().is_ok()
             && q2.parse::<u64>().is_ok()
-            && address(here)
-            && address(there)
+            && address(local)
+            && address(peer)
         {
-            ends = Some((here.to_string(), there.to_string()));
+            self.ends = Some((local.to_string(), peer.to_string()));
         }
         if !line.contains("cwnd:") {
-            continue;
+            return Ok(());
         }
         let value = |key: &str| {
             words.iter().find_map(|w| w.strip_prefix(key)).map(|v| v.split(['/', ',']).next().unwrap_or(v))
@@ -262,16 +400,22 @@ pub fn ss(text: &str) -> Result<Vec<Transfer>, InputError> {
             (0.0..1e9).contains(&v).then_some(Span((v * 1e6) as u64))
         };
         let expected = |what: &str| InputError::line(number, format!("found a socket without {what}"));
-        let (now, begin) = now.zip(begin).ok_or_else(|| {
-            expected("a time, expected a line with seconds before it: date +%s.%N; ss -tin")
+        let (now, begin) = self.now.zip(self.begin).ok_or_else(|| {
+            expected("a time, expected a line with the time before it: date +%s.%N; ss -tin")
         })?;
-        let ends =
-            ends.clone().ok_or_else(|| expected("its addresses, expected a line with them before it"))?;
+        let ends = self
+            .ends
+            .clone()
+            .ok_or_else(|| expected("its addresses, expected a line with them before it"))?;
         let cwnd = count("cwnd:")
             .ok_or_else(|| InputError::line(number, "cwnd: found no number, expected segments"))?;
-        let mss = count("mss:").filter(|m| *m > 0).unwrap_or(1448);
+        let mss = count("mss:").filter(|m| *m > 0).unwrap_or(MSS);
         let total = words.iter().find_map(|w| w.strip_prefix("retrans:")?.split_once('/')?.1.parse().ok());
-        let entry = all.entry(ends).or_insert((mss, Vec::new()));
+        self.held += size_of::<Sample>();
+        let entry = self.all.entry(ends).or_insert_with(|| {
+            self.held += 256;
+            (mss, Vec::new())
+        });
         entry.1.push(Sample {
             at: Instant(((now - begin).max(0.0) * 1e9) as u64),
             cwnd: segments(cwnd, mss),
@@ -281,28 +425,45 @@ pub fn ss(text: &str) -> Result<Vec<Transfer>, InputError> {
             delivered: count("bytes_acked:").map(Bytes),
             retransmitted: total.unwrap_or(0),
         });
+        if self.held > MOST_HELD {
+            return Err(InputError::line(number, too_much("samples")));
+        }
+        Ok(())
     }
-    if all.is_empty() {
-        return Err(InputError::whole("found no socket with cwnd:, expected the output of ss -tin"));
-    }
-    Ok(all
-        .into_iter()
-        .enumerate()
-        .map(|(i, ((here, there), (mss, samples)))| {
-            let mut t = transfer("ss", i as u64 + 1, Bytes(mss), &samples);
-            (t.from, t.to) = (here, there);
-            t
-        })
-        .collect())
 }
 
-/// Rows of ours: what they say of the exit, as it was.
-pub fn rows(text: &str) -> Result<Vec<Transfer>, InputError> {
-    let mut all = Vec::new();
-    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let r: slowstart_lab::record::Row = serde_json::from_str(line)
-            .map_err(|e| InputError::line(i as u64 + 1, format!("found no row of schema 1: {e}")))?;
-        let mut t = Transfer::new("rows", i as u64 + 1, Bytes(r.iw_bytes / 10));
+/// Reads repeated output of `ss -tin`, each after a line with the time: seconds (`date +%s.%N`) or ISO 8601. The rows are
+/// those of the lines before the first invalid one.
+pub fn ss(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+    let mut sockets = Sockets::default();
+    let done = Lines::new(input).try_for_each(|line| {
+        let (number, line) = line?;
+        sockets.on_line(number, &line)
+    });
+    for (i, ((local, peer), (mss, samples))) in sockets.all.iter().enumerate() {
+        let mut t = transfer("ss", i as u64 + 1, Bytes(*mss), samples);
+        (t.from, t.to) = (local.clone(), peer.clone());
+        each(t);
+    }
+    done?;
+    if sockets.all.is_empty() {
+        return Err(InputError::whole("found no socket with cwnd:, expected the output of ss -tin"));
+    }
+    Ok(())
+}
+
+/// Reads rows of `slowstart compare`, for the exits that they state.
+pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+    let mut rows = 0;
+    for line in Lines::new(input) {
+        let (number, line) = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let r: slowstart_lab::record::Row = serde_json::from_str(&line)
+            .map_err(|e| InputError::line(number, format!("found no row of schema 1: {e}")))?;
+        rows += 1;
+        let mut t = Transfer::new("rows", rows, Bytes(r.iw_bytes / 10));
         t.from = format!("{} on {}", r.startup, r.path);
         t.to = format!("run {}", r.run);
         t.duration_s = r.duration_s;
@@ -324,15 +485,24 @@ pub fn rows(text: &str) -> Result<Vec<Transfer>, InputError> {
         });
         t.unclear = r.exit.is_none().then(|| NoExit::StillGrowing.words().to_string());
         t.caveats = r.caveats;
-        all.push(t);
+        each(t);
     }
-    Ok(all)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use slowstart_lab::record::Class;
+
+    /// The rows of a text by one of the readers, and its error.
+    macro_rules! read {
+        ($reader:ident, $text:expr) => {{
+            let mut all = Vec::new();
+            let done = $reader($text.as_bytes(), |t| all.push(t));
+            done.map(|()| all)
+        }};
+    }
 
     fn ss_text(cwnds: &[(u64, Option<u64>, u64)]) -> String {
         use std::fmt::Write as _;
@@ -354,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn ss_tells_by_the_threshold() {
+    fn ss_samples_show_the_exit_by_the_threshold() {
         let text = ss_text(&[
             (10, None, 0),
             (40, None, 0),
@@ -362,26 +532,35 @@ mod tests {
             (170, Some(160), 0),
             (175, Some(160), 0),
         ]);
-        let rows = ss(&text).expect("samples");
+        let rows = read!(ss, text).expect("samples");
         let exit = rows[0].exit.as_ref().expect("an exit");
         assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (160_000, "a threshold was set without loss"));
         assert!((exit.time_s - 0.3).abs() < 1e-6, "{exit:?}");
         // 160 kB in 40 ms is 4 MB/s, the median is 1 MB/s.
         assert_eq!(rows[0].class, Class::ChokePoint);
-        assert_eq!(ss(&text.replace("ESTAB ", "")).expect("samples"), rows);
-        let lost = ss(&ss_text(&[(10, None, 0), (40, None, 0), (28, Some(28), 3)])).expect("samples");
+        assert_eq!(read!(ss, text.replace("ESTAB ", "")).expect("samples"), rows);
+        let lost = read!(ss, ss_text(&[(10, None, 0), (40, None, 0), (28, Some(28), 3)])).expect("samples");
         assert_eq!(lost[0].exit.as_ref().map(|e| e.evidence.as_str()), Some("loss"));
-        let begun = ss(&ss_text(&[(10, Some(9), 0), (11, Some(9), 0)])).expect("samples");
-        assert_eq!(begun[0].unclear.as_deref(), Some("began before the capture"));
+        let began = read!(ss, ss_text(&[(10, Some(9), 0), (11, Some(9), 0)])).expect("samples");
+        assert_eq!(began[0].unclear.as_deref(), Some("began before the capture"));
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        assert!(ss("ESTAB 0 0 1.2.3.4:5 6.7.8.9:10\n cwnd:10 mss:1448\n").is_err_and(|e| {
+    fn errors_name_what_is_missing() {
+        assert!(read!(ss, "ESTAB 0 0 1.2.3.4:5 6.7.8.9:10\n cwnd:10 mss:1448\n").is_err_and(|e| {
             e.to_string().starts_with("line 2: ") && e.to_string().contains("date +%s.%N")
         }));
-        assert!(ndt7("{\"Download\":").is_err_and(|e| e.to_string().starts_with("line 1: ")));
-        assert!(flent("{\"raw_values\":{}}").is_err_and(|e| e.to_string().contains("--socket-stats")));
-        assert!(rows("{}\n").is_err_and(|e| e.to_string().starts_with("line 1: ")));
+        assert!(read!(ndt7, "{\"Download\":").is_err_and(|e| e.to_string().starts_with("line 1: ")));
+        assert!(read!(flent, "{\"raw_values\":{}}").is_err_and(|e| e.to_string().contains("--socket-stats")));
+        assert!(read!(rows, "{}\n").is_err_and(|e| e.to_string().starts_with("line 1: ")));
+    }
+
+    #[test]
+    fn times_are_seconds_or_iso_dates() {
+        assert_eq!(time("1714564800.5\n"), Some(1_714_564_800.5));
+        assert_eq!(time("2024-05-01T14:00:00,500000000+02:00"), Some(1_714_564_800.5));
+        assert_eq!(time("2024-05-01 12:00:00.5"), Some(1_714_564_800.5));
+        assert_eq!(time("1970-01-01T00:00:00Z"), Some(0.0));
+        assert_eq!((time("ESTAB 0 0 a:1 b:2"), time("2024-13-01T00:00:00Z")), (None, None));
     }
 }

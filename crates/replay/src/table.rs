@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
 
     /// Processes a packet. `done` gets connections that are over.
     pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(Box<Connection>)) {
-        let s = &p.seen;
+        let s = &p.segment;
         let (a, b) = ((s.addresses[0], s.ports[0]), (s.addresses[1], s.ports[1]));
         let from = usize::from(a > b);
         let key = Key { ends: if from == 0 { [a, b] } else { [b, a] }, interface: p.interface };
@@ -225,7 +225,7 @@ mod tests {
         let packet = |at, seq, flags, port| Packet {
             at,
             interface: 0,
-            seen: TcpSegment { addresses: [1, 2], ports: [port, 80], seq, flags, ..TcpSegment::default() },
+            segment: TcpSegment { addresses: [1, 2], ports: [port, 80], seq, flags, ..TcpSegment::default() },
         };
         let all = [
             packet(0, 100, SYN, 5),

@@ -25,7 +25,7 @@ fn read(name: &str) -> Option<Vec<Transfer>> {
     }
     let options = Options { candidates: candidates(), ..Options::default() };
     let report = replay(&file, &options, |_| {}).expect("a capture");
-    assert_eq!(report.incomplete, None);
+    assert_eq!(report.summary.incomplete, None);
     Some(report.transfers.into_iter().map(|t| t.row).collect())
 }
 

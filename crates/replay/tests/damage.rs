@@ -119,7 +119,7 @@ fn classic() -> Vec<u8> {
 fn valid_files_are_read() {
     for (kind, bytes) in valid() {
         let report = replay(bytes).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
-        assert_eq!((report.kind, report.incomplete.is_none()), (kind, true));
+        assert_eq!((report.summary.kind, report.summary.incomplete.is_none()), (kind, true));
         assert!(!report.transfers.is_empty(), "{kind:?}");
     }
 }
@@ -197,7 +197,7 @@ fn a_cut_capture_gives_the_rows_before_the_cut() {
     let (_, bytes) = valid().remove(0);
     let whole = replay(bytes.clone()).expect("valid");
     let part = replay(bytes[..bytes.len() * 2 / 3].to_vec()).expect("a part");
-    assert!(part.incomplete.as_ref().is_some_and(|c| c.to_string().starts_with("offset ")));
+    assert!(part.summary.incomplete.as_ref().is_some_and(|c| c.to_string().starts_with("offset ")));
     let most = |r: &Report| r.transfers.iter().map(|t| t.row.bytes).max();
     assert!(most(&part) < most(&whole) && most(&part) > Some(0));
 }

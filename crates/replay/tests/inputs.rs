@@ -25,7 +25,7 @@ fn replay(file: Vec<u8>) -> Report {
 /// The rows, without the addresses, which depend on the form.
 fn rows(file: Vec<u8>) -> Vec<Transfer> {
     let report = replay(file);
-    assert_eq!((report.kind, report.incomplete), (Kind::Capture, None));
+    assert_eq!((report.summary.kind, report.summary.incomplete), (Kind::Capture, None));
     let clean = |mut t: Transfer| {
         (t.from, t.to) = (String::new(), String::new());
         t
@@ -211,7 +211,7 @@ fn kernel_events_are_replayed() {
     }
     event(7_500_000, "end", acked, 410, "none");
     let report = replay(text.clone().into_bytes());
-    assert_eq!((report.kind, report.transfers.len()), (Kind::Events, 1));
+    assert_eq!((report.summary.kind, report.transfers.len()), (Kind::Events, 1));
     let t = &report.transfers[0].row;
     assert_eq!((t.from.as_str(), t.to.as_str(), t.bytes), (":443", "10.102.0.2:5000", 400_000));
     let exit = t.exit.as_ref().expect("an exit");

@@ -24,7 +24,7 @@ fn replay(trace: &Trace, end: u8) -> Transfer {
     wire::write(&mut file, &trace.packets, end).expect("a Vec takes everything");
     let report =
         read(Kind::Capture, Box::new(Cursor::new(file)), &Options::default(), |_| {}).expect("a capture");
-    assert_eq!(report.incomplete, None);
+    assert_eq!(report.summary.incomplete, None);
     report.transfers.into_iter().map(|t| t.row).max_by_key(|t| t.bytes).expect("a transfer")
 }
 
@@ -290,8 +290,8 @@ fn check_qlog_exit(o: &Outcome, what: &str) {
     qlog::write(&mut file, what, &o.trace.samples, &o.trace.events).expect("a Vec takes everything");
     let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
     assert_eq!(kind, Kind::Qlog);
-    let rows = qlog::replay(&open::text(input).expect("text"), &[].into(), false).expect("a log");
-    let (seen, run) = (&rows[0].0.exit, &o.row.exit);
+    let report = read(kind, input, &Options::default(), |_| {}).expect("a log");
+    let (seen, run) = (&report.transfers[0].row.exit, &o.row.exit);
     assert_eq!(seen.is_some(), run.is_some(), "{what}");
     if let (Some(seen), Some(run)) = (seen, run) {
         assert!((seen.time_s - run.left_s).abs() < 1e-9, "{what}: {seen:?} against {run:?}");

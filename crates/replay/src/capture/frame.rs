@@ -55,31 +55,54 @@ pub fn known(link: Linktype) -> bool {
     matches!(link.0, 0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276)
 }
 
-/// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the frame
-/// is cut too short. `on_wire` is the length of the whole frame.
-pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
+/// Ports of a UDP packet in a frame that [`parse`] refuses.
+pub fn udp_ports(link: Linktype, frame: &[u8]) -> Option<[u16; 2]> {
+    let payload = ip_payload(link, frame)?;
+    let udp = payload.payload;
+    let be16 = |at: usize| Some(u16::from_be_bytes(udp.get(at..at + 2)?.try_into().ok()?));
+    (payload.ip_number == etherparse::IpNumber::UDP && !payload.fragmented).then_some(())?;
+    Some([be16(0)?, be16(2)?])
+}
+
+/// The payload of the IP packet in a frame.
+fn ip_payload(link: Linktype, frame: &[u8]) -> Option<etherparse::LaxIpPayloadSlice<'_>> {
+    match packet(link, frame)?.net? {
+        LaxNetSlice::Ipv4(ip) => Some(ip.payload().clone()),
+        LaxNetSlice::Ipv6(ip) => Some(ip.payload().clone()),
+        LaxNetSlice::Arp(_) => None,
+    }
+}
+
+/// The packet in a frame.
+fn packet(link: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     let be16 = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
     let cooked = |protocol: usize, header: usize| {
         Some(LaxSlicedPacket::from_ether_type(EtherType(be16(protocol)?), frame.get(header..)?))
     };
-    // Link types: http://www.tcpdump.org/linktypes.html. The address family before the packet (NULL, LOOP) is
-    // redundant: the first four bits of the packet state the IP version.
-    let packet = match link.0 {
-        1 => LaxSlicedPacket::from_ethernet(frame).ok()?,
-        0 | 108 => LaxSlicedPacket::from_ip(frame.get(4..)?).ok()?,
-        12 | 14 | 101 | 228 | 229 => LaxSlicedPacket::from_ip(frame).ok()?,
-        113 => cooked(14, 16)?,
-        276 => cooked(0, 20)?,
-        _ => return None,
-    };
-    let mut seen = TcpSegment::default();
+    // Link types: http://www.tcpdump.org/linktypes.html. The address family before the packet (NULL, LOOP) is redundant:
+    // the first four bits of the packet state the IP version.
+    match link.0 {
+        1 => LaxSlicedPacket::from_ethernet(frame).ok(),
+        0 | 108 => LaxSlicedPacket::from_ip(frame.get(4..)?).ok(),
+        12 | 14 | 101 | 228 | 229 => LaxSlicedPacket::from_ip(frame).ok(),
+        113 => cooked(14, 16),
+        276 => cooked(0, 20),
+        _ => None,
+    }
+}
+
+/// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the frame
+/// is cut too short. `on_wire` is the length of the whole frame.
+pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
+    let packet = packet(link, frame)?;
+    let mut segment = TcpSegment::default();
     let (payload, announced) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let h = ip.header();
             let mapped = |a: [u8; 4]| 0xffff_0000_0000 | u128::from(u32::from_be_bytes(a));
-            seen.addresses = [mapped(h.source()), mapped(h.destination())];
-            seen.id = h.identification();
-            seen.marked = h.ecn().value() == 3;
+            segment.addresses = [mapped(h.source()), mapped(h.destination())];
+            segment.id = h.identification();
+            segment.marked = h.ecn().value() == 3;
             if h.fragments_offset().value() > 0 {
                 return None;
             }
@@ -89,8 +112,8 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
         }
         LaxNetSlice::Ipv6(ip) => {
             let h = ip.header();
-            seen.addresses = [h.source(), h.destination()].map(u128::from_be_bytes);
-            seen.marked = h.traffic_class() & 3 == 3;
+            segment.addresses = [h.source(), h.destination()].map(u128::from_be_bytes);
+            segment.marked = h.traffic_class() & 3 == 3;
             let length = u32::from(h.payload_length());
             let extensions = ip.extensions().slice().len() as u32;
             (ip.payload(), length.checked_sub(extensions).filter(|_| length > 0))
@@ -111,29 +134,29 @@ pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
     // If IP does not state the length, the frame's length is used; Ethernet padding then counts as payload.
     let before = tcp.as_ptr() as usize - frame.as_ptr() as usize;
     let length = announced.unwrap_or_else(|| on_wire.saturating_sub(before as u32));
-    seen.ports = [half(0), half(2)];
-    (seen.seq, seen.ack) = (word(4), word(8));
-    seen.flags = head[13];
-    seen.window = half(14);
-    seen.len = length.saturating_sub(header as u32);
-    options(&mut seen, tcp.get(20..header.min(tcp.len())).unwrap_or_default());
-    Some(seen)
+    segment.ports = [half(0), half(2)];
+    (segment.seq, segment.ack) = (word(4), word(8));
+    segment.flags = head[13];
+    segment.window = half(14);
+    segment.len = length.saturating_sub(header as u32);
+    options(&mut segment, tcp.get(20..header.min(tcp.len())).unwrap_or_default());
+    Some(segment)
 }
 
-fn options(seen: &mut TcpSegment, bytes: &[u8]) {
+fn options(segment: &mut TcpSegment, bytes: &[u8]) {
     for option in TcpOptionsIterator::from_slice(bytes) {
         // An option that is cut or invalid ends the list; the options before it are kept.
         let Ok(option) = option else { return };
         match option {
-            TcpOptionElement::MaximumSegmentSize(mss) => seen.mss = Some(mss),
-            TcpOptionElement::WindowScale(scale) => seen.scale = Some(scale.min(14)),
-            TcpOptionElement::Timestamp(value, echo) => seen.timestamp = Some((value, echo)),
+            TcpOptionElement::MaximumSegmentSize(mss) => segment.mss = Some(mss),
+            TcpOptionElement::WindowScale(scale) => segment.scale = Some(scale.min(14)),
+            TcpOptionElement::Timestamp(value, echo) => segment.timestamp = Some((value, echo)),
             TcpOptionElement::SelectiveAcknowledgement(first, more) => {
-                seen.sack[0] = first;
-                seen.sacks = 1;
+                segment.sack[0] = first;
+                segment.sacks = 1;
                 for block in more.into_iter().flatten() {
-                    seen.sack[usize::from(seen.sacks)] = block;
-                    seen.sacks += 1;
+                    segment.sack[usize::from(segment.sacks)] = block;
+                    segment.sacks += 1;
                 }
             }
             TcpOptionElement::Noop | TcpOptionElement::SelectiveAcknowledgementPermitted => {}
@@ -189,9 +212,9 @@ mod tests {
     fn what_is_cut_is_read_as_far_as_it_goes() {
         let whole = packet();
         for cut in 0..whole.len() {
-            let seen = parse(Linktype(101), &whole[..cut], 1052);
-            assert_eq!(seen.is_some(), cut >= 40, "{cut}");
-            if let Some(s) = seen {
+            let segment = parse(Linktype(101), &whole[..cut], 1052);
+            assert_eq!(segment.is_some(), cut >= 40, "{cut}");
+            if let Some(s) = segment {
                 assert_eq!((s.len, s.timestamp.is_some()), (1000, false));
             }
         }

@@ -27,7 +27,7 @@ pub struct Packet {
     /// Index of the capture interface.
     pub interface: u32,
     /// Its TCP header and lengths.
-    pub seen: TcpSegment,
+    pub segment: TcpSegment,
 }
 
 /// A capture interface: its link type, and the unit and offset of its clock.
@@ -67,10 +67,30 @@ pub struct Counts {
     pub packets: u64,
     /// TCP packets that could be read.
     pub tcp: u64,
+    /// UDP packets from or to port 443: QUIC.
+    pub quic: u64,
     /// Number of packets with an unsupported link type, and the last such type.
     pub unknown_link: Option<(u64, i32)>,
     /// Bytes read, decompressed.
     pub bytes: u64,
+}
+
+impl Counts {
+    /// Why a capture without TCP packets cannot be analysed.
+    pub fn without_tcp(&self) -> String {
+        if let Some((n, link)) = self.unknown_link {
+            return format!(
+                "found {n} packets of link type {link}, expected Ethernet, Linux cooked, raw IP or loopback"
+            );
+        }
+        if self.quic > 0 {
+            return format!(
+                "found {} packets of QUIC and none of TCP: QUIC encrypts its acknowledgements, give a qlog instead",
+                self.quic
+            );
+        }
+        "found no TCP packet".to_string()
+    }
 }
 
 /// Reads all packets of a capture in file order, also those with a time before an earlier one's. `each` gets the
@@ -146,9 +166,12 @@ fn take(
         if !frame::known(i.link) {
             let n = counts.unknown_link.map_or(0, |(n, _)| n);
             counts.unknown_link = Some((n + 1, i.link.0));
-        } else if let Some(seen) = frame::parse(i.link, data, on_wire) {
+        } else if let Some(segment) = frame::parse(i.link, data, on_wire) {
             counts.tcp += 1;
-            each(&Packet { at, interface, seen }, counts.bytes);
+            each(&Packet { at, interface, segment }, counts.bytes);
+        } else if counts.tcp == 0 {
+            let ports = frame::udp_ports(i.link, data);
+            counts.quic += u64::from(ports.is_some_and(|p| p.contains(&443)));
         }
     };
     let cut = |data, captured: u32| <[u8]>::get(data, ..captured as usize).unwrap_or(data);
