@@ -179,7 +179,7 @@ fn a_capture_is_replayed_and_gone_on_with() {
     let replayed = slowstart(&asked);
     let shown = text(&replayed.stdout);
     assert!(replayed.status.success(), "{}", text(&replayed.stderr));
-    for what in ["as it was", "simulated over a path fitted to the capture: rate=", "standard"] {
+    for what in ["as observed", "over a path fitted to the capture: rate=", "standard"] {
         assert!(shown.contains(what), "{shown}");
     }
     let file = |name: &str| std::fs::read_to_string(dir.join("seen").join(name)).expect("written");
@@ -195,10 +195,10 @@ fn a_capture_is_replayed_and_gone_on_with() {
     let half = dir.join("half.pcapng");
     std::fs::write(&half, &bytes[..=bytes.len() / 2]).expect("a file");
     let part = slowstart(&["replay", half.to_str().expect("text"), "--startup", "vegas"]);
-    assert!(part.status.success() && text(&part.stderr).contains("this is what stands before"));
+    assert!(part.status.success() && text(&part.stderr).contains("the rows are those of the part before it"));
     for (name, bytes, says) in [
         ("empty.pcap", Vec::new(), "offset 0: found nothing"),
-        ("noise.pcap", vec![0x55; 5000], "offset 0: found something else"),
+        ("noise.pcap", vec![0x55; 5000], "offset 0: found an unknown format"),
         (
             "huge.pcap",
             [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0; 12], &[1, 0, 0, 0], &[0xff; 5000]].concat(),

@@ -82,6 +82,13 @@ pub(crate) fn mix(sum: u64, word: u64) -> u64 {
     (wide >> 64) as u64 ^ wide as u64
 }
 
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// What to compute for each connection.
 #[derive(Copy, Clone, Debug)]
 pub struct Config<'a> {
@@ -111,6 +118,9 @@ pub struct Direction {
     scale: Option<u8>,
     scaling: bool,
     syns: u32,
+    /// Sequence number after the FIN, once it was sent.
+    fin: Option<u32>,
+    fin_acked: bool,
     syn_at: Option<u64>,
     /// Timestamp value of the SYN.
     syn_stamp: Option<u32>,
@@ -142,6 +152,8 @@ impl Direction {
             scale: None,
             scaling: false,
             syns: 0,
+            fin: None,
+            fin_acked: false,
             syn_at: None,
             syn_stamp: None,
             vantage: Vantage::Unknown,
@@ -185,6 +197,8 @@ pub struct Connection {
     /// Shortest round trip from the capture point to each end.
     distance: [u64; 2],
     closing: bool,
+    /// True if its rows were made and its senders are released; later packets are ignored.
+    pub finished: bool,
     /// The two directions.
     pub directions: [Direction; 2],
     /// True if the connection was silent for longer than [`SILENCE`] or a time is damaged; later packets are
@@ -194,6 +208,8 @@ pub struct Connection {
     pub duplicates: u64,
     /// Packets with a time before that of an earlier packet.
     pub backwards: u64,
+    /// Greatest common divisor of the times of all packets, nanoseconds: a multiple of the tick of the capture clock.
+    pub tick: u64,
     /// True if timestamps are in use.
     pub timestamps: bool,
     /// True if ECN was negotiated (RFC 3168 §6.1.1).
@@ -216,14 +232,21 @@ impl Connection {
             established: false,
             distance: [u64::MAX; 2],
             closing: false,
+            finished: false,
             directions: [Direction::new(), Direction::new()],
             silent: false,
             duplicates: 0,
             backwards: 0,
+            tick: 0,
             timestamps: false,
             ecn: false,
             asked_ecn: false,
         }
+    }
+
+    /// The end that sent the first SYN, if the handshake was captured.
+    pub fn caller(&self) -> Option<usize> {
+        self.caller
     }
 
     /// Time of the last packet, nanoseconds since 1970.
@@ -234,6 +257,11 @@ impl Connection {
     /// True if an end has sent FIN or RST.
     pub fn is_closing(&self) -> bool {
         self.closing
+    }
+
+    /// True if the FINs of both ends are acknowledged: all data has arrived.
+    pub fn is_complete(&self) -> bool {
+        self.directions.iter().all(|d| d.fin_acked)
     }
 
     /// True if a SYN of end `from` with this sequence number begins another connection.
@@ -259,6 +287,13 @@ impl Connection {
             self.backwards += 1;
         }
         self.last = self.last.max(p.at);
+        // One microsecond is as good as no tick.
+        if self.tick == 0 || self.tick > 1000 {
+            self.tick = gcd(self.tick, p.at - self.start.min(p.at));
+        }
+        if self.finished {
+            return;
+        }
         let at = Instant(self.last - self.start);
         // A duplicate capture (mirror port, router): even the IP identification is the same.
         let name =
@@ -276,6 +311,13 @@ impl Connection {
             self.on_handshake_ack(from);
         }
         self.closing |= s.has(RST) || s.has(FIN);
+        if s.has(FIN) {
+            self.directions[from].fin = Some(s.seq.wrapping_add(s.len).wrapping_add(1));
+        }
+        if s.has(ACK) {
+            let other = &mut self.directions[1 - from];
+            other.fin_acked |= other.fin.is_some_and(|fin| s.ack.wrapping_sub(fin).cast_signed() >= 0);
+        }
         if s.len > 0 && !s.has(RST) {
             self.process(from, true, at, s, config);
         }

@@ -139,6 +139,8 @@ pub enum NoExit {
     BeganBefore,
     /// The file has too few samples.
     TooFew,
+    /// Most data of the connection went the other way.
+    LittleData,
 }
 
 impl NoExit {
@@ -152,6 +154,7 @@ impl NoExit {
             Self::LimitedOtherwise => "limited by something other than cwnd",
             Self::BeganBefore => "began before the capture",
             Self::TooFew => "too few samples",
+            Self::LittleData => "little data: most went the other way",
         }
     }
 }

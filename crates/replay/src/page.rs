@@ -4,7 +4,7 @@ use crate::analysis::Findings;
 use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
-use slowstart_lab::record::{Cost, ExitRow, Row, Sample};
+use slowstart_lab::record::{Class, Cost, ExitRow, Row, Sample};
 use slowstart_lab::report::{self, Opinions, Page, Series, words};
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
         buffer_bytes: None,
         drawn: BTreeMap::new(),
         exit,
-        class: w.map_or(slowstart_lab::record::Class::None, |w| w.class),
+        class: w.map_or(Class::None, |w| w.class.known()),
         class_by_heuristic: None,
         capacity_time_s: None,
         capacity_time_by_heuristic_s: t.capacity_time_s,
@@ -76,16 +76,11 @@ fn predictions(t: &Transfer) -> Opinions {
     let segments = |b: u64| words::number((b as f64 / t.mss_bytes.max(1) as f64).round());
     let line = |w: &StartupRow| {
         let moment = |m: &TimedEvent| format!("{} at {} s", m.what, words::number(m.time_s));
-        let class = match &w.exit {
-            Some(_) => w.class.name(),
-            None if w.valid_until_s.is_some() => "not known",
-            None => "none",
-        };
         vec![
             w.startup.clone(),
             w.exit.as_ref().map_or("-".to_string(), moment),
             w.exit.as_ref().map_or("-".to_string(), |e| segments(e.cwnd_bytes)),
-            class.to_string(),
+            w.class.name().to_string(),
             w.valid_until_s.map_or("the end".to_string(), |s| format!("{} s", words::number(s))),
             w.rule.as_ref().map_or("-".to_string(), moment),
         ]

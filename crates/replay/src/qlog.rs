@@ -782,7 +782,7 @@ fn analyse(
     } else {
         let mut row = samples::transfer("qlog", number, mss, &e.samples);
         if let Some(exit) = e.exit {
-            row.observe(exit);
+            row.observe(exit, row.class);
         }
         (row, None)
     };

@@ -134,14 +134,14 @@ pub fn stream(
         Kind::Capture => {
             let config = Config { candidates, snapshots, fork_states: options.fork_states };
             let mut table = Table::new(config);
-            let mut over = |c: Box<Connection>| {
-                for (row, findings) in transfer::of(*c) {
+            let mut over = |c: &mut Connection| {
+                for (row, findings) in transfer::of(c) {
                     add(row, Some(findings));
                 }
             };
             let counts = &mut summary.counts;
             let mut packets = 0_u64;
-            let done = capture::read(input, counts, |p, bytes| {
+            let done = capture::read(capture::old::convert(input)?, counts, |p, bytes| {
                 table.on_packet(p, &mut over);
                 packets += 1;
                 if packets.is_multiple_of(1 << 16) {

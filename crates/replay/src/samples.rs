@@ -4,7 +4,7 @@
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::limits::{BoundedVec, Lines, MOST_HELD, Number, Tokens, Word, too_much};
-use crate::transfer::Transfer;
+use crate::transfer::{ExitClass, ExitRecord, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
@@ -87,7 +87,7 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
 pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
     let mut t = Transfer::new(source, number, mss);
     let found = find(samples);
-    t.observe(found.map(|f| f.0));
+    t.observe(found.map(|f| f.0), ExitClass::Unknown);
     let seconds = |at: Instant| Span(at.0).as_secs_f64();
     if let (Some(first), Some(last)) = (samples.first(), samples.last()) {
         t.duration_s = seconds(last.at);
@@ -118,7 +118,7 @@ pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Tr
     if let (Ok((f, _)), Some(median), Some(rtt)) = (&found, median, least) {
         let reached = f.cwnd.0 as f64 / rtt.as_secs_f64().max(1e-9) > median;
         let ended = Ended { at: Span(f.at.0).as_secs_f64(), by_congestion: f.evidence.is_congestion() };
-        t.class = eval::class(Some(ended), reached.then_some(0.0), t.first_loss_time_s);
+        t.class = eval::class(Some(ended), reached.then_some(0.0), t.first_loss_time_s).into();
     }
     if let Ok((f, after)) = found {
         t.caveats.push(format!(
@@ -473,12 +473,12 @@ pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inpu
         t.peak_delay_s = Some(r.peak_queue_delay_s);
         t.packets = r.cost.packets;
         t.retransmitted_packets = r.retransmitted_packets;
-        t.class = r.class;
+        t.class = r.class.into();
         t.heuristic = "truth".to_string();
         t.capacity_time_s = r.capacity_time_s;
         t.capacity_by_latency_s = r.capacity_time_by_heuristic_s;
         t.first_loss_time_s = r.first_loss_time_s;
-        t.exit = r.exit.as_ref().map(|e| crate::transfer::ExitRecord {
+        t.exit = r.exit.as_ref().map(|e| ExitRecord {
             time_s: e.time_s,
             cwnd_bytes: e.detected_cwnd_bytes,
             evidence: Evidence::Recorded.words().to_string(),
@@ -493,7 +493,6 @@ pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inpu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart_lab::record::Class;
 
     /// The rows of a text by one of the readers, and its error.
     macro_rules! read {
@@ -537,7 +536,7 @@ mod tests {
         assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (160_000, "a threshold was set without loss"));
         assert!((exit.time_s - 0.3).abs() < 1e-6, "{exit:?}");
         // 160 kB in 40 ms is 4 MB/s, the median is 1 MB/s.
-        assert_eq!(rows[0].class, Class::ChokePoint);
+        assert_eq!(rows[0].class, ExitClass::ChokePoint);
         assert_eq!(read!(ss, text.replace("ESTAB ", "")).expect("samples"), rows);
         let lost = read!(ss, ss_text(&[(10, None, 0), (40, None, 0), (28, Some(28), 3)])).expect("samples");
         assert_eq!(lost[0].exit.as_ref().map(|e| e.evidence.as_str()), Some("loss"));

@@ -104,6 +104,10 @@ pub struct Counters {
     pub peer_limited: u64,
     /// Packets in the largest super-segment.
     pub super_segment: u64,
+    /// Packets sent while the receive window was zero, to learn when it opens (RFC 9293 §3.8.6.1).
+    pub window_probes: u64,
+    /// Keep-alives (RFC 9293 §3.8.4).
+    pub keep_alives: u64,
 }
 
 /// A data segment.
@@ -164,6 +168,8 @@ pub struct Sender {
     /// What had been sent at the last reduction for ECN, which happens once per window.
     answered: u64,
     episode: Option<Episode>,
+    /// The stream offset after the byte of the newest window probe.
+    probed: u64,
     /// True if the capture is at the receiver.
     receiver: bool,
     /// Packet statistics.
@@ -196,6 +202,7 @@ impl Sender {
             last_len: 0,
             answered: 0,
             episode: None,
+            probed: 0,
             receiver,
             counters: Counters::default(),
             analysis,
@@ -252,6 +259,12 @@ impl Sender {
             return;
         }
         self.counters.marked += u64::from(d.marked);
+        if self.facts.rwnd == Bytes::ZERO && d.upto > self.una {
+            // A persist timer sends, again and again, what does not fit: neither new data nor a retransmission.
+            self.counters.window_probes += 1;
+            self.probed = self.probed.max(d.upto.min(d.from + 1));
+            return;
+        }
         if self.receiver {
             self.analysis.arrived(d.captured, Bytes(d.upto - d.from), d.timestamp);
         }
@@ -318,7 +331,9 @@ impl Sender {
         let n = self.packets(upto - d.from);
         if upto <= self.una {
             // One byte below the window is a keep-alive (RFC 9293 §3.8.4) and no data.
-            if upto - d.from > 1 {
+            if upto - d.from <= 1 {
+                self.counters.keep_alives += 1;
+            } else {
                 self.counters.packets += n;
                 self.counters.retransmitted += n;
                 self.counters.spurious += n;
@@ -397,13 +412,20 @@ impl Sender {
     pub fn on_ack(&mut self, r: &AckInfo) {
         let now = self.tick(r.at);
         // A FIN takes a sequence number without data; offsets beyond `max` were never captured.
+        if r.upto > self.max && r.upto <= self.probed && self.ranges.is_empty() {
+            // The receiver has taken the byte of a window probe.
+            (self.max, self.una) = (r.upto, r.upto);
+        }
         let upto = r.upto.min(self.max);
         if upto < self.una {
             return;
         }
         let prior = self.facts.inflight;
-        let duplicate =
-            r.pure && upto == self.una && !self.ranges.is_empty() && r.window == self.facts.rwnd.0;
+        let duplicate = r.pure
+            && upto == self.una
+            && !self.ranges.is_empty()
+            && r.window == self.facts.rwnd.0
+            && r.window > 0;
         self.facts.rwnd = Bytes(r.window);
         let mut newest: Option<Sent> = None;
         let mut arrived = 0;

@@ -58,6 +58,13 @@ struct Slot {
     connection: Option<Box<Connection>>,
 }
 
+/// Ends a connection; what remains of it only recognises its late packets.
+fn finish(c: &mut Connection, config: &Config, done: &mut impl FnMut(&mut Connection)) {
+    c.close(config);
+    done(c);
+    c.finished = true;
+}
+
 /// The live connections of a capture.
 #[derive(Debug)]
 pub struct Table<'a> {
@@ -96,8 +103,9 @@ impl<'a> Table<'a> {
         self.numbered
     }
 
-    /// Processes a packet. `done` gets connections that are over.
-    pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(Box<Connection>)) {
+    /// Processes a packet. `done` gets each connection once: when the FINs of both ends are
+    /// acknowledged, or when it is removed.
+    pub fn on_packet(&mut self, p: &Packet, mut done: impl FnMut(&mut Connection)) {
         let s = &p.segment;
         let (a, b) = ((s.addresses[0], s.ports[0]), (s.addresses[1], s.ports[1]));
         let from = usize::from(a > b);
@@ -112,7 +120,7 @@ impl<'a> Table<'a> {
             && !s.has(ACK)
             && let Some(i) = known
         {
-            self.process();
+            self.process(&mut done);
             let old = self.slots[i as usize].connection.as_ref();
             if old.is_some_and(|c| c.is_other(from, s.seq)) {
                 self.end(i, &mut done);
@@ -134,7 +142,7 @@ impl<'a> Table<'a> {
         }
         self.batch.push(QueuedPacket { packet: *p, from, next: LAST });
         if self.batch.len() == BATCH {
-            self.process();
+            self.process(&mut done);
         }
     }
 
@@ -158,7 +166,7 @@ impl<'a> Table<'a> {
     }
 
     /// Processes the packets of the current batch.
-    fn process(&mut self) {
+    fn process(&mut self, done: &mut impl FnMut(&mut Connection)) {
         for i in self.active.drain(..) {
             let slot = &mut self.slots[i as usize];
             let (Some(chain), Some(c)) = (slot.waiting.take(), &mut slot.connection) else { continue };
@@ -169,25 +177,29 @@ impl<'a> Table<'a> {
                 c.on_packet(&g.packet, g.from, &self.config);
                 at = g.next;
             }
+            if c.is_complete() && !c.finished {
+                finish(c, &self.config, done);
+            }
         }
         self.batch.clear();
     }
 
     /// Removes a connection that has no packets in the current batch.
-    fn end(&mut self, i: u32, done: &mut impl FnMut(Box<Connection>)) {
+    fn end(&mut self, i: u32, done: &mut impl FnMut(&mut Connection)) {
         let slot = &mut self.slots[i as usize];
         let Some(mut c) = slot.connection.take() else { return };
         if let Ok(entry) = self.index.find_entry(slot.key.hash(), |at| *at == i) {
             entry.remove();
         }
         self.free.push(i);
-        c.close(&self.config);
-        done(c);
+        if !c.finished {
+            finish(&mut c, &self.config, done);
+        }
     }
 
     /// Removes connections that were silent for long.
-    fn sweep(&mut self, now: u64, done: &mut impl FnMut(Box<Connection>)) {
-        self.process();
+    fn sweep(&mut self, now: u64, done: &mut impl FnMut(&mut Connection)) {
+        self.process(done);
         self.current = None;
         for i in 0..self.slots.len() {
             let over = self.slots[i].connection.as_ref().is_some_and(|c| {
@@ -201,13 +213,14 @@ impl<'a> Table<'a> {
     }
 
     /// Removes all connections, at the end of the capture.
-    pub fn finish(mut self, mut done: impl FnMut(Box<Connection>)) {
-        self.process();
+    pub fn finish(mut self, mut done: impl FnMut(&mut Connection)) {
+        self.process(&mut done);
         let mut all: Vec<_> = self.slots.into_iter().filter_map(|s| s.connection).collect();
         all.sort_by_key(|c| c.number);
         for mut c in all {
-            c.close(&self.config);
-            done(c);
+            if !c.finished {
+                finish(&mut c, &self.config, &mut done);
+            }
         }
     }
 }

@@ -16,6 +16,59 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// Version of the schema.
 pub const SCHEMA: u32 = 1;
 
+/// Class of an exit as in [`Class`], with a value for what is not known.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitClass {
+    /// Before the path was full.
+    Early,
+    /// By its own rule, after the path was full and before a loss was known.
+    ChokePoint,
+    /// By loss, or after one.
+    Late,
+    /// No exit: it was in slow start until the end.
+    None,
+    /// The file does not show whether it left slow start, or whether the path was full by then.
+    Unknown,
+}
+
+impl ExitClass {
+    /// All classes.
+    pub const ALL: [Self; 5] = [Self::Early, Self::ChokePoint, Self::Late, Self::None, Self::Unknown];
+
+    /// The name used in rows and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Early => Class::Early.name(),
+            Self::ChokePoint => Class::ChokePoint.name(),
+            Self::Late => Class::Late.name(),
+            Self::None => Class::None.name(),
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The class without the value for what is not known.
+    pub const fn known(self) -> Class {
+        match self {
+            Self::Early => Class::Early,
+            Self::ChokePoint => Class::ChokePoint,
+            Self::Late => Class::Late,
+            Self::None | Self::Unknown => Class::None,
+        }
+    }
+}
+
+impl From<Class> for ExitClass {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Early => Self::Early,
+            Class::ChokePoint => Self::ChokePoint,
+            Class::Late => Self::Late,
+            Class::None => Self::None,
+        }
+    }
+}
+
 /// The observed end of slow start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
@@ -45,8 +98,9 @@ pub struct StartupRow {
     pub startup: String,
     /// Its exit, if it would have left while the prediction was valid.
     pub exit: Option<TimedEvent>,
-    /// Class of that exit.
-    pub class: Class,
+    /// Class of that exit: `none` if the startup would have remained in slow start to the end, `unknown` if the
+    /// prediction ended before.
+    pub class: ExitClass,
     /// When the prediction's validity ended: from here on the startup would have sent something else than was sent,
     /// or a loss was detected that might not have happened to it. Null: valid to the end.
     pub valid_until_s: Option<f64>,
@@ -111,12 +165,21 @@ pub struct Transfer {
     pub version: String,
     /// Kind of the file: `capture`, `kernel-log`, `qlog`, `kernel-events`, `ss`, `ndt7`, `flent` or `rows`.
     pub source: String,
+    /// The file, if the caller set it.
+    #[serde(default)]
+    pub file: Option<String>,
     /// Number of the connection in the file, from 1.
     pub connection: u64,
     /// The sender: address and port.
     pub from: String,
     /// The receiver: address and port.
     pub to: String,
+    /// `download` if the called end sends, `upload` if the calling end sends; null if the handshake is missing.
+    #[serde(default)]
+    pub direction: Option<String>,
+    /// Payload bytes delivered in the other direction of the connection.
+    #[serde(default)]
+    pub other_bytes: u64,
     /// Where the capture was made: `sender`, `receiver`, `middle` or `unknown`.
     pub vantage: String,
     /// Time of the first packet, seconds since 1970; 0 if the file does not state it.
@@ -149,6 +212,12 @@ pub struct Transfer {
     /// ACKs with ECE.
     #[serde(default)]
     pub mark_echoes: u64,
+    /// Packets sent while the receive window was zero, to learn when it opens.
+    #[serde(default)]
+    pub window_probes: u64,
+    /// Keep-alives.
+    #[serde(default)]
+    pub keep_alives: u64,
     /// Payload bytes that were acknowledged but never captured.
     pub unseen_bytes: u64,
     /// Share of ACKs that acknowledged more than one segment.
@@ -159,8 +228,9 @@ pub struct Transfer {
     pub exit: Option<ExitRecord>,
     /// Why no exit is reported.
     pub unclear: Option<String>,
-    /// Class of the exit: `none` if there is none, or if the file does not show when the path was full.
-    pub class: Class,
+    /// Class of the exit: `none` if slow start lasted to the end, `unknown` if the file does not show the exit, or when the
+    /// path was full.
+    pub class: ExitClass,
     /// Heuristic of `capacity_time_s` (SEARCH thesis, 5.2): `latency` or `throughput`.
     pub heuristic: String,
     /// When the path was full, by that heuristic.
@@ -199,7 +269,10 @@ fn startup_row(o: &StartupResult) -> StartupRow {
     StartupRow {
         startup: o.label.clone(),
         exit: o.exit.as_ref().map(timed_event),
-        class: o.class,
+        class: match o.exit {
+            None if o.prediction.valid_until.is_some() => ExitClass::Unknown,
+            _ => o.class.into(),
+        },
         valid_until_s: o.prediction.valid_until.map(seconds),
         rule: o.prediction.rule.map(|(_, m)| timed_event(&m)),
         phases: o.prediction.changes.iter().map(timed_event).collect(),
@@ -213,9 +286,12 @@ impl Transfer {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
             source: source.to_string(),
+            file: None,
             connection,
             from: String::new(),
             to: String::new(),
+            direction: None,
+            other_bytes: 0,
             vantage: Vantage::Sender.name().to_string(),
             start_s: 0.0,
             duration_s: 0.0,
@@ -231,12 +307,14 @@ impl Transfer {
             reordered_packets: 0,
             marked_packets: 0,
             mark_echoes: 0,
+            window_probes: 0,
+            keep_alives: 0,
             unseen_bytes: 0,
             delayed_acks: None,
             super_segment: 1,
             exit: None,
             unclear: None,
-            class: Class::None,
+            class: ExitClass::Unknown,
             heuristic: "throughput".to_string(),
             capacity_time_s: None,
             capacity_by_latency_s: None,
@@ -251,8 +329,13 @@ impl Transfer {
         }
     }
 
-    /// Sets the observed end of slow start, or why none is reported.
-    pub fn observe(&mut self, observed: Result<ExitEstimate, NoExit>) {
+    /// Sets the observed end of slow start and its class, or why none is reported.
+    pub fn observe(&mut self, observed: Result<ExitEstimate, NoExit>, class: ExitClass) {
+        self.class = match observed {
+            Ok(_) => class,
+            Err(NoExit::StillGrowing) => ExitClass::None,
+            Err(_) => ExitClass::Unknown,
+        };
         self.exit = observed.ok().map(|f| ExitRecord {
             time_s: seconds(f.at),
             cwnd_bytes: f.cwnd.0,
@@ -264,13 +347,12 @@ impl Transfer {
     /// Sets what the findings contain.
     #[must_use]
     pub fn with(mut self, f: &Findings) -> Self {
-        self.observe(f.observed);
+        self.observe(f.observed, f.class.into());
         self.duration_s = seconds(f.last);
         self.bytes = f.delivered.0;
         self.iw_bytes = f.iw.0;
         self.min_rtt_s = f.min_rtt.map(Span::as_secs_f64);
         self.peak_delay_s = f.min_rtt.zip(f.max_rtt).map(|(least, most)| (most - least).as_secs_f64());
-        self.class = f.class;
         self.heuristic = f.heuristic.to_string();
         self.capacity_time_s = f.capacity.map(seconds);
         self.capacity_by_latency_s = f.by_latency.map(seconds);
@@ -293,10 +375,15 @@ fn address(end: (u128, u16)) -> String {
     SocketAddr::new(Ipv6Addr::from_bits(end.0).to_canonical(), end.1).to_string()
 }
 
-/// The rows of a finished connection, with their findings: one for each direction that has data.
-pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
+/// A direction carries little data if the other one carried more than this many times as much, and it carried less than
+/// this many segments: requests for a download, or responses to an upload.
+const LITTLE: (u64, u64) = (10, 100);
+
+/// The rows of a finished connection, with their findings: one for each direction that has data. No exit is reported for
+/// a direction with little data.
+pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
     let senders: Vec<_> = c.directions.iter_mut().map(|w| w.sender.take()).collect();
-    let mut rows = Vec::new();
+    let mut rows: Vec<(Transfer, Findings)> = Vec::new();
     for (from, sender) in senders.into_iter().enumerate() {
         let Some(sender) = sender else { continue };
         let (way, n, mss) = (&c.directions[from], sender.counters, sender.mss());
@@ -305,16 +392,29 @@ pub fn of(mut c: Connection) -> Vec<(Transfer, Findings)> {
         let mut t = Transfer::new("capture", c.number, mss).with(&findings);
         (t.from, t.to) = (address(c.ends[from]), address(c.ends[1 - from]));
         t.vantage = way.vantage.name().to_string();
+        t.direction = c.caller().map(|caller| if caller == from { "upload" } else { "download" }.to_string());
         t.start_s = c.start as f64 / 1e9;
         t.handshake_rtt_s = c.handshake.map(Span::as_secs_f64);
         (t.packets, t.retransmitted_packets) = (n.packets, n.retransmitted);
         (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
         (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
+        (t.window_probes, t.keep_alives) = (n.window_probes, n.keep_alives);
         t.unseen_bytes = n.unseen;
         t.super_segment = n.super_segment.max(1);
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
-        t.caveats = caveats(&c, from, &t, n.acks);
+        t.caveats = caveats(c, from, &t, n.acks);
         rows.push((t, findings));
+    }
+    let sizes: Vec<u64> = rows.iter().map(|r| r.0.bytes).collect();
+    if let [a, b] = sizes[..] {
+        for ((t, _), other) in rows.iter_mut().zip([b, a]) {
+            t.other_bytes = other;
+            if t.bytes * LITTLE.0 < other && t.bytes < t.mss_bytes * LITTLE.1 {
+                t.observe(Err(NoExit::LittleData), ExitClass::Unknown);
+                t.startups.clear();
+                t.cost_s = None;
+            }
+        }
     }
     rows
 }
@@ -361,6 +461,17 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
         c.backwards > 0,
         "some packets have a time before that of an earlier packet: the later time was used",
     );
+    let tick_ms = c.tick as f64 / 1e6;
+    if tick_ms >= 1.0 && t.packets > 20 {
+        all.push(format!(
+            "the capture clock ticks every {tick_ms} ms: times and RTTs are no more precise, and an RTT of 0 counts as none"
+        ));
+    }
+    let mut add = |applies: bool, text: &str| {
+        if applies {
+            all.push(text.to_string());
+        }
+    };
     add(c.silent, "silent for more than ten minutes, or a damaged time: later packets were ignored");
     add(c.syn_losses() > 0, "a handshake packet was retransmitted");
     all

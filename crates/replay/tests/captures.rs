@@ -1,10 +1,9 @@
 //! Captures made by others, with known results. They are reference data, and the tests are skipped where they are
 //! absent.
 
-use slowstart_lab::record::Class;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{Options, replay};
-use slowstart_replay::transfer::Transfer;
+use slowstart_replay::transfer::{ExitClass, Transfer};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +39,7 @@ fn an_early_exit_without_loss_is_found() {
     assert!((0.16..0.24).contains(&exit.time_s) && exit.cwnd_bytes / 1188 == 36, "{exit:?}");
     // The first retransmission is at 2.085 s; the ACKs that caused it arrived some milliseconds before.
     assert!(t.first_loss_time_s.is_some_and(|l| (2.07..2.086).contains(&l)));
-    assert_eq!(t.class, Class::Early);
+    assert_eq!(t.class, ExitClass::Early);
     // tshark counts the same: 4 retransmissions and 35 "out of order", which at the sender are retransmissions.
     assert_eq!(t.retransmitted_packets, 39);
     // A startup that had not left would have sent more from there on: its prediction ends.

@@ -167,7 +167,7 @@ fn errors_name_the_location() {
         assert!(e.contains(says), "{e:?} does not say {says:?}");
     };
     refuses(b"", "offset 0: found nothing");
-    refuses(&[0x55; 5000], "offset 0: found something else");
+    refuses(&[0x55; 5000], "offset 0: found an unknown format");
     refuses(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3], "offset 0: ");
     refuses(&[0x1f, 0x8b, 8, 0, 0], "offset 0: ");
     // A header, then a packet whose length is 4 GB.

@@ -1,6 +1,10 @@
 //! What is held of a file in memory is bounded, however small the file is compressed.
 
+mod common;
+
+use common::{Wire, pcap};
 use slowstart_replay::limits::MOST_HELD;
+use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{Options, Summary, stream};
 use std::fs;
@@ -37,12 +41,11 @@ fn read(head: &str, part: &str, bytes: u64) -> Result<Summary, String> {
     stream(kind, input, &Options::default(), |_| {}, |_| {}).map_err(|e| e.to_string())
 }
 
-/// Texts of 600 MB, which gzip makes a thousand times smaller. A parser that holds a text, or a tree of its values, needs
+/// Texts of 200 MB, which gzip makes a thousand times smaller. A parser that holds a tree of the values needs
 /// gigabytes for each of them.
-#[test]
 fn a_long_text_is_read_in_bounded_memory() {
     let before = peak_mb();
-    let bytes = 600_000_000;
+    let bytes = 200_000_000;
     // Numbers in an array that nobody needs, in every format of one JSON text.
     let qlog = "{\"qlog_version\":\"0.3\",\"x\":[0";
     let e = read(qlog, ",0", bytes).expect_err("it has no event");
@@ -74,12 +77,65 @@ fn a_long_text_is_read_in_bounded_memory() {
     let e = read(ndt7, ",{\"TCPInfo\":{}}", bytes).expect_err("too much");
     assert!(e.contains("MiB of samples"), "{e}");
     // Rows, kernel events and a kernel log are not held at all.
-    let event = "{\"sk\":1,\"now_ns\":2,\"kind\":\"begin\",\"acked_bytes\":0,\"next\":0,\"mss\":9,\"cwnd\":1}\n";
-    assert!(read(event, event, bytes / 4).expect("events").transfers > 1_000_000);
+    let event =
+        "{\"sk\":1,\"now_ns\":2,\"kind\":\"begin\",\"acked_bytes\":0,\"next\":0,\"mss\":9,\"cwnd\":1}\n";
+    assert!(read(event, event, bytes / 10).expect("events").transfers > 200_000);
     let log = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n1,1000,1000,50000,11000,1\n";
-    assert_eq!(read(log, "1,1000,1000,50000,11000,1\n", bytes / 4).expect("a log").transfers, 1);
+    assert_eq!(read(log, "1,1000,1000,50000,11000,1\n", bytes / 10).expect("a log").transfers, 1);
     let used = peak_mb() - before;
     println!("{used} MB");
     // A vector that grows holds its old half for a moment.
     assert!(used < 4 * (MOST_HELD >> 20) as u64, "{used} MB");
+}
+
+/// Sixty thousand downloads one after the other, one each millisecond: nothing is kept of those that are over but what
+/// recognises their late packets.
+fn many_connections_are_read_in_bounded_memory() {
+    struct Many {
+        /// The frames of one connection.
+        one: Vec<common::Frame>,
+        connection: u32,
+        out: Cursor<Vec<u8>>,
+    }
+    impl Read for Many {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            let n = self.out.read(buf)?;
+            if n > 0 || self.connection == CONNECTIONS {
+                return Ok(n);
+            }
+            self.connection += 1;
+            for f in &mut self.one {
+                f.ns += 1_000_000;
+                // The client's address.
+                let at = if f.bytes[12] == 192 { 17 } else { 13 };
+                f.bytes[at..at + 3].copy_from_slice(&self.connection.to_be_bytes()[1..]);
+            }
+            self.out = Cursor::new(pcap(&self.one, 101, false, true, 65_535)[24..].to_vec());
+            self.out.read(buf)
+        }
+    }
+    const CONNECTIONS: u32 = 60_000;
+    let mut w = Wire::new();
+    w.round(0, 4, 60_000);
+    w.close();
+    let head = pcap(&[], 101, false, true, 65_535);
+    let input = Cursor::new(head).chain(Many { one: w.frames, connection: 0, out: Cursor::new(Vec::new()) });
+    let all = slowstart::startup::REGISTRY.iter();
+    let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
+    let options = Options { candidates, ..Options::default() };
+    let before = peak_mb();
+    let (kind, input) = open::detect(Box::new(input)).expect("a capture");
+    let mut rows = 0;
+    let summary = stream(kind, input, &options, |t| rows += t.row.startups.len(), |_| {}).expect("a capture");
+    let used = peak_mb() - before;
+    assert_eq!((summary.connections, summary.transfers), (u64::from(CONNECTIONS), u64::from(CONNECTIONS)));
+    println!("{used} MB for {CONNECTIONS} connections");
+    assert!(rows > 0 && used < 250, "{used} MB");
+}
+
+/// One after the other: the peak of memory is that of the process.
+#[test]
+fn memory_is_bounded() {
+    many_connections_are_read_in_bounded_memory();
+    a_long_text_is_read_in_bounded_memory();
 }

@@ -109,7 +109,7 @@ fn check_run(path: &str, startup: &str) -> (Verdict, String) {
         // Within one RTT, as long as it was at that time, and a millisecond for the scheduler's bursts.
         (Some(left), Some(at)) => {
             let near = (at - left).abs() <= rtt(&o.trace, left.max(at)) + 1e-3;
-            if near && class == at_server.class { Verdict::Right } else { Verdict::Wrong }
+            if near && at_server.class == class.into() { Verdict::Right } else { Verdict::Wrong }
         }
         (None, None) => Verdict::Right,
         // The exit left no trace in what was sent; the row reports no exit, and why.

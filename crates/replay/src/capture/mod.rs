@@ -1,8 +1,10 @@
 //! Captures: reads pcap and pcapng as a stream of TCP packets.
 //! || - [`frame`]: the TCP header in a captured frame
+//! - [`old`]: older formats, converted to pcap
 //! - [`read`]: the packets of a file
 
 pub mod frame;
+pub mod old;
 
 use crate::error::InputError;
 use frame::TcpSegment;

@@ -5,6 +5,7 @@
 use slowstart_lab::run::Job;
 use slowstart_lab::run::Outcome;
 use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_lab::tcp::segment::{ACK, FIN, PSH, SYN};
 use slowstart_replay::wire;
 
 /// A download over a path.
@@ -124,4 +125,84 @@ pub(crate) fn pcapng(frames: &[Frame], link: u16, big: bool, exponent: u8, binar
         block(6, &body);
     }
     out
+}
+
+/// Payload of a segment of [`Wire`].
+const MSS: u32 = 1000;
+/// Its round-trip time, microseconds.
+pub(crate) const RTT: u64 = 50_000;
+
+/// The two ends of a connection, as seen at the server.
+pub(crate) struct Wire {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) us: u64,
+    id: u16,
+    /// Next sequence number of server and client.
+    pub(crate) next: [u32; 2],
+}
+
+impl Wire {
+    /// With a handshake by the client.
+    pub(crate) fn new() -> Self {
+        let mut w = Self { frames: Vec::new(), us: 1_000_000, id: 0, next: [1000, 5000] };
+        w.packet(1, SYN, 0, 0, 60_000);
+        w.packet(0, SYN | ACK, 0, 0, 60_000);
+        w.us += RTT;
+        (w.next[0], w.next[1]) = (1001, 5001);
+        w.packet(1, ACK, 0, 0, 60_000);
+        w
+    }
+
+    /// A packet of end `from` with `len` bytes, `back` bytes below its next sequence number.
+    pub(crate) fn packet(&mut self, from: usize, flags: u8, len: u32, back: u32, window: u16) {
+        self.id += 1;
+        let (seq, ack) = (self.next[from].wrapping_sub(back), self.next[1 - from]);
+        let syn = flags & SYN > 0;
+        // On a SYN: MSS 1000, window scale 7.
+        let options: &[u8] = if syn { &[2, 4, 3, 0xe8, 1, 3, 3, 7] } else { &[] };
+        let header = 20 + options.len() as u32;
+        let total = 20 + header + len;
+        let mut b = vec![0x45, 0];
+        b.extend((total as u16).to_be_bytes());
+        b.extend(self.id.to_be_bytes());
+        b.extend([0x40, 0, 64, 6, 0, 0]);
+        let ends = [[192, 0, 2, 1], [198, 51, 100, 1]];
+        b.extend(ends[from]);
+        b.extend(ends[1 - from]);
+        let ports = [443_u16, 50_000];
+        b.extend(ports[from].to_be_bytes());
+        b.extend(ports[1 - from].to_be_bytes());
+        b.extend(seq.to_be_bytes());
+        b.extend(if flags & ACK > 0 { ack } else { 0 }.to_be_bytes());
+        b.extend([(header as u8 / 4) << 4, flags]);
+        b.extend(window.to_be_bytes());
+        b.extend([0; 4]);
+        b.extend(options);
+        self.frames.push(Frame { ns: self.us * 1000, bytes: b, len: total });
+    }
+
+    /// End `from` sends `n` segments, which are acknowledged a round trip later, each with this window.
+    pub(crate) fn round(&mut self, from: usize, n: u32, window: u16) {
+        let sent = self.us;
+        for i in 0..n {
+            self.us = sent + u64::from(i) * 100;
+            self.packet(from, ACK | PSH, MSS, 0, 60_000);
+            self.next[from] = self.next[from].wrapping_add(MSS);
+        }
+        let end = self.next[from];
+        for i in 0..n {
+            self.us = sent + RTT + u64::from(i) * 100;
+            self.next[from] = end.wrapping_sub((n - 1 - i) * MSS);
+            self.packet(1 - from, ACK, 0, 0, window);
+        }
+        self.us = sent + RTT + u64::from(n) * 100;
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.packet(0, ACK | FIN, 0, 0, 60_000);
+        self.next[0] += 1;
+        self.packet(1, ACK | FIN, 0, 0, 60_000);
+        self.next[1] += 1;
+        self.packet(0, ACK, 0, 0, 60_000);
+    }
 }

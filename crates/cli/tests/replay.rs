@@ -1,0 +1,145 @@
+//! `slowstart replay`: the documented commands print what the document shows; several files, folders and standard input;
+//! foreign text.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn slowstart(args: &[&str]) -> Output {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    c.args(args).env("NO_COLOR", "1").current_dir(root()).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+const SAMPLE: &str = "scenarios/captures/download.pcapng.gz";
+
+/// Each command of `docs/replay.md` with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs anew.
+#[test]
+fn documented_outputs_are_real() {
+    let file = root().join("docs/replay.md");
+    let doc = std::fs::read_to_string(&file).expect("the document");
+    let (mut written, mut rest, mut commands) = (String::new(), doc.as_str(), 0);
+    while let Some((before, after)) = rest.split_once("```sh\n") {
+        let (command, after) = after.split_once("```\n").expect("a closed block");
+        written.push_str(before);
+        write!(written, "```sh\n{command}```\n").expect("a String");
+        rest = after;
+        let Some(after) = after.strip_prefix("```text\n") else { continue };
+        let shown = after.split("```\n").next().expect("a closed block");
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let out = slowstart(&words[1..]);
+        assert!(words[0] == "slowstart" && out.status.success(), "{command}: {}", text(&out.stderr));
+        let printed = text(&out.stdout);
+        write!(written, "```text\n{printed}```\n").expect("a String");
+        rest = &after[shown.len() + "```\n".len()..];
+        commands += 1;
+        if std::env::var_os("SLOWSTART_BLESS").is_none() {
+            assert_eq!(printed, shown, "{command}");
+        }
+    }
+    written.push_str(rest);
+    assert!(commands >= 2, "{commands}");
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        std::fs::write(file, written).expect("written");
+    }
+}
+
+/// Several files, a folder and standard input; each row names its file.
+#[test]
+fn several_files_folders_and_standard_input_are_read() {
+    let dir = folder("several");
+    let sample = std::fs::read(root().join(SAMPLE)).expect("the sample");
+    for name in ["one.pcapng.gz", "two.pcapng.gz"] {
+        std::fs::write(dir.join(name), &sample).expect("a file");
+    }
+    std::fs::write(dir.join("notes.txt"), "nothing to analyse\n").expect("a file");
+    let dir = dir.to_str().expect("text");
+    let out = slowstart(&["replay", dir, "--startup", "hystart"]);
+    let (shown, said) = (text(&out.stdout), text(&out.stderr));
+    assert!(out.status.success(), "{said}");
+    assert!(
+        said.contains("notes.txt: offset 0: found an unknown format") && said.contains("skipped"),
+        "{said}"
+    );
+    assert!(
+        shown.contains("file ") && shown.contains("one.pcapng.gz  ") && shown.contains("two.pcapng.gz  "),
+        "{shown}"
+    );
+    let one = format!("{dir}/one.pcapng.gz");
+    let out = slowstart(&["replay", &one, SAMPLE, "--startup", "hystart", "--json"]);
+    let files: Vec<String> = text(&out.stdout)
+        .lines()
+        .map(|l| {
+            serde_json::from_str::<serde_json::Value>(l).expect("JSON")["file"]
+                .as_str()
+                .expect("named")
+                .to_string()
+        })
+        .collect();
+    assert_eq!(files, [one.as_str(), SAMPLE]);
+    // A named file that cannot be read makes the status 2, and the others are read.
+    let out = slowstart(&["replay", &one, "absent.pcap", "--json", "--startup", "hystart"]);
+    assert_eq!((out.status.code(), text(&out.stdout).lines().count()), (Some(2), 1));
+    assert!(text(&out.stderr).contains("absent.pcap"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    let child =
+        child.args(["replay", "-", "--startup", "hystart"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().expect("it runs");
+    std::io::Write::write_all(&mut child.stdin.take().expect("piped"), &sample).expect("it reads");
+    let shown = text(&child.wait_with_output().expect("it ends").stdout);
+    assert!(shown.starts_with("-: capture of 2,661 packets") && shown.contains("choke-point"), "{shown}");
+}
+
+/// Escape sequences in file names, titles and notes do not reach the terminal.
+#[test]
+fn foreign_text_is_escaped() {
+    let dir = folder("escapes");
+    let qlog = dir.join("a\u{1b}[31m.qlog");
+    let text_of = "{\"qlog_version\":\"0.3\",\"traces\":[{\"vantage_point\":{\"name\":\"x\\u001b[2Jy\"},\"events\":[\
+                   {\"time\":1,\"name\":\"recovery:metrics_updated\",\"data\":{\"congestion_window\":1}}]}]}";
+    std::fs::write(&qlog, text_of).expect("a file");
+    let bad = dir.join("b\u{1b}[31m.pcap");
+    std::fs::write(&bad, "\u{1b}[2J").expect("a file");
+    for file in [&qlog, &bad] {
+        let out = slowstart(&["replay", file.to_str().expect("text")]);
+        let all = [out.stdout, out.stderr].concat();
+        assert!(!all.contains(&0x1b) && !all.is_empty(), "{}", String::from_utf8_lossy(&all));
+        assert!(text(&all).contains("\\u{1b}[31m"), "{}", text(&all));
+    }
+    let out = slowstart(&["replay", qlog.to_str().expect("text")]);
+    assert!(text(&out.stdout).contains("x\\u{1b}[2Jy"), "{}", text(&out.stdout));
+}
+
+/// More than twenty transfers are summarised, with the share that is not known.
+#[test]
+fn many_transfers_are_summarised() {
+    let dir = folder("many");
+    let sample = std::fs::read(root().join(SAMPLE)).expect("the sample");
+    for n in 0..21 {
+        std::fs::write(dir.join(format!("{n}.pcapng.gz")), &sample).expect("a file");
+    }
+    let out = slowstart(&["replay", dir.to_str().expect("text"), "--startup", "hystart,vegas"]);
+    let shown = text(&out.stdout);
+    let line =
+        |name: &str| shown.lines().find(|l| l.starts_with(name)).map(str::to_string).unwrap_or_default();
+    let words = |l: String| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    assert!(words(line("  ")).join(" ").starts_with("early choke-point late none unknown"), "{shown}");
+    // As observed: all at the choke point. Vegas would have sent something else long before it left.
+    assert_eq!(words(line("as observed"))[4..6], ["21", "(100"], "{shown}");
+    assert!(line("vegas").contains("21 (100 %)"), "{shown}");
+    assert!(shown.contains("summary of 21 transfers"), "{shown}");
+}

@@ -1,0 +1,275 @@
+//! Classes of errors seen on captures of others, each with a small synthetic capture: zero windows, keep-alives, uploads,
+//! coarse clocks, older formats.
+
+mod common;
+
+use common::{Frame, RTT, Wire, pcap};
+use slowstart_lab::tcp::segment::{ACK, PSH};
+use slowstart_replay::observer::Candidate;
+use slowstart_replay::open;
+use slowstart_replay::replay::{Options, Report, read};
+use slowstart_replay::transfer::{ExitClass, Transfer};
+use std::io::Cursor;
+
+const RAW: u32 = 101;
+
+fn replay(file: Vec<u8>) -> Report {
+    let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("known");
+    let all = slowstart::startup::REGISTRY.iter();
+    let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
+    read(kind, input, &Options { candidates, ..Options::default() }, |_| {}).expect("a capture")
+}
+
+fn rows(frames: &[Frame]) -> Vec<Transfer> {
+    replay(pcap(frames, RAW, false, true, 65_535)).transfers.into_iter().map(|t| t.row).collect()
+}
+
+fn download(frames: &[Frame]) -> Transfer {
+    rows(frames).into_iter().max_by_key(|t| t.bytes).expect("a transfer")
+}
+
+/// The receiver closes its window; the sender probes with the next byte, five times, and goes on when it opens. Later the
+/// connection is idle and sends keep-alives.
+#[test]
+fn window_probes_and_keep_alives_are_no_losses() {
+    let mut w = Wire::new();
+    w.round(0, 10, 60_000);
+    w.round(0, 20, 0);
+    for n in 0..5 {
+        w.us += 200_000 << n;
+        w.packet(0, ACK, 1, 0, 60_000);
+        w.us += RTT;
+        w.packet(1, ACK, 0, 0, 0);
+    }
+    w.us += 1000;
+    w.packet(1, ACK, 0, 0, 60_000);
+    w.round(0, 20, 60_000);
+    w.round(0, 40, 60_000);
+    for _ in 0..5 {
+        w.us += 10_000_000;
+        w.packet(0, ACK, 1, 1, 60_000);
+        w.us += RTT;
+        w.packet(1, ACK, 0, 0, 60_000);
+    }
+    w.close();
+    let t = download(&w.frames);
+    assert_eq!((t.bytes, t.window_probes, t.keep_alives), (90_000, 5, 5));
+    assert_eq!((t.retransmitted_packets, t.first_loss_time_s, t.unseen_bytes), (0, None, 0), "{t:?}");
+    assert!(t.exit.is_none_or(|e| e.evidence != "loss" && e.evidence != "timeout"));
+    assert!(t.startups.iter().all(|s| s.exit.as_ref().is_none_or(|e| e.what != "loss")), "{:?}", t.startups);
+    // The receiver takes the byte of a probe.
+    let mut w = Wire::new();
+    w.round(0, 10, 0);
+    w.us += 200_000;
+    w.packet(0, ACK, 1, 0, 60_000);
+    w.us += RTT;
+    w.next[0] += 1;
+    w.packet(1, ACK, 0, 0, 60_000);
+    w.round(0, 20, 60_000);
+    w.close();
+    let t = download(&w.frames);
+    assert_eq!((t.window_probes, t.retransmitted_packets, t.unseen_bytes), (1, 0, 0), "{t:?}");
+}
+
+/// An upload: the client sends a file, the server some small responses. Each row says which way the data went, and only
+/// the direction with the data has an exit.
+#[test]
+fn the_direction_with_the_data_is_judged() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40, 80, 80, 81, 81] {
+        w.round(1, n, 60_000);
+        w.packet(0, ACK | PSH, 100, 0, 60_000);
+        w.next[0] += 100;
+        w.us += 1000;
+        w.packet(1, ACK, 0, 0, 60_000);
+    }
+    w.close();
+    let all = rows(&w.frames);
+    assert_eq!(all.len(), 2);
+    let upload = all.iter().find(|t| t.direction.as_deref() == Some("upload")).expect("by the client");
+    let answers = all.iter().find(|t| t.direction.as_deref() == Some("download")).expect("by the server");
+    assert_eq!((upload.bytes, upload.other_bytes), (392_000, 700));
+    assert_eq!((answers.bytes, answers.other_bytes), (700, 392_000));
+    assert!(upload.from.starts_with("198.51.100.1") && !upload.startups.is_empty());
+    assert_eq!(answers.unclear.as_deref(), Some("little data: most went the other way"));
+    assert_eq!(
+        (answers.class, answers.exit.is_none(), answers.startups.len()),
+        (ExitClass::Unknown, true, 0)
+    );
+}
+
+/// What is not known has a class of its own: a startup whose prediction ended is not one that did not leave.
+#[test]
+fn unknown_is_a_class_of_its_own() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40, 40, 40, 41, 41, 42, 43, 44] {
+        w.round(0, n, 60_000);
+    }
+    w.close();
+    let t = download(&w.frames);
+    // Who had gone on doubling would have sent something else.
+    let standard = t.startups.iter().find(|s| s.startup == "standard").expect("registered");
+    assert!(standard.exit.is_none() && standard.valid_until_s.is_some(), "{standard:?}");
+    assert_eq!(standard.class, ExitClass::Unknown);
+    assert!(serde_json::to_string(&t).expect("a row").contains("\"class\":\"unknown\""));
+    // Until the end in slow start: it did not leave.
+    let mut w = Wire::new();
+    for n in [10, 20, 40] {
+        w.round(0, n, 60_000);
+    }
+    w.close();
+    let t = download(&w.frames);
+    let standard = t.startups.iter().find(|s| s.startup == "standard").expect("registered");
+    assert_eq!((standard.class, t.class), (ExitClass::None, ExitClass::None), "{:?}", t.unclear);
+    // Where the begin is missing, nothing is known.
+    assert_eq!(download(&w.frames[5..]).class, ExitClass::Unknown);
+}
+
+#[test]
+fn a_coarse_clock_is_stated() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40] {
+        w.round(0, n, 60_000);
+    }
+    w.close();
+    let notes =
+        |f: &[Frame]| download(f).caveats.iter().any(|c| c.contains("the capture clock ticks every 10 ms"));
+    assert!(!notes(&w.frames));
+    for f in &mut w.frames {
+        f.ns = f.ns / 10_000_000 * 10_000_000;
+    }
+    assert!(notes(&w.frames));
+}
+
+/// Before version 2.3 of pcap the length on the wire comes first; snoop has headers of its own.
+#[test]
+fn older_capture_formats_are_read() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40] {
+        w.round(0, n, 60_000);
+    }
+    w.close();
+    let want = rows(&w.frames);
+    for big in [false, true] {
+        let mut old = pcap(&w.frames, RAW, big, false, 65_535);
+        old[if big { 7 } else { 6 }] = 2;
+        let mut at = 24;
+        while at < old.len() {
+            let word: [u8; 4] = old[at + 8..at + 12].try_into().expect("four");
+            let captured = if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) } as usize;
+            old[at + 8..at + 16].rotate_left(4);
+            at += 16 + captured;
+        }
+        let report = replay(old);
+        assert_eq!(report.summary.incomplete, None);
+        let found: Vec<Transfer> = report.transfers.into_iter().map(|t| t.row).collect();
+        assert_eq!(found, want, "{big}");
+    }
+    let mut snoop = b"snoop\0\0\0\0\0\0\x02\0\0\0\x04".to_vec();
+    for f in &w.frames {
+        let frame = [&[0; 12][..], &[8, 0], &f.bytes].concat();
+        let pad = frame.len().next_multiple_of(4) - frame.len();
+        for n in [f.len + 14, frame.len() as u32, (24 + frame.len() + pad) as u32, 0] {
+            snoop.extend(n.to_be_bytes());
+        }
+        snoop.extend(((f.ns / 1_000_000_000) as u32).to_be_bytes());
+        snoop.extend(((f.ns % 1_000_000_000 / 1000) as u32).to_be_bytes());
+        snoop.extend(&frame);
+        snoop.resize(snoop.len() + pad, 0);
+    }
+    let report = replay(snoop.clone());
+    assert_eq!(report.summary.incomplete, None);
+    assert_eq!(report.transfers.into_iter().map(|t| t.row).collect::<Vec<_>>(), want);
+    let cut = replay(snoop[..snoop.len() - 30].to_vec());
+    assert!(cut.summary.incomplete.is_some_and(|e| e.to_string().contains("in the middle of a packet")));
+}
+
+/// A log whose 32-bit clock wraps goes on; a clock that goes back ends it there, and what was before is analysed.
+#[test]
+fn clocks_that_wrap_or_go_back_do_not_lose_the_log() {
+    let log = |times: &[i64]| {
+        let mut text = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n".to_string();
+        for (n, t) in times.iter().enumerate() {
+            let acked = 1000 * (n + 1);
+            text += &format!("{t},{acked},1000,50000,{},100000\n", 10_000 + 2 * acked);
+        }
+        replay(text.into_bytes())
+    };
+    let whole = log(&[0, 50_000, 100_000, 150_000]);
+    // Signed and unsigned.
+    for times in [
+        [4_294_900_000, 4_294_950_000, 32_704, 82_704],
+        [2_147_400_000, 2_147_450_000, -2_147_467_296, -2_147_417_296],
+    ] {
+        let r = log(&times);
+        assert_eq!(r.summary.incomplete, None);
+        let span = |r: &Report| r.transfers[0].row.bytes;
+        assert_eq!(span(&r), span(&whole));
+        let last = r.transfers[0].row.duration_s - times[0] as f64 / 1e6;
+        assert!((last - 0.15).abs() < 1e-6, "{last}");
+    }
+    let back = log(&[10_000_000, 10_050_000, 10_100_000, 50_000]);
+    let why = back.summary.incomplete.expect("said").to_string();
+    assert_eq!(why, "line 5: now_us: found 50000, expected no less than in the line before");
+    assert_eq!(back.transfers[0].row.bytes, 3000);
+    // A damaged line ends the log there.
+    let text = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n0,1000,1000,50000,12000,1\nx,y\n";
+    let r = replay(text.as_bytes().to_vec());
+    assert!(r.summary.incomplete.is_some_and(|e| e.to_string().starts_with("line 3: ")));
+}
+
+/// Times in microseconds, as the configuration of the first drafts says, apply to events and round trips.
+#[test]
+fn units_of_early_qlog_drafts_apply_to_round_trips() {
+    let text = |unit: &str, scale: u64| {
+        let ms = |t: u64| t * scale;
+        format!(
+            "{{\"qlog_version\":\"draft-01\",\"traces\":[{{\"configuration\":{{\"time_units\":\"{unit}\"}},\
+             \"event_fields\":[\"relative_time\",\"category\",\"event\",\"data\"],\"events\":[\
+             [{},\"recovery\",\"metrics_updated\",{{\"cwnd\":12000,\"latest_rtt\":{},\"min_rtt\":{}}}],\
+             [{},\"recovery\",\"metrics_updated\",{{\"cwnd\":24000}}],\
+             [{},\"recovery\",\"metrics_updated\",{{\"cwnd\":48000,\"ssthresh\":40000}}]]}}]}}",
+            ms(0),
+            ms(42),
+            ms(40),
+            ms(50),
+            ms(100)
+        )
+    };
+    for (unit, scale) in [("ms", 1), ("us", 1000)] {
+        let t = replay(text(unit, scale).into_bytes()).transfers.remove(0).row;
+        assert_eq!((t.min_rtt_s, t.duration_s), (Some(0.04), 0.1), "{unit}");
+        assert!(t.exit.is_some_and(|e| (e.time_s - 0.1).abs() < 1e-9));
+    }
+    // Times as differences.
+    let delta = "\u{1e}{\"qlog_version\":\"0.4\",\"qlog_format\":\"JSON-SEQ\",\"trace\":{\"common_fields\":\
+        {\"time_format\":\"delta\"}}}\n\u{1e}{\"time\":10,\"name\":\"recovery:metrics_updated\",\"data\":\
+        {\"congestion_window\":10000}}\n\u{1e}{\"time\":30,\"name\":\"recovery:metrics_updated\",\"data\":\
+        {\"congestion_window\":20000,\"ssthresh\":9000}}\n";
+    let t = replay(delta.as_bytes().to_vec()).transfers.remove(0).row;
+    assert!((t.duration_s - 0.04).abs() < 1e-9, "{}", t.duration_s);
+}
+
+/// Files without anything to analyse are named.
+#[test]
+fn unsupported_files_are_named() {
+    let refuse = |bytes: &[u8]| match open::detect(Box::new(Cursor::new(bytes.to_vec()))) {
+        Ok(_) => panic!("accepted"),
+        Err(e) => e.to_string(),
+    };
+    let iperf = "{\n\t\"start\":\t{\n\t\t\"connected\":\t[],\n\t\t\"version\":\t\"iperf 3.12\",\n\t\t\"tcp_mss_default\":\t1448";
+    assert!(refuse(iperf.as_bytes()).contains("found a result of iperf 3.12 (it has a sample per second"));
+    assert!(refuse(b"PK\x03\x04..").contains("a zip archive (extract it first)"));
+    assert!(refuse(b"{\"S2C\":{}}").contains("an NDT5 result"));
+    assert!(refuse(b"<!doctype html>").contains("an HTML or XML document"));
+    assert!(refuse(b"{\"a\":1}").contains("JSON of an unknown format"));
+    // A capture of QUIC.
+    let mut w = Wire::new();
+    for f in &mut w.frames {
+        f.bytes[9] = 17;
+    }
+    let file = pcap(&w.frames, RAW, false, true, 65_535);
+    let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("a capture");
+    let e = read(kind, input, &Options::default(), |_| {}).expect_err("no TCP").to_string();
+    assert!(e.contains("packets of QUIC and none of TCP") && e.contains("give a qlog"), "{e}");
+}
