@@ -1,4 +1,4 @@
-//! `slowstart analyse rtt`: the period of a recorded round-trip time, as SEARCH thesis 4.5.1 finds it.
+//! `slowstart analyse rtt`: the period of recorded RTT samples, by the method of the SEARCH thesis (4.5.1).
 
 use crate::output::print;
 use anyhow::{Context, Result, bail};
@@ -8,7 +8,7 @@ use slowstart_papers::spectrum;
 use std::fs;
 use std::path::PathBuf;
 
-/// Analyses what was recorded.
+/// Analyses recorded samples.
 #[derive(Args)]
 pub(crate) struct Analyse {
     #[command(subcommand)]
@@ -17,22 +17,24 @@ pub(crate) struct Analyse {
 
 #[derive(Subcommand)]
 enum What {
-    /// The cycle of a round-trip time, by Fourier transform
+    /// Find the period of RTT samples by Fourier transform
     Rtt(Rtt),
 }
 
-/// Reads samples as JSON lines (keys `time_s` and `rtt_s`, of the first flow), or a log of a kernel (columns `now_us`
-/// and `rtt_us`).
+/// Finds the period of RTT samples by Fourier transform.
+///
+/// FILE has samples as JSON lines (keys `time_s` and `rtt_s`, of the first flow), or is a kernel log (columns `now_us` and
+/// `rtt_us`).
 #[derive(Args)]
 struct Rtt {
-    /// The record
+    /// File with the samples
     file: PathBuf,
-    /// Look at what is before this time only, in seconds: the slow start before congestion, say
+    /// Use only samples before this time, in seconds: for example, those of slow start
     #[arg(long)]
     until: Option<f64>,
 }
 
-/// How many of the greatest peaks are shown.
+/// Number of peaks shown, the greatest first.
 const SHOWN: usize = 5;
 
 impl Analyse {
@@ -51,7 +53,7 @@ impl Analyse {
         };
         let least = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
         print(&format!(
-            "least RTT {} ms; greatest peak at {} Hz: a cycle of {} s, or {} round trips",
+            "minimum RTT {} ms; greatest peak at {} Hz: a period of {} s, or {} round trips",
             number(least * 1e3),
             number(best.hz),
             number(1.0 / best.hz),

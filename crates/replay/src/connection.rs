@@ -134,6 +134,11 @@ pub struct Direction {
     acked: Option<usize>,
     decided: bool,
     pending: VecDeque<PendingAck>,
+    /// At the receiver without timestamps: arrival of the newest data, time of the first ACK for data, and the RTT between
+    /// that ACK and the first data after a silence, which may differ from the handshake's.
+    newest_data: Instant,
+    first_ack: Option<Instant>,
+    data_rtt: Option<Span>,
     /// The newest ACK that was passed on to the sender.
     released: Option<PendingAck>,
     /// The sender, once it has sent data.
@@ -162,6 +167,9 @@ impl Direction {
             acked: None,
             decided: false,
             pending: VecDeque::new(),
+            newest_data: Instant::ZERO,
+            first_ack: None,
+            data_rtt: None,
             released: None,
             sender: None,
             recent: [0; RECENT],
@@ -456,6 +464,14 @@ impl Connection {
         let Some(offset) = unwrap(start, first, sender.max()) else { return };
         let mut sent = at;
         if w.vantage == Vantage::Receiver {
+            if let (Some(ack), None, None) = (w.first_ack, w.data_rtt, s.timestamp)
+                && at.since(w.newest_data) > rtt / 2
+            {
+                let found = at.since(ack);
+                w.data_rtt = Some(if (rtt / 2..rtt * 2).contains(&found) { found } else { rtt });
+            }
+            w.newest_data = at;
+            let rtt = w.data_rtt.unwrap_or(rtt);
             let echo = s.timestamp.map(|t| t.1);
             let arrived = |ack: &PendingAck, released: Option<&PendingAck>| match (ack.timestamp, echo) {
                 (Some(t), Some(echo)) => {
@@ -508,6 +524,9 @@ impl Connection {
         let marks = self.ecn && s.has(ECE) && !s.has(SYN);
         let report = AckInfo { at, upto, sack, sacks, window, echo, marks, pure };
         if w.vantage == Vantage::Receiver {
+            if upto > 0 {
+                w.first_ack.get_or_insert(at);
+            }
             w.pending.push_back(PendingAck { timestamp: s.timestamp.map(|t| t.0), report });
             if w.pending.len() > MOST_PENDING {
                 w.released = w.pending.pop_front();

@@ -370,7 +370,7 @@ impl Inference {
             found.at = found.at.max(at);
         }
         self.found = self.found.or(self.before_loss);
-        if let (None, Some((low, high))) = (self.loss, self.between)
+        if let Some((low, high)) = self.between
             && self.after >= STILL_ROUNDS
             && high <= low + mss
         {

@@ -128,6 +128,7 @@ fn unknown_is_a_class_of_its_own() {
 #[test]
 fn a_coarse_clock_is_stated() {
     let mut w = Wire::new();
+    w.us += 13_000;
     for n in [10, 20, 40] {
         w.round(0, n, 60_000);
     }
@@ -272,4 +273,52 @@ fn unsupported_files_are_named() {
     let (kind, input) = open::detect(Box::new(Cursor::new(file))).expect("a capture");
     let e = read(kind, input, &Options::default(), |_| {}).expect_err("no TCP").to_string();
     assert!(e.contains("packets of QUIC and none of TCP") && e.contains("give a qlog"), "{e}");
+}
+
+/// At the receiver, without timestamps, with a handshake that took longer than the data's round trips: the rounds are the
+/// data's.
+#[test]
+fn rounds_are_those_of_the_data() {
+    let mut w = Wire::new();
+    w.frames[0].ns -= 347_000_000;
+    w.frames[2].ns = w.frames[1].ns + 100_000;
+    w.us = w.frames[2].ns / 1000 + 307_000;
+    for n in [10, 20, 40, 80, 160, 160, 161, 161, 162, 162] {
+        let start = w.us;
+        for _ in 0..n {
+            w.packet(0, ACK | PSH, 1000, 0, 60_000);
+            w.next[0] += 1000;
+            w.us += 20;
+            w.packet(1, ACK, 0, 0, 60_000);
+            w.us += 80;
+        }
+        w.us = start + 20 + 307_000;
+    }
+    w.close();
+    let t = download(&w.frames);
+    assert_eq!((t.vantage.as_str(), t.iw_bytes), ("receiver", 10_000), "{t:?}");
+    let exit = t.exit.expect("growth stopped");
+    assert_eq!(exit.cwnd_bytes, 160_000, "{exit:?}");
+}
+
+/// A window that stays the same for eight round trips after growth, to the segment, is limited by something else than
+/// cwnd, such as the send buffer; also if a loss follows.
+#[test]
+fn a_limit_of_the_senders_own_is_no_exit() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40].into_iter().chain([64; 14]) {
+        w.round(0, n, 60_000);
+    }
+    // The last segment is retransmitted.
+    w.us += 300_000;
+    w.packet(0, ACK | PSH, 1000, 0, 60_000);
+    w.next[0] += 1000;
+    w.us += 300_000;
+    w.packet(0, ACK | PSH, 1000, 1000, 60_000);
+    w.us += RTT;
+    w.packet(1, ACK, 0, 0, 60_000);
+    w.close();
+    let t = download(&w.frames);
+    assert_eq!((t.retransmitted_packets, t.class), (1, ExitClass::Unknown), "{:?}", t.exit);
+    assert_eq!(t.unclear.as_deref(), Some("limited by something other than cwnd"));
 }
