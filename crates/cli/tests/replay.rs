@@ -52,7 +52,7 @@ fn documented_outputs_are_real() {
         }
     }
     written.push_str(rest);
-    assert!(commands >= 2, "{commands}");
+    assert!(commands >= 1, "{commands}");
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
         std::fs::write(file, written).expect("written");
     }
@@ -139,7 +139,7 @@ fn many_transfers_are_summarised() {
     let words = |l: String| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     assert!(words(line("  ")).join(" ").starts_with("early choke-point late none unknown"), "{shown}");
     // As observed: all at the choke point. Vegas would have sent something else long before it left.
-    assert_eq!(words(line("as observed"))[4..6], ["21", "(100"], "{shown}");
+    assert_eq!(words(line("as observed"))[5..7], ["21", "(100"], "{shown}");
     assert!(line("vegas").contains("21 (100 %)"), "{shown}");
     assert!(shown.contains("summary of 21 transfers"), "{shown}");
 }

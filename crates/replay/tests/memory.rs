@@ -60,7 +60,7 @@ fn a_long_text_is_read_in_bounded_memory() {
     let e = read("now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n", "0", bytes).expect_err("too long");
     assert!(e.starts_with("line 2: found more than 1048576 bytes"), "{e}");
     // Events and samples that are needed: held up to the limit, and what stands before it is analysed.
-    let sent = "{\"time\":1,\"name\":\"recovery:packet_lost\",\"data\":{}},";
+    let sent = "[1,\"\",\"packet_lost\",{}],";
     let s = read("{\"qlog_version\":\"0.3\",\"traces\":[{\"events\":[", sent, bytes).expect("a part");
     let why = s.incomplete.expect("cut").to_string();
     assert!(why.contains(&format!("found more than {} MiB of events", MOST_HELD >> 20)), "{why}");

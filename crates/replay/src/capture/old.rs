@@ -7,6 +7,8 @@ use std::io::{self, Cursor, Read};
 const PCAP: [usize; 2] = [24, 16];
 /// Length of a file header and of a packet header of snoop.
 const SNOOP: [usize; 2] = [16, 24];
+/// Bytes read at the begin of a file.
+const START: u64 = 1 << 16;
 /// The longest packet of snoop.
 const LONGEST: u32 = 1 << 24;
 
@@ -14,8 +16,9 @@ const LONGEST: u32 = 1 << 24;
 pub fn convert(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, InputError> {
     let mut head = Vec::new();
     let cannot = |e: io::Error| InputError::at(0, e.to_string());
-    input.by_ref().take(PCAP[0] as u64).read_to_end(&mut head).map_err(cannot)?;
-    if head.starts_with(b"snoop\0\0\0") && head.len() == PCAP[0] {
+    // The reader of pcapng wants its first block at the first read.
+    input.by_ref().take(START).read_to_end(&mut head).map_err(cannot)?;
+    if head.starts_with(b"snoop\0\0\0") && head.len() >= PCAP[0] {
         let rest = Cursor::new(head.split_off(SNOOP[0])).chain(input);
         let link = u32::from_be_bytes([head[12], head[13], head[14], head[15]]);
         // Ethernet is 4 (RFC 1761), and 1 in pcap; nothing else is known to be in use.
@@ -38,12 +41,13 @@ pub fn convert(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, 
     };
     match order {
         Some(_)
-            if head.len() == PCAP[0]
+            if head.len() >= PCAP[0]
                 && (2, 0) <= version(head[0] == 0xa1)
                 && version(head[0] == 0xa1) < (2, 4) =>
         {
             let next = if head[0] == 0xa1 { pcap::<true> } else { pcap::<false> };
-            Ok(Box::new(Converter { input, out: Cursor::new(head), left: 0, pad: 0, next }))
+            let rest = Cursor::new(head.split_off(PCAP[0])).chain(input);
+            Ok(Box::new(Converter { input: rest, out: Cursor::new(head), left: 0, pad: 0, next }))
         }
         _ => Ok(Box::new(Cursor::new(head).chain(input))),
     }
