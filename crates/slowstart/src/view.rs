@@ -73,9 +73,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and an initial window
-    /// of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive window, no pacing, no knowledge of
-    /// queued data or of its interface. Slow start grows by the bytes acknowledged.
+    /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and an initial
+    /// window of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive window, no pacing, no
+    /// knowledge of queued data or of its interface. Slow start grows by the bytes acknowledged.
     pub const fn new(mss: Bytes, iw: Bytes) -> Self {
         Self {
             now: Instant::ZERO,

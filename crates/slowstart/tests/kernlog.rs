@@ -299,8 +299,9 @@ fn search_2_0_exits_with_3_1_where_that_does_not_reset() {
     hold("search-2.0:missed=4,keep_width=on", Until::End, &[(other, &[("rate-flat", 3_929_817, 3771)])]);
 }
 
-/// SEARCH against what was sent, written once more for this test, after draft-09 section 3 and the thesis section 4.3: plain
-/// lists of totals and floating point, without rings. Returns the time in us at which the shortfall reaches `threshold`.
+/// SEARCH against what was sent, written once more for this test, after draft-09 section 3 and the thesis section 4.3:
+/// plain lists of totals and floating point, without rings. Returns the time in us at which the shortfall reaches
+/// `threshold`.
 fn shortfall_against_sent(rows: &[Row], threshold: f64, reset_after: Option<u64>) -> Option<u64> {
     let begin = |row: &Row| {
         let width = row.rtt.0 * 35 / 100;

@@ -4,8 +4,8 @@
 //! - [`v1`]: as in Linux `tcp_bbr.c`
 //! - [`v3`]: as in draft-ietf-ccwg-bbr
 //!
-//! What both versions share: `shared`, the parts of the model and of its control that are the same; `rate`, delivery-rate
-//! samples and the rounds counted by them; `filter`, maxima over a window; `random`, a seeded generator.
+//! What both versions share: `shared`, the parts of the model and of its control that are the same; `rate`,
+//! delivery-rate samples and the rounds counted by them; `filter`, maxima over a window; `random`, a seeded generator.
 
 mod filter;
 mod random;

@@ -58,8 +58,8 @@ pub(super) fn report_exit(
     Change { exited, ..Change::NONE }
 }
 
-/// Returns the window after an ACK, before limits by loss: up to `target` once the path is full; before that it grows by
-/// what is delivered while it is below the target or while less than the initial window has been delivered. At least
+/// Returns the window after an ACK, before limits by loss: up to `target` once the path is full; before that it grows
+/// by what is delivered while it is below the target or while less than the initial window has been delivered. At least
 /// [`MIN_SEGMENTS`] (`bbr_set_cwnd`; draft §5.6.4.6).
 pub(super) fn grow(f: &Facts, window: Bytes, delivered: Bytes, target: Bytes, full: bool) -> Bytes {
     let grown = if full {
@@ -118,8 +118,8 @@ pub(super) struct ProbeRttTimer {
 }
 
 impl ProbeRttTimer {
-    /// Called for each ACK in `ProbeRTT`, with `enters` set for the first. Returns true if a round trip has passed since
-    /// the data in flight fell to `window`; the caller then checks [`ProbeRttTimer::expired`].
+    /// Called for each ACK in `ProbeRTT`, with `enters` set for the first. Returns true if a round trip has passed
+    /// since the data in flight fell to `window`; the caller then checks [`ProbeRttTimer::expired`].
     pub(super) fn on_ack(&mut self, f: &Facts, rates: &mut Rates, window: Bytes, enters: bool) -> bool {
         if enters {
             self.done_at = None;

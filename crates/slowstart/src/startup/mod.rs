@@ -55,8 +55,8 @@ pub trait Startup {
     fn on_timer(&mut self, _v: &View) -> Step {
         Step::HOLD
     }
-    /// Returns true if the algorithm limits sending itself during the loss or ECN episode that ends it. It is then called
-    /// until the end of that episode, and its windows replace those of the host's recovery.
+    /// Returns true if the algorithm limits sending itself during the loss or ECN episode that ends it. It is then
+    /// called until the end of that episode, and its windows replace those of the host's recovery.
     fn owns_recovery(&self) -> bool {
         false
     }

@@ -2,8 +2,8 @@
 //! doubles while there is one. On congestion it is reduced with each byte acknowledged or lost, to `beta` of what the
 //! path held.
 //!
-//! Version -02 of March 2026 permits an initial window of up to twice the standard one if it is paced over one round trip; this
-//! is not implemented.
+//! Version -02 of March 2026 permits an initial window of up to twice the standard one if it is paced over one round
+//! trip; this is not implemented.
 //!
 //! Departs from the draft:
 //! - the host sends the first window by its own rule; the draft paces it over one round trip;

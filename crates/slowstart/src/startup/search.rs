@@ -14,17 +14,18 @@
 //!
 //! 3.0, 3.1 and 4.0 follow their authors' Linux code, including the arithmetic (`bins=scaled`):
 //! - totals have 16 bits; when one no longer fits, all are shifted right;
-//! - the look-back is at most two bins less than the extra bins; its fraction of a bin is rounded down to whole percent;
-//! - everything before the first bin counts as zero. After a start in the middle of a connection, all data of its past is
-//!   in the first bin and may end the startup at once.
+//! - the look-back is at most two bins less than the extra bins; its fraction of a bin is rounded down to whole
+//!   percent;
+//! - everything before the first bin counts as zero. After a start in the middle of a connection, all data of its past
+//!   is in the first bin and may end the startup at once.
 //!
 //! Departs from them: the roll-back shifts totals back to bytes, which the modules of 3.x omit; whether the application
 //! limits the sender is evaluated for the data acknowledged, not for the time of the ACK; 4.0 computes with unsigned
 //! numbers what is negative while more is delivered than was sent one round trip ago, here the shortfall is then zero.
 //!
-//! 3.2 is 2.0 without interpolation (`interpolation=off`: its code divides before it multiplies, so the fraction is zero)
-//! and with a look-back of up to 15 bins. Omitted: its rule that shortens the window when the look-back is longer, because
-//! the bin that it reads first has by then been overwritten in its ring of 25.
+//! 3.2 is 2.0 without interpolation (`interpolation=off`: its code divides before it multiplies, so the fraction is
+//! zero) and with a look-back of up to 15 bins. Omitted: its rule that shortens the window when the look-back is
+//! longer, because the bin that it reads first has by then been overwritten in its ring of 25.
 //!
 //! Departs from the thesis' printed Algorithm 1, which cannot be executed as printed:
 //! - the width of a bin is set at the first RTT sample, not before one exists (line 9);
@@ -127,21 +128,21 @@ impl Params {
         }
     }
 
-    /// Returns the parameters of SEARCH 3.0 with 16-bit bins, which is also the patch "TCP: SEARCH a new slow start algorithm
-    /// to replace Hystart in TCP Cubic", posted to netdev in January 2025: `search_missed_bins_threshold` is 2, and
-    /// there is no rule for application-limited senders.
+    /// Returns the parameters of SEARCH 3.0 with 16-bit bins, which is also the patch "TCP: SEARCH a new slow start
+    /// algorithm to replace Hystart in TCP Cubic", posted to netdev in January 2025: `search_missed_bins_threshold` is
+    /// 2, and there is no rule for application-limited senders.
     pub fn linux_3_0() -> Self {
         Self { missed: 2, bins: Kept::Scaled, ..Self::thesis_2_0() }
     }
 
-    /// Returns the parameters of SEARCH 3.1 with the reset that its text describes (`search_alpha` = 2): twice the number
-    /// of whole bins in the first RTT may pass without an ACK.
+    /// Returns the parameters of SEARCH 3.1 with the reset that its text describes (`search_alpha` = 2): twice the
+    /// number of whole bins in the first RTT may pass without an ACK.
     pub fn linux_3_1() -> Self {
         Self { missed: 4, keep_width: true, app_limited: true, ..Self::linux_3_0() }
     }
 
-    /// Returns the parameters of SEARCH 3.1 as its Linux module ships: `search_alpha` is 65,535, so that missed bins never
-    /// reset it.
+    /// Returns the parameters of SEARCH 3.1 as its Linux module ships: `search_alpha` is 65,535, so that missed bins
+    /// never reset it.
     pub fn linux_3_1_shipped() -> Self {
         Self { missed: u32::MAX, ..Self::linux_3_1() }
     }
@@ -151,8 +152,8 @@ impl Params {
         Self { extra: 16, interpolation: Interpolation::Off, ..Self::thesis_2_0() }
     }
 
-    /// Returns the parameters of its authors' `tcp_cubic_search4.0.c`: the rule of draft-09 with the threshold of 2.0, 40
-    /// extra bins and no resets.
+    /// Returns the parameters of its authors' `tcp_cubic_search4.0.c`: the rule of draft-09 with the threshold of 2.0,
+    /// 40 extra bins and no resets.
     pub fn linux_4_0() -> Self {
         Self {
             threshold: Fixed::milli(350),
@@ -173,8 +174,8 @@ impl Params {
 const W: usize = 10;
 /// The largest number of extra bins.
 const MAX_EXTRA: usize = 40;
-/// Bins in the ring of the look-back. The oldest one read is a look-back of `MAX_EXTRA` - 1 bins, a window and one bin for the
-/// interpolation before the newest.
+/// Bins in the ring of the look-back. The oldest one read is a look-back of `MAX_EXTRA` - 1 bins, a window and one bin
+/// for the interpolation before the newest.
 const N: usize = W + MAX_EXTRA + 1;
 /// Bins in the ring of what was delivered: a window has that many ends.
 const M: usize = W + 1;

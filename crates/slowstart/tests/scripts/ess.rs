@@ -56,8 +56,8 @@ fn a_selected_packet_that_takes_more_than_twice_the_least_ends_it() {
     }
 }
 
-/// Section 3.2: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a delayed ACK
-/// covers d and e, and its sample, by the timestamp it echoes, is that of d: nearly twice as long.
+/// Section 3.2: the RTT is that of the selected packet e, from its sending to the ACK that covers it. Here a delayed
+/// ACK covers d and e, and its sample, by the timestamp it echoes, is that of d: nearly twice as long.
 #[test]
 fn the_rtt_of_a_cycle_is_that_of_the_selected_packet() {
     play(
