@@ -88,7 +88,7 @@ fn flow(case: &Case, i: u64) -> FlowSpec {
         app: Kind::Bulk { size: None },
         startup: registry::named(case.startup).map(|e| e.algorithm).expect("a startup"),
         avoidance: (avoidance::REGISTRY[0].make)(),
-        profile: Profile::LINUX_6_18,
+        profile: Profile::LINUX_6_18_FQ,
         extra_delay: Span::ZERO,
         recorded: i == 0,
         remembered: None,

@@ -144,7 +144,9 @@ fn a_full_link_delivers_its_rate_less_headers() {
 
 #[test]
 fn cubic_keeps_a_buffered_link_busy() {
-    for (name, profile) in [("ideal", Profile::IDEAL), ("linux", Profile::LINUX_6_18)] {
+    for (name, profile) in
+        [("ideal", Profile::IDEAL), ("linux", Profile::LINUX_6_18), ("fq", Profile::LINUX_6_18_FQ)]
+    {
         let mut e = engine("rate=48Mbit rtt=50ms queue=1bdp", vec![flow("hystart", profile)]);
         e.run(Instant::ZERO + Span::secs(10));
         let before = arrived(&e.flows[0]);

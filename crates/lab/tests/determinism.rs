@@ -166,6 +166,7 @@ fn debug_and_release_agree_with_the_golden_rows() {
     for text in [
         StudyText { against: vec!["cubic@-2s".into()], ..small(RESTLESS, 1) },
         StudyText { profile: Some("ideal".into()), ..small("lte", 1) },
+        StudyText { profile: Some("linux-6.18-fq".into()), ..small("fiber", 1) },
         StudyText { app: Some("web".into()), size: None, duration: Some("10s".into()), ..small("dsl", 1) },
         StudyText { app: Some("video".into()), size: None, duration: Some("10s".into()), ..small("leo", 1) },
     ] {

@@ -410,8 +410,8 @@ const MECHANISMS: &[Mechanism] = &[
 fn each_mechanism_is_seen_and_missed() {
     let mut wrong = Vec::new();
     for m in MECHANISMS {
-        let on = (m.check)(Profile::LINUX_6_18);
-        let mut without = Profile::LINUX_6_18;
+        let on = (m.check)(Profile::LINUX_6_18_FQ);
+        let mut without = Profile::LINUX_6_18_FQ;
         (m.off)(&mut without);
         let off = (m.check)(without);
         let show = |v: &Verdict| v.as_ref().map_or_else(|e| format!("fails: {e}"), |()| "pass".into());

@@ -71,7 +71,7 @@ pub fn run(
         iw: f.iw.0.div_ceil(mss).clamp(1, 1000) as u32,
         // The size to which the receive window would have grown is unknown: it does not limit the sender.
         autotune: false,
-        ..Profile::LINUX_6_18
+        ..Profile::LINUX_6_18_FQ
     };
     let time = Rate(fitted.rate_bps as u64).time_for(f.delivered) * PATIENCE;
     let simulation = Simulation {

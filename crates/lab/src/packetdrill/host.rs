@@ -29,7 +29,7 @@ pub struct Host {
 impl Default for Host {
     fn default() -> Self {
         // Under pfifo nothing paces.
-        let profile = Profile { pacing: false, ..Profile::LINUX_6_18 };
+        let profile = Profile::LINUX_6_18;
         Self {
             profile,
             startup: "hystart",

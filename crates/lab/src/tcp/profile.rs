@@ -39,7 +39,9 @@ pub struct Profile {
     pub growth: Growth,
     /// Growth only for a sender that uses its window (`tcp_is_cwnd_limited`).
     pub gating: bool,
-    /// Pace: twice cwnd/srtt in slow start, 1.2 times after. Linux does so under the fq qdisc.
+    /// Pacing of senders whose controller does not set a pace: at twice cwnd/srtt in slow start, 1.2 times after. Linux does
+    /// so under the fq qdisc. A controller that sets a pace is paced either way, as by the internal pacing of Linux
+    /// (`sk_pacing_status` is `SK_PACING_NEEDED`, which `tcp_bbr` sets).
     pub pacing: bool,
     /// The largest burst handed over at once, bytes; 0 sends packet by packet.
     pub tso: u32,
@@ -94,15 +96,16 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Linux 6.18 with the fq qdisc; buffers large enough for the path, as an operator of it would set them.
+    /// Linux 6.18 as distributions ship it: under the default qdisc fq_codel, which does not pace. Buffers are large enough
+    /// for the path, as an operator of it would set them.
     pub const LINUX_6_18: Self = Self {
         name: "linux-6.18",
-        about: "Linux 6.18 under the fq qdisc (which paces)",
+        about: "Linux 6.18 under fq_codel, as distributions ship it: only controllers that ask for it are paced",
         mss: 1448,
         iw: 10,
         growth: Growth::Bytes,
         gating: true,
-        pacing: true,
+        pacing: false,
         tso: 65536,
         tso_defer: true,
         sack: true,
@@ -130,13 +133,20 @@ impl Profile {
         fin: true,
     };
 
+    /// Linux 6.18 under the fq qdisc, as servers of large sites configure it: every sender is paced.
+    pub const LINUX_6_18_FQ: Self = Self {
+        name: "linux-6.18-fq",
+        about: "Linux 6.18 under the fq qdisc: every sender is paced",
+        pacing: true,
+        ..Self::LINUX_6_18
+    };
+
     /// Linux 2.6.23, the stack of the `HyStart` paper: ACK counting, no pacing, initial window 3, no RACK.
     pub const LINUX_2_6: Self = Self {
         name: "linux-2.6",
         about: "Linux 2.6.23: counts ACKs, no pacing, no RACK",
         iw: 3,
         growth: Growth::PerAck,
-        pacing: false,
         tso_defer: false,
         // A window that is large from the start: with one that grows, each packet would be acknowledged while it does.
         autotune: false,
@@ -165,7 +175,6 @@ impl Profile {
         about: "the world of the closed forms: unpaced, each packet acknowledged, no receive window",
         growth: Growth::PerAck,
         gating: false,
-        pacing: false,
         tso: 0,
         ack: AckRule::Each,
         compress_acks: false,
@@ -178,7 +187,6 @@ impl Profile {
     pub const NS3: Self = Self {
         name: "ns3",
         about: "ns-3's TcpSocketBase as its examples run it",
-        pacing: false,
         tso: 0,
         echo_rtt: true,
         gating: false,
@@ -205,7 +213,6 @@ impl Profile {
         mss: 1460,
         iw: 3,
         growth: Growth::PerAck,
-        pacing: false,
         tso: 0,
         timestamps: false,
         rack: false,
@@ -220,8 +227,15 @@ impl Profile {
     };
 
     /// Every named set.
-    pub const ALL: [&'static Self; 6] =
-        [&Self::LINUX_6_18, &Self::LINUX_2_6, &Self::LINUX_2_4, &Self::IDEAL, &Self::NS3, &Self::NS2];
+    pub const ALL: [&'static Self; 7] = [
+        &Self::LINUX_6_18,
+        &Self::LINUX_6_18_FQ,
+        &Self::LINUX_2_6,
+        &Self::LINUX_2_4,
+        &Self::IDEAL,
+        &Self::NS3,
+        &Self::NS2,
+    ];
 
     /// The set of this name.
     pub fn named(name: &str) -> Option<Self> {

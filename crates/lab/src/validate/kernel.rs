@@ -10,6 +10,7 @@ use crate::record::{Row, Sample};
 use crate::run::Outcome;
 use crate::scenario::{Study, StudyError, StudyText};
 use crate::stats::{median, quantile};
+use crate::tcp::profile::Profile;
 use slowstart::units::Span;
 use std::path::Path;
 
@@ -97,12 +98,9 @@ impl Cell {
             startups: vec![self.control.startup.to_string()],
             avoidance: Some(self.control.avoidance.to_string()),
             duration: Some(format!("{}s", self.seconds)),
-            // Without fq at its interface a kernel paces no control that does not ask for it, and `HyStart` allows trains half
-            // as long (hystart_ack_delay); the emulator's sender has none.
-            // And its receive buffers begin as the emulator sets them.
-            set: [("pacing", "off"), ("rmem_first", "1048576")]
-                .map(|(k, v)| (k.to_string(), v.to_string()))
-                .into(),
+            // The emulator's sender has no fq qdisc, and its receive buffers begin with a megabyte.
+            profile: Some(Profile::LINUX_6_18.name.to_string()),
+            set: [("rmem_first".to_string(), "1048576".to_string())].into(),
             runs: Some(RUNS),
             ..StudyText::default()
         };
