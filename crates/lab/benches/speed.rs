@@ -1,7 +1,7 @@
-//! How fast the simulator is: one JSON line a case, figures of this run on this machine.
+//! The speed of the simulator: prints one JSON line per case, with figures of this run on this machine.
 //!
-//! `cargo bench -p slowstart-lab --bench speed [-- CASE]`. CPU time is the process's own, so that a busy machine
-//! disturbs it less than wall time would; peak memory is the process's so far.
+//! `cargo bench -p slowstart-lab --bench speed [-- CASE]`. CPU time is that of the process, which other load disturbs
+//! less than wall-clock time; peak memory is that of the process so far. For docs/engine.md.
 
 use serde_json::json;
 use slowstart::avoidance;
@@ -49,7 +49,7 @@ const CASES: [Case; 6] = [
         flows: 1,
         seconds: 60,
     },
-    // The cost of a packet must not grow with the window: 100 packets in flight, then 30,000.
+    // The cost per packet must not grow with the window: 100 packets in flight, then 30,000.
     Case {
         name: "window-100",
         path: "rate=1Gbit rtt=1ms queue=20packets",
@@ -74,7 +74,7 @@ fn cpu_s() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// The most memory this process has held, bytes.
+/// Peak resident memory of this process, bytes.
 fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -105,7 +105,7 @@ fn main() {
         let mut repeats = 0;
         let mut packets = 0;
         let mut events = 0;
-        // Ticks are coarse: repeat until they are a few per cent of the whole at most.
+        // Ticks are coarse: repeat until CPU time is at least one second.
         let flows: Vec<FlowSpec> = flows;
         while cpu_s() - before < 1.0 {
             let mut engine =

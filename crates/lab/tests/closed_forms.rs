@@ -1,10 +1,10 @@
-//! What arithmetic says of standard slow start in an ideal world, and what the engine makes of it: `algorithms.md` 6.3,
-//! the `HyStart` paper's Figure 1, and the laws that no simulator may break.
+//! Closed forms for standard slow start in an ideal world, and what the engine measures: `algorithms.md` 6.3, the
+//! `HyStart` paper's Figure 1, and the conservation laws of a simulator.
 //!
-//! A window that doubles each round trip fills path and buffer at `1 + b` bandwidth-delay products. The first drop is
-//! known a round trip later (of a full queue), and in that round trip the window grows by the factor `g` once more: it
-//! peaks at `g (1 + b)`, and what it grew by, `(g - 1) (1 + b)`, finds no room. `g` is 2 where each packet is
-//! acknowledged, and 3/2 where every second one is and each acknowledgement earns one segment.
+//! A window that doubles in each RTT fills path and buffer at `1 + b` BDP. The first drop is detected one RTT (of a
+//! full queue) later, in which the window grows by the factor `g` once more: it peaks at `g (1 + b)`, and `(g - 1) (1 +
+//! b)` is dropped. `g` is 2 if each packet is acknowledged, and 3/2 if every second one is and each ACK grows the
+//! window by one segment.
 
 mod common;
 
@@ -15,10 +15,10 @@ use slowstart::units::{Instant, Span};
 use slowstart_lab::engine::{BIN, End, Flow};
 use slowstart_lab::tcp::profile::Profile;
 
-/// One acknowledgement for every second packet, each worth one segment (`ideal` counts ACKs).
+/// One ACK for every second packet, each worth one segment (`ideal` counts ACKs).
 const EVERY_SECOND: &[(&str, &str)] = &[("ack", "delayed")];
 
-/// The window when the first loss was seen, and the packets dropped of those sent until then.
+/// Returns the window when the first loss was detected, and the number of packets dropped of those sent until then.
 fn overshoot(path: &str, profile: Profile) -> (f64, f64) {
     let e = run_to_exit(path, vec![flow("standard", profile)], Span::secs(60));
     let truth = &e.flows[0].truth;
@@ -35,7 +35,7 @@ fn within(what: &str, got: f64, want: f64, share: f64) {
 
 const LINK: &str = "rate=400Mbit rtt=360ms";
 
-/// The `HyStart` paper's sender: packets of 1460 bytes on the wire, a window of 3 to begin with (Linux 2.6.23).
+/// The sender of the `HyStart` paper: packets of 1460 bytes on the wire, an initial window of 3 (Linux 2.6.23).
 fn of_2_6(knobs: &[(&str, &str)]) -> Profile {
     let mut profile = Profile { iw: 3, ..with(Profile::IDEAL, &[("timestamps", "off"), ("mss", "1420")]) };
     for (key, value) in knobs {
@@ -57,15 +57,17 @@ fn the_first_overshoot_is_what_the_buffer_and_the_growth_say() {
     }
 }
 
-/// The closed form supposes that the queue no longer empties between rounds when it overflows. Where each packet is
-/// acknowledged and the buffer is less than a BDP, that depends on where the rounds fall. A round that begins with a
-/// window `w` smaller than the BDP finds the queue empty, and fills it with the difference of what comes (two for each
-/// packet acknowledged) and what goes: at a window of `w + b`, not `1 + b`. The loss is known at twice that; and the
-/// pause between this round and the next, `1 - w`, lets as many packets into the queue that else had been dropped.
+/// The closed form assumes that the queue is not empty between rounds when it overflows. If each packet is acknowledged
+/// and the buffer is smaller than a BDP, that depends on where the rounds begin. A round that begins with a window `w`
+/// smaller than the BDP finds the queue empty and fills it with the difference between arrivals (two for each packet
+/// acknowledged) and departures: at a window of `w + b`, not `1 + b`. The loss is detected at twice that, and the pause
+/// between this round and the next, `1 - w`, lets as many packets into the queue that otherwise would have been
+/// dropped.
 ///
-/// From 3 segments of the paper's packets the round before the overflow ends at 3 * 2^12 = 12,288 packets of a BDP of
+/// From 3 segments of the paper's packets, the round before the overflow ends at 3 * 2^12 = 12,288 packets of a BDP of
 /// 12,329, which is why the table has 2.99 and 1.49. From 10 full packets it ends at 10 * 2^10 = 10,240 of 12,000, and
-/// half a BDP of buffer gives 2.71 and 1.21. A whole BDP fills in a round that began with a full path, whatever `w`.
+/// half a BDP of buffer gives 2.71 and 1.21. A buffer of one BDP or more overflows in a round that began with a full
+/// path, whatever `w`.
 #[test]
 fn a_buffer_below_the_bdp_overflows_earlier_if_the_queue_has_emptied() {
     let bdp = 12_000.0;
@@ -73,14 +75,14 @@ fn a_buffer_below_the_bdp_overflows_earlier_if_the_queue_has_emptied() {
         let (peak, drops) = overshoot(&format!("{LINK} queue={b}bdp"), Profile::IDEAL);
         within(&format!("{b} BDP from 10: peak"), peak, 2.0 * (w + b * bdp), 0.001);
         within(&format!("{b} BDP from 10: drops"), drops, 2.0 * w + b * bdp - bdp, 0.001);
-        // Half as much a round: what a round adds fits the buffer until the path is full.
+        // With a growth of 1.5, the buffer holds what a round adds until the path is full.
         let (peak, drops) = overshoot(&format!("{LINK} queue={b}bdp"), with(Profile::IDEAL, EVERY_SECOND));
         within(&format!("{b} BDP from 10, every second: peak"), peak, 1.5 * (1.0 + b) * bdp, 0.01);
         within(&format!("{b} BDP from 10, every second: drops"), drops, 0.5 * (1.0 + b) * bdp, 0.01);
     }
 }
 
-/// Ha & Rhee 2008, Figure 1: "12,333 packets" of buffer, 1 BDP; the window reaches 37,000 and 12,330 packets are lost.
+/// Ha & Rhee 2008, Figure 1: "12,333 packets" of buffer, 1 BDP; the window reaches 37,000 packets and 12,330 are lost.
 /// The BDP is that of packets of 1460 bytes on the wire, without timestamps: 400 Mbit/s * 360 ms / 1460 B = 12,329.
 #[test]
 fn figure_1_of_the_hystart_paper() {
@@ -93,7 +95,7 @@ fn figure_1_of_the_hystart_paper() {
 fn the_window_doubles_each_round_trip() {
     let mut e = engine("rate=10Gbit rtt=100ms queue=infinite", vec![flow("standard", Profile::IDEAL)]);
     for n in 0..9 {
-        // The server may send after one and a half round trips; half of one later its rounds' ACKs are all in.
+        // The server sends after one and a half RTTs; half an RTT later all ACKs of its rounds have arrived.
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
         let cwnd = e.flows[0].ends[End::Server].tx.control().state().cwnd;
         assert_eq!(cwnd.0, (10 * 1448) << n, "after {n} round trips");
@@ -101,7 +103,7 @@ fn the_window_doubles_each_round_trip() {
 }
 
 #[test]
-fn acknowledging_every_second_packet_makes_it_half_as_much_again() {
+fn with_every_second_packet_acknowledged_the_window_grows_by_half() {
     let profile = with(Profile::IDEAL, EVERY_SECOND);
     let mut e = engine("rate=10Gbit rtt=100ms queue=infinite", vec![flow("standard", profile)]);
     let (mut least, mut most) = (10, 10);
@@ -109,7 +111,7 @@ fn acknowledging_every_second_packet_makes_it_half_as_much_again() {
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
         let cwnd = e.flows[0].ends[End::Server].tx.control().state().cwnd.0 / 1448;
         assert!((least..=most).contains(&cwnd), "after {n} round trips: {cwnd}, not {least} to {most}");
-        // The odd packet of a flight waits for the timer, and so may that of the packets it lets go.
+        // The ACK of the odd packet of a flight waits for the timer, and so may that of the packets it releases.
         least = cwnd + (cwnd - 2) / 2;
         most = cwnd + cwnd / 2 + 1;
     }
@@ -123,18 +125,17 @@ fn arrived(f: &Flow) -> u64 {
     f.truth.bins().iter().map(|b| u64::from(*b)).sum::<u64>() / u64::from(f.spec.profile.mss)
 }
 
-/// A link is busy or its queue is empty: with a window that always covers the path, what arrives is the link's rate
-/// less headers, to the packet.
+/// With a window that always covers the path, what arrives is the link's rate less headers, to the packet.
 #[test]
 fn a_full_link_delivers_its_rate_less_headers() {
-    // The receive window is the limit: three bandwidth-delay products of 400 packets.
+    // The receive window is the limit: three BDPs of 400 packets.
     let profile = with(Profile::IDEAL, &[("rmem", "1800000")]);
     let mut e = engine("rate=48Mbit rtt=100ms queue=infinite", vec![flow("standard", profile)]);
     let mut last = None;
     for s in 5..15 {
         e.run(Instant::ZERO + Span::secs(s));
         let now = e.flows[0].delivered() / 1448;
-        // 48 Mbit/s are 4000 packets of 1500 bytes a second.
+        // 48 Mbit/s are 4000 packets of 1500 bytes per second.
         if let Some(last) = last {
             assert_eq!(now - last, 4000, "in second {s}");
         }
@@ -143,7 +144,7 @@ fn a_full_link_delivers_its_rate_less_headers() {
 }
 
 #[test]
-fn cubic_keeps_a_buffered_link_busy() {
+fn cubic_keeps_a_link_with_one_bdp_of_buffer_busy() {
     for (name, profile) in
         [("ideal", Profile::IDEAL), ("linux", Profile::LINUX_6_18), ("fq", Profile::LINUX_6_18_FQ)]
     {
@@ -153,7 +154,7 @@ fn cubic_keeps_a_buffered_link_busy() {
         e.run(Instant::ZERO + Span::secs(40));
         let f = &e.flows[0];
         assert!(f.truth.dropped > 0, "the buffer overflows now and then");
-        // Every packet that arrives is of use but for the spurious retransmissions, of which this path makes none.
+        // Every packet that arrives is new, except for spurious retransmissions, which do not occur on this path.
         let packets = arrived(f) - before;
         assert!((119_990..=120_001).contains(&packets), "{name}: {packets} of 120000");
         let useful = f.ends[End::Server].tx.board().delivered / 1448;
@@ -161,8 +162,8 @@ fn cubic_keeps_a_buffered_link_busy() {
     }
 }
 
-/// Sent = delivered + dropped + in flight, at moments of an overloaded run: what is in flight has arrived once the
-/// queue as it stands and the propagation are over, and nothing else has.
+/// Sent = delivered + dropped + in flight, at several times of an overloaded run: the packets in flight have arrived,
+/// and no others, when the current queue has drained and the propagation delay has passed.
 #[test]
 fn packets_are_conserved() {
     for path in ["rate=20Mbit rtt=60ms queue=40packets", "rate=20Mbit rtt=60ms queue=1bdp loss=1%"] {
@@ -170,13 +171,13 @@ fn packets_are_conserved() {
             let mut e = engine(path, vec![flow("standard", *profile)]);
             let mut seen = 0;
             for step in 1..200 {
-                // Not in step with anything.
+                // Not a multiple of any period of the run.
                 e.run(Instant(step * 97_000_003));
                 let f = &e.flows[0];
                 let (sent, dropped) = (sent(f), f.truth.dropped);
                 let clear = e.path().forward.queue_delay(e.now()) + Span::millis(30);
                 let mut later = e.clone();
-                // What stands in the bins by then, and was sent by now: the queue is first in, first out.
+                // Packets that have arrived by then were sent by now: the queue is first in, first out.
                 later.run(e.now() + clear);
                 let total = arrived(&later.flows[0]);
                 assert_eq!(total, sent - dropped, "{path}, {}, at {}", profile.name, e.now().0);
@@ -188,7 +189,7 @@ fn packets_are_conserved() {
 }
 
 #[test]
-fn a_complete_transfer_leaves_nothing_unaccounted() {
+fn every_packet_of_a_complete_transfer_is_counted() {
     for profile in Profile::ALL {
         let size = 2000 * u64::from(profile.mss);
         let path = "rate=20Mbit rtt=60ms queue=30packets loss=0.5%";

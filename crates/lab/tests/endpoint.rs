@@ -1,7 +1,7 @@
-//! Scripts of segments against one endpoint, as packetdrill has them: handshake, windows, numbers, what the receiver says,
-//! close. Loss has a file of its own.
+//! Scripts of segments against one endpoint, as in packetdrill: handshake, windows, sequence numbers, the receiver's
+//! ACKs, and the close. For losses see `recovery.rs`.
 //!
-//! Both ends' sequence numbers wrap within the first few segments of every script.
+//! The sequence numbers of both ends wrap within the first segments of every script.
 
 #[cfg(debug_assertions)]
 mod common;
@@ -42,7 +42,7 @@ fn a_listener_answers_with_its_options() {
         flags: SYN | ACK,
         // tcp_rmem[1], halved, in whole segments.
         window: 64_240,
-        // What a packet of 1500 bytes holds without the timestamp.
+        // The payload of a packet of 1500 bytes without the timestamp.
         mss: 1460,
         // 256 MB >> 13 is the first to fit 16 bits.
         scale: Some(13),
@@ -51,12 +51,12 @@ fn a_listener_answers_with_its_options() {
         ..Segment::default()
     };
     assert_eq!(left[0].segment, synack);
-    // A second copy of the SYN is answered again; what does not acknowledge the SYN-ACK is not.
+    // A second copy of the SYN is answered again; a segment that does not acknowledge the SYN-ACK is ignored.
     s.receive(&syn);
     assert_eq!(s.take().len(), 1);
     s.receive(&Segment { ack: ISN, ..s.bare(0) });
     assert_eq!((s.end.state(), s.take().len()), (State::SynReceived, 0));
-    // The window is scaled from now on.
+    // From here on the window is scaled.
     s.receive(&Segment { window: 10, ..s.bare(1) });
     assert_eq!(s.end.state(), State::Established);
     s.write(5);
@@ -64,7 +64,7 @@ fn a_listener_answers_with_its_options() {
 }
 
 #[test]
-fn a_caller_sends_its_options_and_then_data() {
+fn a_client_sends_its_options_and_then_data() {
     let mut end = Endpoint::connecting(&LINUX, control(&LINUX), ISN);
     let mut out = Vec::new();
     assert_eq!(end.state(), State::Closed);
@@ -83,7 +83,7 @@ fn a_caller_sends_its_options_and_then_data() {
     out.clear();
     end.tx.write(3 * MSS);
     let later = BEGIN + RTT;
-    // An answer to something else is not one.
+    // A SYN-ACK that acknowledges something else is ignored.
     let synack = Segment {
         seq: PEER_ISN,
         ack: ISN,
@@ -112,7 +112,7 @@ fn a_caller_sends_its_options_and_then_data() {
     assert_eq!(out[1], Segment { len: 1448, flags: ACK | PSH, ..ack });
     assert_eq!(out[3].seq, ISN.wrapping_add(1 + 2 * 1448));
     assert_eq!(end.tx.rtt().srtt(), Some(RTT));
-    // The SYN-ACK again: its acknowledgement was lost.
+    // The SYN-ACK again: its ACK was lost.
     out.clear();
     end.on_segment(later, &Segment { ack: ISN.wrapping_add(1), ..synack }, &mut out);
     assert_eq!(out.len(), 1);
@@ -122,7 +122,7 @@ fn a_caller_sends_its_options_and_then_data() {
 #[test]
 fn a_syn_is_given_up_after_its_last_timer() {
     for (profile, last, failed) in [
-        // 1, 1, 1, 1, 1, 2, 4, 8, 16, 32 and 64 s; 3 s are not modelled for 2.6.
+        // 1, 1, 1, 1, 1, 2, 4, 8, 16, 32 and 64 s. For 2.6 the initial timeout of 3 s is not modelled.
         (Profile::LINUX_6_18, 67, 131),
         (Profile::LINUX_2_6, 31, 63),
     ] {
@@ -137,8 +137,8 @@ fn a_syn_is_given_up_after_its_last_timer() {
     }
 }
 
-/// RFC 7323 §4, RFC 6298 §5.7: after a SYN-ACK was sent twice, only the timestamp tells which was answered. The first:
-/// the path is slow, its round trip is 1.5 s. The second: the first was lost, and data begins with a timeout of 3 s.
+/// RFC 7323 §4, RFC 6298 §5.7: after two SYN-ACKs, only the timestamp shows which was acknowledged. If the first: the
+/// RTT of the path is 1.5 s. If the second: the first was lost, and data begins with a timeout of 3 s.
 #[test]
 fn the_timestamp_tells_which_syn_ack_was_answered() {
     for (echo, srtt, rto) in [(1000, Some(1500), 4500), (2000, None, 3000)] {
@@ -168,7 +168,7 @@ fn the_initial_window_leaves_at_once_and_acks_clock_the_rest() {
 }
 
 #[test]
-fn the_last_segment_is_as_short_as_what_is_left() {
+fn the_last_segment_has_the_remaining_bytes() {
     let mut s = established();
     s.end.tx.write(100);
     s.write(1);
@@ -177,7 +177,7 @@ fn the_last_segment_is_as_short_as_what_is_left() {
 }
 
 #[test]
-fn acks_of_what_was_never_sent_or_long_ago_change_nothing() {
+fn acks_of_unsent_or_old_data_change_nothing() {
     let mut s = established();
     s.write(20);
     s.take();
@@ -196,7 +196,7 @@ fn the_peers_window_is_never_exceeded() {
     let syn =
         Segment { seq: PEER_ISN, flags: SYN, mss: 1448, scale: Some(0), sack_ok: true, ..Segment::default() };
     s.receive(&syn);
-    // Five segments and a half.
+    // Five and a half segments.
     s.window = 5 * 1448 + 724;
     s.wait(RTT);
     s.receive(&s.bare(1));
@@ -207,7 +207,7 @@ fn the_peers_window_is_never_exceeded() {
     s.wait(RTT);
     s.ack(2, &[]);
     assert_eq!(s.data(), [5, 6]);
-    // It closes: the five in flight are all it may have.
+    // The window closes: no more than the five in flight is allowed.
     s.window = 5 * 1448;
     s.ack(2, &[]);
     assert_eq!(s.data(), [] as [u64; 0]);
@@ -219,8 +219,8 @@ fn the_peers_window_is_never_exceeded() {
     assert_eq!(s.data(), [7]);
 }
 
-/// RFC 9293 §3.8.6.1, `tcp_send_probe0`: a closed window is probed after a timeout, and after twice that each time, with
-/// a number that was acknowledged before.
+/// RFC 9293 §3.8.6.1, `tcp_send_probe0`: a closed window is probed after a timeout, which doubles each time, with a
+/// sequence number already acknowledged.
 #[test]
 fn a_closed_window_is_probed() {
     let mut s = established();
@@ -233,9 +233,9 @@ fn a_closed_window_is_probed() {
     s.write(3);
     s.wait(Span::secs(3));
     let probes: Vec<(u64, u64)> = s.take().iter().map(|l| (l.at.0 / 1_000_000, l.from)).collect();
-    // The timeout is the smoothed round trip and 200 ms.
+    // The timeout is the smoothed RTT and 200 ms.
     assert_eq!(probes, [(300, MSS - 1), (900, MSS - 1), (2100, MSS - 1)]);
-    // It opens: data goes at once, and its own timer is not that of the probes.
+    // The window opens: data is sent at once, with a timer of its own.
     s.window = u16::MAX;
     s.zero = s.now;
     s.ack(1, &[]);
@@ -244,9 +244,9 @@ fn a_closed_window_is_probed() {
     assert_eq!(s.timed(), [(202.0, 3)], "a tail loss probe");
 }
 
-/// `tcp_write_wakeup`: a window smaller than a segment gets what fits, once a timeout has shown that it stays so.
+/// `tcp_write_wakeup`: a window smaller than a segment is filled only after a timeout.
 #[test]
-fn a_window_smaller_than_a_segment_gets_what_fits() {
+fn a_window_smaller_than_a_segment_is_filled_after_a_timeout() {
     let mut s = Script::listening(&LINUX);
     s.receive(&Segment { seq: PEER_ISN, flags: SYN, scale: Some(0), ..Segment::default() });
     s.window = 500;
@@ -275,7 +275,7 @@ fn an_ack_may_end_within_a_segment() {
     let board = s.end.tx.board();
     assert_eq!((board.una(), board.out.packets, board.out.bytes), (1001, 2, 2 * MSS - 1000));
     assert_eq!(board.delivered, 1000);
-    // What is left of it is what is sent again.
+    // Only the rest of it is retransmitted.
     s.wait(Span::millis(300));
     let again = s.take();
     assert_eq!((again[0].from, again[0].segment.len), (1000, 448));
@@ -290,16 +290,16 @@ fn numbers_wrap_in_data_blocks_and_acknowledgements() {
     s.write(10);
     let seqs: Vec<u32> = s.take().iter().map(|l| l.segment.seq).collect();
     assert!(seqs.windows(2).all(|w| w[1].wrapping_sub(w[0]) == 1448), "{seqs:?}");
-    assert!(seqs[3] > seqs[4], "the fifth is beyond the wrap: {seqs:?}");
+    assert!(seqs[3] > seqs[4], "the fifth is after the wrap: {seqs:?}");
     s.wait(RTT);
-    // 3 ends beyond the wrap; a block from before it to after it.
+    // Segment 3 ends after the wrap, and the block begins before it.
     s.ack(2, &[(3, 6)]);
     assert_eq!(s.end.tx.board().sacked.packets, 3);
     s.ack(6, &[]);
     assert_eq!(s.end.tx.board().una(), 1 + 6 * MSS);
     s.ack(10, &[]);
     assert!(s.end.tx.done());
-    // The peer's numbers: six segments cross the wrap at 9000.
+    // The peer's sequence numbers: six segments cross the wrap at 9000.
     s.peer_data([0, 1, 2, 3, 4, 6, 7]);
     let last = s.take().pop().expect("an acknowledgement").segment;
     assert_eq!((s.acked(&last), s.blocks(&last)), (5, vec![(6, 8)]));
@@ -309,7 +309,7 @@ fn numbers_wrap_in_data_blocks_and_acknowledgements() {
 
 // Receiving.
 
-/// RFC 2018 §4: the newest first, as many as fit beside a timestamp. RFC 2883 §4: a duplicate before all.
+/// RFC 2018 §4: the newest block first, as many as fit beside a timestamp. RFC 2883 §4: a duplicate before all.
 #[test]
 fn blocks_are_reported_newest_first_and_duplicates_before_them() {
     let mut s = established();
@@ -324,9 +324,9 @@ fn blocks_are_reported_newest_first_and_duplicates_before_them() {
     assert_eq!(report(&mut s, 4), (1, vec![(4, 5), (2, 3)]));
     assert_eq!(report(&mut s, 6), (1, vec![(6, 7), (4, 5), (2, 3)]));
     assert_eq!(report(&mut s, 8), (1, vec![(8, 9), (6, 7), (4, 5)]));
-    // A hole between two is filled: they are one, and the newest.
+    // A hole between two blocks is filled: they become one, the newest.
     assert_eq!(report(&mut s, 3), (1, vec![(2, 5), (8, 9), (6, 7)]));
-    // A duplicate of what is held, and of what was acknowledged.
+    // A duplicate of SACKed data, and one of acknowledged data.
     assert_eq!(report(&mut s, 6), (1, vec![(6, 7), (6, 7), (2, 5)]));
     assert_eq!(report(&mut s, 0), (1, vec![(0, 1), (6, 7), (2, 5)]));
     // The first hole is filled.
@@ -335,7 +335,7 @@ fn blocks_are_reported_newest_first_and_duplicates_before_them() {
 }
 
 #[test]
-fn data_carries_the_acknowledgement_that_was_due() {
+fn data_carries_the_delayed_acknowledgement() {
     let mut s = Script::established(&Profile { quick: 0, autotune: false, ..LINUX }, RTT);
     s.peer_data([0]);
     assert!(s.take().is_empty());
@@ -343,7 +343,7 @@ fn data_carries_the_acknowledgement_that_was_due() {
     let left = s.take();
     assert_eq!((left.len(), s.acked(&left[0].segment)), (1, 1));
     s.wait(Span::millis(50));
-    assert!(s.take().is_empty(), "none is due any more");
+    assert!(s.take().is_empty(), "no delayed ACK is due");
 }
 
 // The close.
@@ -384,14 +384,14 @@ fn a_lost_fin_is_sent_again() {
     s.wait(Span::millis(350));
     let again: Vec<(u64, u64)> =
         s.take().iter().filter(|l| l.segment.has(FIN)).map(|l| (l.at.0 / 1_000_000, l.from)).collect();
-    // Probed for after two round trips and the least timeout, or the timeout, from the acknowledgement on.
+    // A probe after two RTTs and the minimum timeout, or the timeout, from the ACK on.
     assert_eq!(again, [(400, MSS)]);
     s.receive(&s.bare(1 + MSS + 1));
     assert!(s.end.tx.done());
 }
 
 #[test]
-fn a_fin_may_come_before_what_precedes_it() {
+fn a_fin_may_arrive_before_the_data_it_follows() {
     let mut s = established();
     s.peer_fin(1);
     assert!(!s.end.rx.finished());
@@ -402,7 +402,7 @@ fn a_fin_may_come_before_what_precedes_it() {
 }
 
 #[test]
-fn a_reset_ends_it() {
+fn a_reset_ends_the_connection() {
     let mut s = established();
     s.write(10);
     s.take();
@@ -411,14 +411,14 @@ fn a_reset_ends_it() {
     s.wait(Span::secs(100));
     s.ack(10, &[]);
     assert!(s.take().is_empty());
-    // One that listens has nothing to end.
+    // An endpoint that waits for a SYN has no connection to end.
     let mut s = Script::listening(&LINUX);
     s.receive(&Segment { flags: RST, ..Segment::default() });
     assert_eq!(s.end.state(), State::Listen);
     assert_eq!(s.now, Instant(BEGIN.0));
 }
 
-/// Debug builds process one of eight expected ACKs by the general path too and compare the results: here they must have
+/// Debug builds process one of eight expected ACKs by the general path too and compare the results. Here they must have
 /// done so, over a transfer with slow start, losses and recoveries.
 #[cfg(debug_assertions)]
 #[test]

@@ -1,15 +1,14 @@
-//! Where `HyStart` and SEARCH leave when nothing is ever lost: the tables of `algorithms.md` 6.1 and 6.1b, in
-//! bandwidth-delay products of 1500-byte packets, with profile `ideal` and an infinite queue.
+//! Exit points of `HyStart` and SEARCH without loss: the tables of `algorithms.md` 6.1 and 6.1b, in BDPs of 1500-byte
+//! packets, with profile `ideal` and an infinite queue.
 //!
-//! The tables are printed to a hundredth of a BDP, and their window includes what the acknowledgement that told of the
-//! exit earned; ours is the window that acknowledgement found. So ours plus that acknowledgement's growth, one packet or
-//! two, must be the printed figure to within its rounding and one more acknowledgement: less than the packets that one
-//! acknowledgement releases, which is the shortest train there is.
+//! The tables are printed to a hundredth of a BDP, and their window includes the growth of the ACK at which the startup
+//! exits; ours is the window before that ACK. So ours plus that growth, one packet or two, must equal the printed
+//! figure to within its rounding and the growth of one more ACK, which is less than the packets that one ACK releases.
 //!
-//! One knob stands behind 6.1b: its receiver has no timer for the odd packet of a flight, which waits for the next
-//! flight (`delack` beyond the round trip; RFC 1122 allows 500 ms). With the timer of today's Linux, 40 ms, an odd packet
-//! earns an acknowledgement of its own, growth is a little faster and the trains lie elsewhere; those figures are ours,
-//! and are pinned below beside the table's.
+//! Table 6.1b needs one parameter: its receiver has no timer for the odd packet of a flight, which waits for the next
+//! flight (`delack` longer than the RTT; RFC 1122 allows 500 ms). With the 40 ms timer of Linux an odd packet gets an
+//! ACK of its own, growth is a little faster and trains differ; those figures are ours, and are tested below beside the
+//! table's.
 
 mod common;
 
@@ -25,7 +24,7 @@ struct Network {
 }
 
 impl Network {
-    /// In packets of 1500 bytes.
+    /// The BDP, in packets of 1500 bytes.
     fn bdp(&self) -> f64 {
         (self.mbit * self.rtt_ms) as f64 / 12.0
     }
@@ -36,7 +35,7 @@ impl Network {
         e.flows[0].truth.exit
     }
 
-    /// The window in segments when the exit was decided.
+    /// The window in segments at which the exit was decided.
     fn window(&self, startup: &str, profile: Profile) -> Option<f64> {
         self.exit(startup, profile).map(|e| e.detected_cwnd.0 as f64 / 1448.0)
     }
@@ -50,10 +49,11 @@ const NETWORKS: [Network; 5] = [
     Network { mbit: 400, rtt_ms: 160 },
 ];
 
-/// Half a hundredth of a BDP: what the tables' two decimals leave open.
+/// Half a hundredth of a BDP: the rounding of the tables' two decimals.
 const ROUNDING: f64 = 0.005;
 
-/// Prints ours beside the table's; says so if they differ by more than its rounding and one acknowledgement's growth.
+/// Prints our value beside the table's; returns the line if they differ by more than its rounding and the growth of one
+/// ACK.
 fn compare(net: &Network, what: &str, ours: Option<f64>, earns: f64, table: Option<f64>) -> Option<String> {
     let bdp = net.bdp();
     let show = |v: Option<f64>| v.map_or("never".to_string(), |v| format!("{v:.4}"));
@@ -102,7 +102,7 @@ fn table_6_1_each_packet_acknowledged() {
 }
 
 #[test]
-fn growth_by_bytes_and_by_acks_are_one_where_each_packet_is_acknowledged() {
+fn byte_and_ack_counting_agree_if_each_packet_is_acknowledged() {
     for net in &NETWORKS[..3] {
         for startup in ["hystart", "search-2.0", "search"] {
             let by_bytes = with(Profile::IDEAL, &[("growth", "bytes")]);
@@ -111,10 +111,10 @@ fn growth_by_bytes_and_by_acks_are_one_where_each_packet_is_acknowledged() {
     }
 }
 
-/// The drain changes what SEARCH leaves with, never when it decides: down to what was delivered in the last first round
-/// trip, three bins of 0.35 round trips, at the link's rate.
+/// The drain changes the window with which SEARCH exits, not when it decides: down to what was delivered in the last
+/// initial RTT, three bins of 0.35 RTT, at the link's rate.
 #[test]
-fn the_drain_decides_at_the_same_point_and_leaves_with_the_path() {
+fn the_drain_decides_at_the_same_time_and_exits_with_the_bdp() {
     for net in &NETWORKS {
         let plain = net.exit("search:drain=off", Profile::IDEAL).expect("an exit");
         let drained = net.exit("search", Profile::IDEAL).expect("an exit");
@@ -122,7 +122,8 @@ fn the_drain_decides_at_the_same_point_and_leaves_with_the_path() {
         assert_eq!(plain.exit_cwnd, plain.detected_cwnd);
         assert_eq!((plain.why, drained.why), (Exit::RateFlat, Exit::RateFlat));
         let left = drained.exit_cwnd.0 as f64 / 1448.0 / net.bdp();
-        // Bins are sized by the first sample, which includes the transmission of a packet; one ACK's worth at each edge.
+        // Bins are sized by the first RTT sample, which includes the transmission time of a packet; one ACK at each
+        // edge.
         let edges = 2.0 / net.bdp();
         let first = 1.0 + 12.0 / (net.mbit * net.rtt_ms) as f64;
         assert!((left - 1.05 * first).abs() <= edges, "{left} BDP");
@@ -137,7 +138,7 @@ fn every_second(delack: &str, growth: &str) -> Profile {
 
 const COLUMNS_B: [&str; 4] = ["search-2.0", "search:drain=off,threshold=0.35", "search:drain=off", "hystart"];
 
-/// ESS does not mind: its train spans the same bytes in the same time.
+/// ESS is not affected: its train spans the same bytes in the same time.
 #[test]
 fn ess_in_table_6_1b() {
     let mut wrong = Vec::new();
@@ -153,7 +154,7 @@ fn ess_in_table_6_1b() {
 
 #[test]
 fn table_6_1b_every_second_packet_acknowledged() {
-    // By network, then by growth: one segment an ACK, and all bytes acknowledged.
+    // By network, then by growth: one segment per ACK, and all bytes acknowledged.
     let table = [
         [[Some(0.44), None, Some(4.00), Some(0.91)], [Some(6.44), Some(6.44), Some(5.74), Some(1.49)]],
         [[Some(2.76), None, Some(3.81), Some(0.87)], [Some(6.72), Some(6.72), Some(5.31), Some(1.23)]],
@@ -163,7 +164,7 @@ fn table_6_1b_every_second_packet_acknowledged() {
     for (net, rows) in [&NETWORKS[0], &NETWORKS[1], &NETWORKS[3]].into_iter().zip(table) {
         for ((growth, earns), row) in GROWTHS.into_iter().zip(rows) {
             for (column, cell) in COLUMNS_B.iter().zip(row) {
-                // Longer than any round trip here: no timer.
+                // Longer than any RTT here: no timer.
                 let ours = net.window(column, every_second("10s", growth));
                 wrong.extend(compare(net, &format!("{growth}, {column}"), ours, earns, cell));
             }
@@ -172,14 +173,14 @@ fn table_6_1b_every_second_packet_acknowledged() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// With the timer of today's Linux, where it is shorter than the round trip and so changes anything: the last packet of
-/// a flight of an odd number is acknowledged 40 ms late and alone.
+/// With the delayed-ACK timer of Linux, where it is shorter than the RTT: the last packet of a flight of odd size is
+/// acknowledged 40 ms late and alone.
 ///
-/// - SEARCH 2.0 supposes doubling, and its shortfall at a growth of 1.5 is 1 - 1.5/2 = 0.25 without any queue. What the
-///   lone acknowledgements book into later bins lifts it over 0.35 as soon as there is history to judge: the false exit
-///   of the 50 Mbit/s row (where 40 ms is the round trip, so that no timer fires), at some 80 packets.
-/// - SEARCH 4.0 at 0.35 never leaves, timer or not: its plateau is 1 - 1/1.5 = 0.33.
-/// - SEARCH 4.0 at 0.26 and `HyStart` leave in the same round as without the timer, or in the one before.
+/// - SEARCH 2.0 assumes doubling, and its shortfall at a growth of 1.5 is 1 - 1.5/2 = 0.25 without any queue. The late
+///   ACKs count in later bins and raise it above 0.35 as soon as there is enough history: the false exit of the 50
+///   Mbit/s row (where the RTT is 40 ms, so that no timer fires), at some 80 packets.
+/// - SEARCH 4.0 at 0.35 never exits, with or without the timer: its shortfall stays at 1 - 1/1.5 = 0.33.
+/// - SEARCH 4.0 at 0.26 and `HyStart` exit in the same round as without the timer, or in the one before.
 #[test]
 fn a_delayed_acknowledgement_timer_of_40_ms_moves_table_6_1b() {
     let mut wrong = Vec::new();
@@ -192,7 +193,7 @@ fn a_delayed_acknowledgement_timer_of_40_ms_moves_table_6_1b() {
         let exit = net.exit("search-2.0", every_second("40ms", "ack")).expect("an exit");
         assert!(exit.detected_cwnd < slowstart::units::Bytes(81 * 1448), "{exit:?}");
     }
-    // No timer fires within a round trip of 40 ms.
+    // No timer fires within an RTT of 40 ms.
     for column in COLUMNS_B {
         let [with, without] = ["40ms", "10s"].map(|d| NETWORKS[0].exit(column, every_second(d, "ack")));
         assert_eq!(with.map(|e| e.detected_cwnd), without.map(|e| e.detected_cwnd), "{column}");

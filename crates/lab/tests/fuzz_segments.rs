@@ -1,5 +1,5 @@
-//! Whatever arrives, and whenever: an endpoint in any state does not panic, sends nothing beyond the peer's window, and
-//! does not spin.
+//! Fuzz test: whatever segments arrive and whenever, an endpoint in any state does not panic, sends nothing beyond the
+//! peer's window, and does not call its timers endlessly.
 
 #[path = "common/script.rs"]
 mod script;
@@ -12,16 +12,16 @@ use slowstart_lab::tcp::endpoint::{Endpoint, State};
 use slowstart_lab::tcp::profile::Profile;
 use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, Segment};
 
-/// What happens next.
+/// One step of a sequence.
 #[derive(Clone, Debug)]
 enum Action {
-    /// A segment arrives; numbers are relative to what would be in order.
+    /// A segment arrives; its numbers are relative to those expected next.
     Arrive(Segment),
-    /// Time passes, in microseconds.
+    /// Time passes, microseconds.
     Wait(u32),
-    /// The application writes so many bytes.
+    /// The application writes this many bytes.
     Write(u32),
-    /// ... and is done.
+    /// The application closes.
     Close,
 }
 
@@ -36,7 +36,7 @@ fn any_flags() -> impl Strategy<Value = u8> {
     ]
 }
 
-/// Mostly near what makes sense: a number is one of a few segments around the present one, or anything.
+/// Mostly numbers within a few segments of those expected, sometimes any number.
 fn any_number() -> impl Strategy<Value = u32> {
     prop_oneof![
         8 => (0_u32..60).prop_map(|n| n.wrapping_mul(1448)),
@@ -77,7 +77,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// How the endpoint begins.
+/// The state in which the endpoint begins.
 #[derive(Copy, Clone, Debug)]
 enum Begin {
     Closed,
@@ -91,11 +91,11 @@ struct Fuzz {
     end: Endpoint<Control>,
     now: Instant,
     out: Vec<Segment>,
-    /// What the peer's SYN said.
+    /// The window scale of the peer's SYN.
     scale: Option<u8>,
-    /// The furthest the peer has ever allowed, as an offset.
+    /// The end of the furthest window that the peer has ever offered, as an offset.
     edge: u64,
-    /// The furthest that was sent.
+    /// The end of the data sent so far.
     sent: u64,
     closed: bool,
 }
@@ -124,7 +124,7 @@ impl Fuzz {
         f
     }
 
-    /// Numbers are relative: `seq` to the peer's next, `ack` and blocks to what is not yet acknowledged.
+    /// Numbers are relative: `seq` to the peer's next, `ack` and blocks to the first unacknowledged byte.
     fn arrive(&mut self, mut s: Segment) {
         let una = self.end.tx.board().una();
         let peer_next = self.end.rx.next();
@@ -145,7 +145,7 @@ impl Fuzz {
             let scale = if syn { 0 } else { self.scale.unwrap_or(0) };
             self.edge = self.edge.max(ack + (u64::from(s.window) << scale));
         }
-        // A window that was offered below what is acknowledged by now still counts from there.
+        // A window offered with an old acknowledgement counts from the current one.
         if s.has(ACK) && s.ack.wrapping_sub(base).cast_signed() < 0 {
             let scale = if syn { 0 } else { self.scale.unwrap_or(0) };
             self.edge = self.edge.max(una + (u64::from(s.window) << scale));
@@ -183,7 +183,7 @@ impl Fuzz {
             self.now = self.now.max(at);
             same = if self.now == last { same + 1 } else { 0 };
             last = self.now;
-            assert!(same < 10, "it asks for the same moment again and again");
+            assert!(same < 10, "the same deadline is returned again and again");
             self.end.on_timer(self.now, &mut self.out);
             self.check();
         }
@@ -214,7 +214,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_arrives(
+    fn any_sequence_of_segments(
         begin in prop::sample::select(
             &[Begin::Closed, Begin::Listen, Begin::SynSent, Begin::SynReceived, Begin::Established, Begin::Established][..]
         ),
@@ -225,7 +225,7 @@ proptest! {
         for a in &actions {
             f.act(a);
         }
-        // Left alone, it stays within two minutes' back-off of silence: it does not spin.
+        // Left alone, it is silent but for timers that back off to two minutes.
         f.wait(Span::secs(1000));
     }
 }

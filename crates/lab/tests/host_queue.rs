@@ -1,5 +1,5 @@
-//! The queue of the sender's own interface: Linux 2.4 took a packet it refused for congestion (a send-stall), and
-//! Restricted Slow-Start exists so that it refuses none (Allcock, Hegde & Kettimuthu 2005, section 4).
+//! The queue of the sender's own interface: Linux 2.4 took a full queue for congestion (a send-stall), and Restricted
+//! Slow-Start was designed to avoid it (Allcock, Hegde & Kettimuthu 2005, section 4).
 
 mod common;
 
@@ -8,7 +8,7 @@ use slowstart::units::Span;
 use slowstart_lab::engine::End;
 use slowstart_lab::tcp::profile::Profile;
 
-/// Stalls of a transfer over 100 Mbit/s and 60 ms with an interface queue of 100 packets.
+/// Number of stalls of a transfer over 100 Mbit/s and 60 ms with an interface queue of 100 packets.
 fn stalls(startup: &str, profile: &str) -> u64 {
     let profile = Profile::named(profile).expect("a profile");
     let path = "rate=100Mbit rtt=60ms queue=100packets link=host";

@@ -1,7 +1,8 @@
-//! Each mechanism of the endpoint has a check that passes with it and fails without: the mutation run of the transport
-//! model, on every build. `cargo test -p slowstart-lab --test mechanisms -- --nocapture` shows what goes missing.
+//! For each mechanism of the endpoint, a check that holds with it and fails without it: a mutation test of the
+//! transport model. `cargo test -p slowstart-lab --test mechanisms -- --nocapture` prints what each check reports
+//! without its mechanism.
 //!
-//! A check looks at one endpoint's segments and their times, never at its inside.
+//! A check looks only at the segments of one endpoint and their times.
 
 #[path = "common/script.rs"]
 mod script;
@@ -23,7 +24,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Verdict 
     ensure(got == want, || format!("{what}: {got:?}, not {want:?}"))
 }
 
-/// What is not looked at stays out of the way: no pacing, no waiting for a burst to grow, one round trip of 100 ms.
+/// A profile without the mechanisms that would disturb a check: no pacing and no deferred bursts.
 fn plain(p: Profile) -> Profile {
     Profile { pacing: false, tso_defer: false, ..p }
 }
@@ -32,7 +33,7 @@ fn established(p: Profile) -> Script {
     Script::established(&p, RTT)
 }
 
-/// Flights of so many segments, each acknowledged as a whole after a round trip.
+/// Sends flights of `of` segments, each acknowledged as a whole after one RTT.
 fn rounds(s: &mut Script, flights: u64, of: u64, from: u64) {
     for n in 1..=flights {
         s.write(of);
@@ -42,8 +43,8 @@ fn rounds(s: &mut Script, flights: u64, of: u64, from: u64) {
     s.take();
 }
 
-/// RFC 6298 §2 with Linux's bounds: after many equal round trips the timeout is the smoothed round trip and 200 ms, and
-/// doubles each time.
+/// RFC 6298 §2 with Linux's bounds: after many equal RTTs the timeout is the smoothed RTT and 200 ms, and doubles each
+/// time.
 fn retransmission_timeout(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, ..plain(p) });
     rounds(&mut s, 100, 2, 0);
@@ -55,7 +56,7 @@ fn retransmission_timeout(p: Profile) -> Verdict {
     same("the head leaves at", times, vec![0.0, 300.0, 900.0, 2100.0])
 }
 
-/// RFC 6675 §4: what is selectively acknowledged shows every hole, and a round trip repairs them all.
+/// RFC 6675 §4: SACK blocks show every hole, and all are repaired in one RTT.
 fn selective_acknowledgement(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(20);
@@ -70,14 +71,14 @@ fn selective_acknowledgement(p: Profile) -> Verdict {
     }
     let again: Vec<u64> = s.data().into_iter().filter(|n| *n < 10).collect();
     same("sent again before anything was acknowledged", again, vec![0, 4])?;
-    // The receiving half tells as much of what it holds.
+    // The receiving half reports SACK blocks too.
     let mut r = established(p);
     r.peer_data([0, 2, 3]);
     let newest = r.take().pop().ok_or("no acknowledgement")?.segment;
     same("blocks reported", r.blocks(&newest), vec![(2, 4)])
 }
 
-/// RFC 8985 §6: a retransmission that is lost is found by what was sent after it, without a timeout.
+/// RFC 8985 §6: a lost retransmission is detected by later segments, without a timeout.
 fn recent_acknowledgement(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(30);
@@ -88,7 +89,7 @@ fn recent_acknowledgement(p: Profile) -> Verdict {
     }
     let sent = s.data();
     same("first copy", sent.iter().filter(|n| **n == 0).count(), 1)?;
-    // A round trip later arrives all that was sent after the second copy of 0, which is lost.
+    // One RTT later everything sent after the second copy of 0 arrives; that copy is lost.
     let last = *sent.last().ok_or("nothing was sent in recovery")?;
     s.wait(RTT);
     s.ack(0, &[(1, last + 1)]);
@@ -96,7 +97,7 @@ fn recent_acknowledgement(p: Profile) -> Verdict {
     same("copies of 0 sent then", s.data().iter().filter(|n| **n == 0).count(), 1)
 }
 
-/// RFC 8985 §7.2: the tail of a flight is probed for after two round trips, and 2 ms for the clock.
+/// RFC 8985 §7.2: the tail of a flight is probed after two RTTs and 2 ms.
 fn tail_loss_probe(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(5);
@@ -105,11 +106,11 @@ fn tail_loss_probe(p: Profile) -> Verdict {
     same("what leaves", s.timed(), vec![(202.0, 4)])
 }
 
-/// RFC 6937 §3: 3 of 10 lost, reduced to 7; while more is in flight than that, 7 leave for each 10 delivered.
+/// RFC 6937 §3 with a reduction to 0.7: while more is in flight than that, 7 segments are sent for every 10 delivered.
 fn proportional_rate_reduction(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(400);
-    // Doubling to 80, and 20 more: then the first of the rest is lost.
+    // Doubling to 80, and 20 more; then the first of the rest is lost.
     for upto in [10, 30, 70, 90] {
         s.wait(RTT);
         s.ack(upto, &[]);
@@ -123,7 +124,7 @@ fn proportional_rate_reduction(p: Profile) -> Verdict {
         sent.push(s.data().len() as u64);
     }
     let total = |n: usize| sent[..n].iter().sum::<u64>();
-    // Two before the loss is known, by limited transmit.
+    // Two before the loss is detected, by limited transmit.
     same("sent on the first two", total(2), 2)?;
     for n in 3..=40 {
         let want = (70 * (n as u64 - 2)).div_ceil(100);
@@ -132,7 +133,7 @@ fn proportional_rate_reduction(p: Profile) -> Verdict {
     Ok(())
 }
 
-/// RFC 3042: the first two duplicates each let a new segment go.
+/// RFC 3042: the first two duplicates each release a new segment.
 fn limited_transmit(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(20);
@@ -144,8 +145,7 @@ fn limited_transmit(p: Profile) -> Verdict {
     same("on the second", s.data(), vec![11])
 }
 
-/// RFC 3522, RFC 4015: the timeout was premature, as the timestamp of what is acknowledged shows; window and threshold
-/// are what they were.
+/// RFC 3522, RFC 4015: the timeout was spurious, as the timestamp of the ACK shows; window and threshold are restored.
 fn undo(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, ..plain(p) });
     s.write(10);
@@ -160,21 +160,21 @@ fn gating(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     rounds(&mut s, 20, 3, 0);
     same("the window after flights of 3", s.cwnd(), 10)?;
-    // One that is used does.
+    // A window that is used grows.
     s.write(20);
     s.wait(RTT);
     s.ack(70, &[]);
     ensure(s.cwnd() > 15, || format!("and after a full one {}", s.cwnd()))
 }
 
-/// Twice the window a round trip: ten segments take half of one, less the last burst.
+/// At twice the window per RTT, twenty segments take half an RTT, less the last burst.
 fn pacing(p: Profile) -> Verdict {
     let last = second_flight(p).last().ok_or("nothing left")?.0;
     ensure((42.0..=50.0).contains(&last), || format!("the last of twenty leaves after {last} ms"))
 }
 
-/// When each segment of the second flight leaves, in milliseconds after the acknowledgement of the first: ten segments
-/// go unpaced (`tcp_update_skb_after_send`), twenty at twice a window of twenty in a round trip.
+/// When each segment of the second flight is sent, in milliseconds after the ACK of the first: ten segments are not
+/// paced (`tcp_update_skb_after_send`), twenty are, at twice a window of twenty per RTT.
 fn second_flight(p: Profile) -> Vec<(f64, u64)> {
     let mut s = established(Profile { rack: false, tlp: false, ..p });
     s.write(30);
@@ -186,7 +186,7 @@ fn second_flight(p: Profile) -> Vec<(f64, u64)> {
     s.timed()
 }
 
-/// `tcp_tso_autosize`: at least two segments are handed over at once.
+/// `tcp_tso_autosize`: a burst has at least two segments.
 fn bursts(p: Profile) -> Verdict {
     let mut bursts: Vec<(f64, u32)> = Vec::new();
     for (at, _) in second_flight(p) {
@@ -198,8 +198,8 @@ fn bursts(p: Profile) -> Verdict {
     same("sizes", bursts.iter().map(|b| b.1).collect(), vec![2; 10])
 }
 
-/// `tcp_tso_should_defer`: of a window of 160 segments and 10 ms a burst is 31, and what is acknowledged lets but six go. They
-/// wait if something left in the last millisecond, and else do not.
+/// `tcp_tso_should_defer`: with a window of 160 segments and 10 ms a burst is 31 segments, and the ACK releases only
+/// six. These wait if something was sent within the last millisecond.
 fn deferral(p: Profile) -> Verdict {
     let mut s = Script::established(&Profile { pacing: false, ..p }, Span::millis(10));
     s.write(1000);
@@ -218,8 +218,8 @@ fn deferral(p: Profile) -> Verdict {
     same("sent a millisecond later", s.data().len(), 8)
 }
 
-/// `tcp_comp_sack_delay_ns`: once quick acknowledgements are used up, three for what lies beyond a hole are sent at once,
-/// others together a little later.
+/// `tcp_comp_sack_delay_ns`: after the quick ACKs, the first three duplicate ACKs for a hole are sent at once, others
+/// together a little later.
 fn compression(p: Profile) -> Verdict {
     let mut s = established(p);
     for n in 0..30 {
@@ -236,7 +236,7 @@ fn compression(p: Profile) -> Verdict {
     same("and of the others", s.take().len(), 1)
 }
 
-/// Dynamic right-sizing: the window begins at 64 kB and grows with what arrives in a round trip.
+/// Dynamic right-sizing: the window begins at 64 kB and grows with the data that arrives in an RTT.
 fn autotuning(p: Profile) -> Verdict {
     let mut s = established(Profile { rmem: Bytes(6_000_000), ..p });
     let mut offered = Vec::new();
@@ -255,7 +255,7 @@ fn autotuning(p: Profile) -> Verdict {
     ensure((2_000_000..=6_000_000).contains(&last), || format!("the last is {last}: {offered:?}"))
 }
 
-/// RFC 1122 §4.2.3.2, once the quick start is over: every second segment, or 40 ms.
+/// RFC 1122 §4.2.3.2, after the quick ACKs: every second segment is acknowledged, or after 40 ms.
 fn delayed_acknowledgement(p: Profile) -> Verdict {
     let mut s = established(Profile { autotune: false, ..p });
     s.peer_data(0..16);
@@ -272,8 +272,8 @@ fn delayed_acknowledgement(p: Profile) -> Verdict {
     same("of one that stays alone, at ms", alone, vec![40])
 }
 
-/// `tcp_incr_quickack`, `tcp_grow_window`: each segment is acknowledged at once while the window grows from 64,240 to 81,920
-/// bytes by two segments each, which takes seven, and 16 more; then no longer.
+/// `tcp_incr_quickack`, `tcp_grow_window`: each segment is acknowledged at once while the window grows from 64,240 to
+/// 81,920 bytes by two segments each, which takes seven, and for 16 more; then no longer.
 fn quick_start(p: Profile) -> Verdict {
     let mut s = established(p);
     s.peer_data(0..27);
@@ -281,7 +281,7 @@ fn quick_start(p: Profile) -> Verdict {
     same("acknowledged", acked, (1..=23).chain([25, 27]).collect())
 }
 
-/// `tcp_synack_retries` and RFC 6298 §5.5: a SYN-ACK that nobody answers is sent again after 1, 2, 4, ... s, five times.
+/// `tcp_synack_retries` and RFC 6298 §5.5: a SYN-ACK without answer is sent again after 1, 2, 4, ... s, five times.
 fn handshake_retransmission(p: Profile) -> Verdict {
     let mut s = Script::listening(&p);
     let syn = slowstart_lab::tcp::segment::Segment { flags: SYN, mss: 1460, ..Default::default() };
@@ -292,8 +292,8 @@ fn handshake_retransmission(p: Profile) -> Verdict {
     same("given up", s.end.state(), State::Failed)
 }
 
-/// `tcp_syn_linear_timeouts`: a SYN waits a second four times more before its timer doubles, and is sent as many times
-/// more than `tcp_syn_retries` says.
+/// `tcp_syn_linear_timeouts`: a SYN is sent again four times at intervals of 1 s before its timer doubles, in addition
+/// to `tcp_syn_retries`.
 fn linear_syn_timeouts(p: Profile) -> Verdict {
     let mut s = Script::listening(&p);
     s.end = slowstart_lab::tcp::endpoint::Endpoint::connecting(&p, script::control(&p), script::ISN);
@@ -304,7 +304,7 @@ fn linear_syn_timeouts(p: Profile) -> Verdict {
     same("SYNs again at", at, vec![1, 2, 3, 4, 5, 7, 11, 19, 35, 67])
 }
 
-/// RFC 9293 §3.6: the end of the stream is sent, numbered and acknowledged.
+/// RFC 9293 §3.6: the FIN has a sequence number and is acknowledged.
 fn fin(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(2);
@@ -318,7 +318,7 @@ fn fin(p: Profile) -> Verdict {
     ensure(s.end.tx.done(), || "not done when it was".into())
 }
 
-/// RFC 2861 §3.1, `tcp_cwnd_restart`: the window halves for each timeout of silence, down to its first value.
+/// RFC 2861 §3.1, `tcp_cwnd_restart`: the window halves for each timeout without sending, down to the initial window.
 fn idle_restart(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(70);
@@ -335,7 +335,7 @@ fn idle_restart(p: Profile) -> Verdict {
     same("sent after a minute", s.data().len(), 10)
 }
 
-/// RFC 7323 §3 and §4: each segment carries the time and the peer's; and so a retransmission gives a round trip.
+/// RFC 7323 §3 and §4: each segment carries the time and an echo, so that a retransmission gives an RTT sample.
 fn timestamps(p: Profile) -> Verdict {
     let mut s = established(Profile { tlp: false, ..plain(p) });
     s.write(1);
@@ -375,15 +375,11 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism { name: "limited transmit", check: limited_transmit, off: |p| p.limited_transmit = false },
     Mechanism { name: "undo of a spurious loss", check: undo, off: |p| p.undo = false },
-    Mechanism { name: "growth only of a window in use", check: gating, off: |p| p.gating = false },
+    Mechanism { name: "growth only of a used window", check: gating, off: |p| p.gating = false },
     Mechanism { name: "pacing", check: pacing, off: |p| p.pacing = false },
     Mechanism { name: "TSO-sized bursts", check: bursts, off: |p| p.tso = 0 },
-    Mechanism { name: "bursts that wait to grow", check: deferral, off: |p| p.tso_defer = false },
-    Mechanism {
-        name: "acknowledgements beyond a hole go together",
-        check: compression,
-        off: |p| p.compress_acks = false,
-    },
+    Mechanism { name: "deferred bursts", check: deferral, off: |p| p.tso_defer = false },
+    Mechanism { name: "ACK compression beyond a hole", check: compression, off: |p| p.compress_acks = false },
     Mechanism { name: "receive-window autotuning", check: autotuning, off: |p| p.autotune = false },
     Mechanism {
         name: "delayed acknowledgement",
@@ -407,7 +403,7 @@ const MECHANISMS: &[Mechanism] = &[
 ];
 
 #[test]
-fn each_mechanism_is_seen_and_missed() {
+fn each_check_holds_with_its_mechanism_and_fails_without() {
     let mut wrong = Vec::new();
     for m in MECHANISMS {
         let on = (m.check)(Profile::LINUX_6_18_FQ);
@@ -420,5 +416,5 @@ fn each_mechanism_is_seen_and_missed() {
             wrong.push(m.name);
         }
     }
-    assert!(wrong.is_empty(), "not as it should be: {wrong:?}");
+    assert!(wrong.is_empty(), "checks that fail with their mechanism, or hold without it: {wrong:?}");
 }

@@ -1,5 +1,4 @@
-//! Scripts of segments against one endpoint, as packetdrill has them: what is lost, what is sent again, and when nothing was
-//! lost.
+//! Scripts of segments against one endpoint, as in packetdrill: loss detection, retransmission, and spurious losses.
 
 #[path = "common/script.rs"]
 mod script;
@@ -12,11 +11,11 @@ use slowstart_lab::tcp::profile::Profile;
 use slowstart_lab::tcp::segment::{SYN, Segment};
 use slowstart_lab::tcp::sender::Phase;
 
-// A hole.
+// Holes.
 
-/// RFC 5681 §3.2 with RFC 6675: the third segment held beyond a hole sends it again, at once.
+/// RFC 5681 §3.2 with RFC 6675: the third segment SACKed beyond a hole triggers its retransmission at once.
 #[test]
-fn the_third_segment_held_beyond_a_hole_repairs_it() {
+fn the_third_sacked_segment_triggers_the_retransmission() {
     let mut s = established();
     s.write(100);
     s.take();
@@ -29,20 +28,20 @@ fn the_third_segment_held_beyond_a_hole_repairs_it() {
     assert_eq!(s.data(), [0]);
     assert_eq!(s.end.tx.phase(), Phase::Recovery);
     assert_eq!(s.cwnd(), 7, "0.7 of ten");
-    // All that was sent before the loss was known arrives: it is over.
+    // Recovery ends when everything sent before it is acknowledged.
     s.wait(RTT);
     s.ack(11, &[]);
-    assert_eq!(s.end.tx.phase(), Phase::Recovery, "11 was sent before, too");
+    assert_eq!(s.end.tx.phase(), Phase::Recovery, "segment 11 was sent before recovery too");
     s.ack(12, &[]);
     assert_eq!(s.end.tx.phase(), Phase::Open);
     assert_eq!(s.end.tx.counters.recoveries, 1);
     assert_eq!(s.end.tx.counters.retransmitted, 1);
 }
 
-/// RFC 8985 §6.2 step 5: fewer than three, and the hole is given a quarter of the least round trip beyond the newest one;
-/// the timer adds the 2 ms of `TCP_TIMEOUT_MIN`.
+/// RFC 8985 §6.2 step 5: with fewer than three, the retransmission waits for a quarter of the minimum RTT beyond the
+/// newest segment's RTT; the timer adds the 2 ms of `TCP_TIMEOUT_MIN`.
 #[test]
-fn two_held_segments_wait_for_the_reordering_window() {
+fn two_sacked_segments_wait_for_the_reordering_window() {
     let mut s = established();
     s.write(10);
     s.take();
@@ -55,14 +54,15 @@ fn two_held_segments_wait_for_the_reordering_window() {
     assert_eq!(s.end.tx.phase(), Phase::Recovery);
 }
 
-/// RFC 8985 §6.2: on a path that has been seen to reorder, three are no evidence; the window of time is.
+/// RFC 8985 §6.2: on a path with observed reordering, three SACKed segments do not indicate a loss; the reordering
+/// window does.
 #[test]
-fn on_a_path_that_reorders_three_are_no_evidence() {
+fn on_a_path_that_reorders_three_sacked_segments_indicate_no_loss() {
     let mut s = established();
     s.write(100);
     s.take();
     s.wait(RTT);
-    // 0 arrives late, after 1 and 2.
+    // Segment 0 arrives late, after 1 and 2.
     s.ack(0, &[(1, 2)]);
     s.ack(0, &[(1, 3)]);
     s.ack(3, &[]);
@@ -78,18 +78,18 @@ fn on_a_path_that_reorders_three_are_no_evidence() {
     assert!(s.data().contains(&3));
 }
 
-/// Acknowledgements are lost as well: what the next one tells of several segments is no sign of their order.
+/// An ACK that reports several segments because earlier ACKs were lost does not indicate reordering.
 #[test]
-fn lost_acknowledgements_do_not_look_like_reordering() {
+fn lost_acks_are_not_taken_for_reordering() {
     let mut s = established();
     s.write(100);
     s.take();
     s.wait(RTT);
-    // 0 and 3 are lost, and with them the acknowledgements of 1, 2 and 4.
+    // 0 and 3 are lost, and the ACKs of 1, 2 and 4.
     s.ack(0, &[(4, 6), (1, 3)]);
     let again: Vec<u64> = s.data().into_iter().filter(|n| *n < 10).collect();
     assert_eq!((again, s.end.tx.phase()), (vec![0, 3], Phase::Recovery));
-    // The same where the cumulative part moves.
+    // The same where the cumulative acknowledgement advances.
     let mut s = established();
     s.write(100);
     s.take();
@@ -99,7 +99,7 @@ fn lost_acknowledgements_do_not_look_like_reordering() {
     assert_eq!(s.end.tx.phase(), Phase::Recovery);
 }
 
-/// RFC 8985 §6.2 step 4: each round trip with a duplicate widens the window by another quarter.
+/// RFC 8985 §6.2 step 4: each RTT with a duplicate widens the window by another quarter.
 #[test]
 fn duplicates_widen_the_reordering_window() {
     let mut s = established();
@@ -108,7 +108,7 @@ fn duplicates_widen_the_reordering_window() {
     s.ack(0, &[(1, 2)]);
     s.ack(0, &[(1, 3)]);
     s.wait(Span::millis(30));
-    // Sent again, in vain: the first copy was only late.
+    // The retransmission was spurious: the first copy was only late.
     assert!(s.data().contains(&0));
     s.ack_original(3, &[]);
     s.ack(3, &[(0, 1)]);
@@ -125,7 +125,8 @@ fn duplicates_widen_the_reordering_window() {
     assert!(s.data().contains(&first), "50 ms of window and 2 of timer");
 }
 
-/// The first of a window is lost under a halving avoidance; how many segments each acknowledgement of another lets go.
+/// Loses the first segment of a window, with an avoidance that halves. Returns how many segments each ACK of another
+/// segment releases.
 fn reduced(window: u64) -> (Script, Vec<u64>) {
     let mut s = Script::listening(&LINUX);
     let startup = scenario::algorithm("startup", "standard").expect("a startup").1;
@@ -154,27 +155,27 @@ fn reduced(window: u64) -> (Script, Vec<u64>) {
     (s, sent)
 }
 
-/// RFC 6937 §4, the example of one loss in a window of twenty: one segment for each two delivered, the retransmission
-/// first, until ten are in flight; then one for one.
+/// RFC 6937 §4, the example of one loss in a window of twenty: one segment for every two delivered, the retransmission
+/// first, until ten are in flight; then one for each delivered.
 #[test]
-fn rate_reduction_of_a_half_sends_on_every_other_ack() {
+fn prr_with_half_the_window_sends_on_every_other_ack() {
     let (mut s, sent) = reduced(20);
-    // Limited transmit twice, then the retransmission, then on every other; the last finds ten in flight already.
+    // Two by limited transmit, then the retransmission, then one for every other ACK; the last ACK finds ten in flight.
     assert_eq!(sent, [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
     assert_eq!((s.cwnd(), s.end.tx.board().packets_inflight()), (10, 10));
-    // All that was sent before the loss was known is delivered: the window is what avoidance made it.
+    // Everything sent before the loss was detected is delivered: the window is that of the avoidance.
     s.wait(RTT);
     s.ack(22, &[]);
     assert_eq!((s.cwnd(), s.end.tx.board().packets_inflight()), (10, 10));
 }
 
-/// RFC 6937 §3's arithmetic, for every window: with `pipe` above `ssthresh` the share `ssthresh / RecoverFS` of what was
-/// delivered, below it as much as was delivered, up to `ssthresh`.
+/// The arithmetic of RFC 6937 §3 for every window: while `pipe` is above `ssthresh`, the fraction `ssthresh /
+/// RecoverFS` of what was delivered; below it, as much as was delivered, up to `ssthresh`.
 #[test]
-fn rate_reduction_is_that_of_rfc_6937() {
+fn prr_is_that_of_rfc_6937() {
     for window in 8..=64_u64 {
         let ssthresh = window / 2;
-        // Limited transmit sent two; the third duplicate tells of the loss.
+        // Limited transmit sent two; the third duplicate indicates the loss.
         let (mut pipe, mut delivered, mut out) = (window + 2 - 2 - 1, 0_u64, 0_u64);
         let mut plain = vec![1, 1];
         for _ in 4..=window {
@@ -185,7 +186,7 @@ fn rate_reduction_is_that_of_rfc_6937() {
             } else {
                 (delivered - out).max(1).min(ssthresh - pipe)
             };
-            // The first retransmission leaves at once.
+            // The first retransmission is sent at once.
             let sent = if out == 0 { share.max(1) } else { share };
             out += sent;
             pipe += sent;
@@ -195,8 +196,8 @@ fn rate_reduction_is_that_of_rfc_6937() {
     }
 }
 
-/// Where most of a window is lost, conservation and one more for each acknowledgement that makes progress: RFC 6937's
-/// slow-start reduction bound.
+/// Where most of a window is lost, packet conservation plus one segment for each ACK that advances: the slow-start
+/// reduction bound of RFC 6937.
 #[test]
 fn after_a_heavy_loss_the_window_is_refilled_as_in_slow_start() {
     let mut s = opened(&LINUX, 40);
@@ -209,7 +210,7 @@ fn after_a_heavy_loss_the_window_is_refilled_as_in_slow_start() {
     let sent = s.data();
     assert!(sent.iter().filter(|n| **n < 60).count() >= 8, "{sent:?}");
     assert!(inflight <= 12, "{inflight} in flight of a window of {}", s.cwnd());
-    // The retransmissions arrive one by one, and each lets two more go, up to the threshold.
+    // The retransmissions arrive one by one, and each releases two more segments, up to the threshold.
     s.wait(RTT);
     s.take();
     s.ack(31, &[(60, 70)]);
@@ -219,7 +220,7 @@ fn after_a_heavy_loss_the_window_is_refilled_as_in_slow_start() {
 }
 
 #[test]
-fn a_lost_retransmission_times_out_without_rack_and_not_with_it() {
+fn a_lost_retransmission_is_detected_with_rack_and_times_out_without() {
     for (rack, times) in [(true, vec![0.0, 100.0]), (false, vec![0.0])] {
         let mut s = Script::established(&Profile { rack, ..LINUX }, RTT);
         s.write(100);
@@ -238,10 +239,10 @@ fn a_lost_retransmission_times_out_without_rack_and_not_with_it() {
     }
 }
 
-/// What the peer held already has been counted: filling the last hole earns no window full of segments
+/// Data that the peer already held has been counted: the ACK that fills the last hole does not grow the window by it
 /// (`tcp_cong_avoid`'s `acked_sacked`).
 #[test]
-fn the_end_of_a_recovery_earns_what_it_newly_delivers() {
+fn the_end_of_a_recovery_grows_the_window_only_by_new_deliveries() {
     let mut s = opened(&LINUX, 160);
     s.wait(RTT);
     for n in 152..=310 {
@@ -258,8 +259,9 @@ fn the_end_of_a_recovery_earns_what_it_newly_delivers() {
 
 // Timeouts and probes.
 
-/// RFC 8985 §7.2: twice the smoothed round trip and 2 ms, and for a single segment the least timeout, in case its
-/// acknowledgement is delayed; but never later than the timeout. Then a whole timeout from the probe on, and doubling.
+/// RFC 8985 §7.2: the probe is sent after twice the smoothed RTT and 2 ms, for a single segment after an additional
+/// minimum timeout, in case its ACK is delayed, but never later than the timeout. Then a whole timeout from the probe
+/// on, which doubles.
 #[test]
 fn a_tail_is_probed_and_then_times_out() {
     let mut s = established();
@@ -267,7 +269,7 @@ fn a_tail_is_probed_and_then_times_out() {
     s.wait(Span::secs(2));
     assert_eq!(s.timed(), [(0.0, 0), (0.0, 1), (0.0, 2), (202.0, 2), (502.0, 0), (1102.0, 0)]);
     assert_eq!(s.end.tx.counters.timeouts, 2);
-    // One segment: 2 * 100 + 200 ms is beyond the timeout of 300.
+    // One segment: 2 * 100 + 200 ms is more than the timeout of 300 ms.
     let mut s = established();
     s.write(1);
     s.wait(Span::secs(1));
@@ -275,7 +277,7 @@ fn a_tail_is_probed_and_then_times_out() {
     assert_eq!(s.end.tx.counters.timeouts, 1, "the first was a probe");
 }
 
-/// RFC 8985 §7.3: new data, if there is any, is the better probe; it may exceed the congestion window.
+/// RFC 8985 §7.3: the probe is new data if there is any; it may exceed the congestion window.
 #[test]
 fn a_probe_is_new_data_if_there_is_any() {
     let mut s = established();
@@ -285,10 +287,10 @@ fn a_probe_is_new_data_if_there_is_any() {
     assert_eq!(s.timed(), [(202.0, 10)]);
 }
 
-/// RFC 8985 §7.4.2: an acknowledgement beyond what was probed, without a report of a duplicate, says that the probe
-/// repaired a loss; the window is cut once, and that is all. With that report nothing was lost.
+/// RFC 8985 §7.4.2: an ACK beyond the probed data without a report of a duplicate shows that the probe repaired a loss:
+/// the window is reduced once. With that report nothing was lost.
 #[test]
-fn a_loss_that_a_probe_repaired_cuts_the_window_once() {
+fn a_loss_repaired_by_a_probe_reduces_the_window_once() {
     for (duplicate, cwnd) in [(false, 7), (true, 10)] {
         let mut s = established();
         s.write(3);
@@ -298,7 +300,7 @@ fn a_loss_that_a_probe_repaired_cuts_the_window_once() {
         if duplicate {
             s.ack(3, &[(2, 3)]);
         }
-        // The loss is taken for granted with the next acknowledgement.
+        // The loss is detected with the next ACK.
         s.write(1);
         s.wait(RTT);
         s.ack(4, &[]);
@@ -306,9 +308,9 @@ fn a_loss_that_a_probe_repaired_cuts_the_window_once() {
     }
 }
 
-/// `tcp_timeout_mark_lost`: everything not held by the peer is lost, the window is one segment and grows again.
+/// `tcp_timeout_mark_lost`: everything the peer does not hold is lost; the window is one segment and grows again.
 #[test]
-fn after_a_timeout_slow_start_again() {
+fn a_timeout_restarts_slow_start() {
     let mut s = Script::established(&Profile { tlp: false, ..LINUX }, RTT);
     s.write(10);
     s.wait(Span::millis(310));
@@ -326,15 +328,15 @@ fn after_a_timeout_slow_start_again() {
     s.at_ms(700);
     s.ack(10, &[]);
     assert_eq!((s.end.tx.phase(), s.end.tx.counters.timeouts), (Phase::Open, 1));
-    // The threshold is 0.7 of the ten that were: growth stopped there, or at what was in use.
+    // The threshold is 0.7 of the former ten segments: growth stops there, or at the window in use.
     assert!((7..=8).contains(&s.cwnd()), "{}", s.cwnd());
 }
 
-// Losses that were none.
+// Spurious losses.
 
-/// RFC 3708: the peer reports each retransmission as a duplicate, after the episode has ended.
+/// RFC 3708: the peer reports each retransmission as a duplicate, after the recovery has ended.
 #[test]
-fn duplicates_of_all_retransmissions_undo_the_episode() {
+fn duplicates_of_all_retransmissions_undo_the_recovery() {
     let mut s = established();
     s.write(30);
     s.wait(RTT);
@@ -342,18 +344,18 @@ fn duplicates_of_all_retransmissions_undo_the_episode() {
         s.ack(0, &[(1, n)]);
     }
     assert_eq!(s.cwnd(), 7);
-    // The first copy was only late, but the echo does not say so.
+    // The first copy was only late, but the echo does not show it.
     s.wait(RTT);
     let all = s.end.tx.next() / MSS;
     s.ack(all, &[]);
-    // The acknowledgement that ends it may earn one.
+    // The ACK that ends the recovery may grow the window by one.
     assert!(s.end.tx.phase() == Phase::Open && (7..=8).contains(&s.cwnd()));
     s.ack(all, &[(0, 1)]);
     assert_eq!(s.end.tx.counters.undone, 1);
     assert!((10..=12).contains(&s.cwnd()), "{}", s.cwnd());
 }
 
-/// Duplicates of something else, or of only some, undo nothing.
+/// Duplicates of other segments, or of only some retransmissions, undo nothing.
 #[test]
 fn other_duplicates_undo_nothing() {
     let mut s = opened(&LINUX, 20);
@@ -369,7 +371,7 @@ fn other_duplicates_undo_nothing() {
     s.ack(all, &[]);
     assert!((14..=15).contains(&s.cwnd()));
     let reduced = s.cwnd();
-    // What was acknowledged before the episode began, and one of the two.
+    // A segment acknowledged before the recovery began, and one of the two retransmissions.
     s.ack(all, &[(3, 4)]);
     s.ack(all, &[(10, 11)]);
     assert_eq!((s.end.tx.counters.undone, s.cwnd()), (0, reduced));
@@ -378,7 +380,7 @@ fn other_duplicates_undo_nothing() {
     assert!(s.cwnd() >= 20);
 }
 
-/// RFC 3522: the echo of a timestamp from before the retransmission; within recovery, as soon as it comes.
+/// RFC 3522: the echo of a timestamp from before the retransmission; within recovery, it takes effect at once.
 #[test]
 fn the_originals_timestamp_undoes_a_fast_retransmission() {
     let mut s = established();
@@ -393,7 +395,7 @@ fn the_originals_timestamp_undoes_a_fast_retransmission() {
     assert!(s.cwnd() >= 10);
 }
 
-/// Two timeouts, the first copy lost, the second late: its echo is not from before the first retransmission.
+/// Two timeouts; the first copy is lost, the second late: its echo is not from before the first retransmission.
 #[test]
 fn a_late_retransmission_is_not_the_original() {
     let mut s = Script::established(&Profile { tlp: false, ..LINUX }, RTT);
@@ -403,7 +405,7 @@ fn a_late_retransmission_is_not_the_original() {
     let second = s.zero + Span::millis(300);
     s.ack_echoing(1, &[], second);
     assert_eq!(s.end.tx.counters.undone, 0);
-    // And if it is, it is.
+    // With the echo of the original the timeout is undone.
     let mut s = Script::established(&Profile { tlp: false, ..LINUX }, RTT);
     s.write(1);
     s.at_ms(910);

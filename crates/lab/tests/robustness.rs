@@ -1,5 +1,5 @@
-//! Every startup over every built-in path, and over paths nobody chose, with every stack: transfers complete, the
-//! receiver gets what was written and nothing else, and no run spins.
+//! Every startup over every built-in path, and over random paths with every profile: transfers complete, the receiver
+//! gets exactly what was written, and no run processes events endlessly.
 
 mod common;
 
@@ -12,10 +12,10 @@ use slowstart_lab::path::PathSpec;
 use slowstart_lab::tcp::profile::Profile;
 
 const SIZE: u64 = 300_000;
-/// Events a transfer may take: some two hundred packets cause a few events each, retransmitted many times over.
+/// Limit of events of a transfer: some two hundred packets cause a few events each, retransmitted many times.
 const EVENTS: u64 = 50_000;
 
-/// Runs a transfer to its end, the FINs' acknowledgements included.
+/// Runs a transfer to its end, including the ACKs of the FINs.
 fn complete(path: &str, spec: FlowSpec) {
     let what = format!("{path}, {}, {:?}", spec.profile.name, spec.startup);
     let mut e = engine(path, vec![spec]);
@@ -30,10 +30,10 @@ fn complete(path: &str, spec: FlowSpec) {
     );
     assert_eq!(f.delivered(), SIZE, "{what}");
     let fin = f.spec.profile.fin;
-    // What is left is the close; then silence.
+    // Only the close is left; then nothing more happens.
     e.run_until(limit, |e| e.cost.events > EVENTS);
     let f = &e.flows[0];
-    assert!(e.cost.events <= EVENTS, "{what}: it goes on after the end");
+    assert!(e.cost.events <= EVENTS, "{what}: events go on after the close");
     assert!(f.ends[f.sender()].tx.done(), "{what}: not all acknowledged");
     assert_eq!(f.ends[f.sender().other()].rx.finished(), fin, "{what}");
     assert_eq!(f.delivered(), SIZE, "{what}");
@@ -93,7 +93,7 @@ proptest! {
         up in any::<bool>(),
         filters in any::<bool>(),
     ) {
-        // A BDP of less than a packet is no queue.
+        // A BDP of less than a packet is not a queue.
         let queue = if queue == "1bdp" && (rate == "300kbit" || rtt == "1ms") { "5packets" } else { queue };
         let mut path = format!("rate={rate} rtt={rtt} queue={queue} {}", extras.join(" "));
         if filters && path.contains("ack_aggregate") {

@@ -1,5 +1,5 @@
-//! The scoreboard against a plain one, which walks everything each time: thousands of sequences of what loss, reordering
-//! and duplication do to acknowledgements, and all that the endpoint reads from it is equal.
+//! The scoreboard against a naive one that scans everything: over thousands of random sequences of loss, reordering and
+//! duplication, everything that the endpoint reads must be equal.
 
 use slowstart::units::{Bytes, Instant};
 use slowstart_lab::random::Stream;
@@ -17,7 +17,7 @@ struct Plain {
     resent: bool,
 }
 
-/// What is in flight, by its first byte.
+/// A segment in flight, by its first byte.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     all: BTreeMap<u64, Plain>,
@@ -32,7 +32,7 @@ impl Naive {
         set.fold((0, 0), |(n, bytes), p| (n + 1, bytes + p.len))
     }
 
-    /// Only whole segments are held; what is below what was acknowledged, or beyond what was sent, is not believed.
+    /// Only whole segments are SACKed; blocks below the acknowledgement or beyond what was sent are ignored.
     fn sack(&mut self, from: u64, to: u64) -> u64 {
         let end = self.all.iter().next_back().map_or(self.una, |(s, p)| s + p.len);
         let from = from.max(self.una);
@@ -98,7 +98,7 @@ fn compare(ours: &mut Scoreboard, plain: &Naive) {
     assert_eq!(pair(ours.lost), plain.count(|p| p.lost), "lost");
     assert_eq!(pair(ours.resent), plain.count(|p| p.resent), "resent");
     assert_eq!((ours.una(), ours.delivered, ours.lost_total), (plain.una, plain.delivered, plain.lost_total));
-    // RFC 6675 `SetPipe`: what is neither held nor lost, and what was sent again.
+    // RFC 6675 `SetPipe`: segments neither SACKed nor lost, and those retransmitted.
     let pipe = plain.count(|p| !p.sacked && !p.lost).1 + plain.count(|p| p.resent).1;
     assert_eq!(ours.inflight().0, pipe);
     assert_eq!(ours.next_to_resend(), plain.next_to_resend());
@@ -120,14 +120,14 @@ fn sequence(seed: u64, steps: u64) {
     for step in 0..steps {
         let now = Instant(step * 1_000_000);
         let sent = next - plain.una;
-        // Mostly edges of segments; now and then anything.
+        // Mostly edges of segments, sometimes any offset.
         let mut place = |below: u64| {
             let any = plain.una + chance.below(below + 1);
             if chance.below(8) == 0 { any } else { 1 + (any - 1) / u64::from(MSS) * u64::from(MSS) }
         };
         let (a, b) = (place(sent), place(sent + 500));
         match chance.below(10) {
-            // New data: now and then the short end of what an application wrote.
+            // New data; sometimes a short segment at the end of a write.
             0..=2 => {
                 for _ in 0..=chance.below(4) {
                     let len = if chance.below(10) == 0 { 1 + chance.below(999) } else { u64::from(MSS) };
@@ -138,7 +138,7 @@ fn sequence(seed: u64, steps: u64) {
                     next += len;
                 }
             }
-            // Held beyond a hole; the same again, and old blocks, come as duplicates do.
+            // SACK blocks, with repetitions and old blocks as duplicates cause them.
             3..=5 => {
                 let mut d = Delivered::new(0);
                 let mut seen = 0;
@@ -191,11 +191,11 @@ fn agree(seeds: std::ops::Range<u64>, steps: u64) {
 }
 
 #[test]
-fn agrees_with_a_plain_one() {
+fn agrees_with_a_naive_scoreboard() {
     agree(0..4000, 120);
 }
 
-/// A million short ones: what few steps can bring about, in all its order.
+/// A million short sequences: all orders of a few steps.
 #[test]
 fn agrees_in_a_million_sequences() {
     std::thread::scope(|s| {

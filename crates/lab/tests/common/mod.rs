@@ -1,4 +1,4 @@
-//! A flow or a few over a path, for the tests.
+//! Helpers for tests that run flows over a path.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use slowstart::avoidance;
@@ -9,7 +9,7 @@ use slowstart_lab::path::PathSpec;
 use slowstart_lab::scenario;
 use slowstart_lab::tcp::profile::Profile;
 
-/// A profile with some of its knobs set.
+/// Returns a profile with some parameters changed.
 pub(crate) fn with(mut profile: Profile, knobs: &[(&str, &str)]) -> Profile {
     for (key, value) in knobs {
         profile.set(key, value).unwrap_or_else(|why| panic!("{key}={value}: {why:?}"));
@@ -33,25 +33,25 @@ pub(crate) fn flow(startup: &str, profile: Profile) -> FlowSpec {
     }
 }
 
-/// A flow of so many bytes.
+/// A download of `size` bytes.
 pub(crate) fn sized(startup: &str, profile: Profile, size: u64) -> FlowSpec {
     FlowSpec { app: Kind::Bulk { size: Some(size) }, ..flow(startup, profile) }
 }
 
-/// Flows over a path written inline, at the start.
+/// An engine at time zero with flows over a path written inline.
 pub(crate) fn engine(path: &str, flows: Vec<FlowSpec>) -> Engine {
     let spec = PathSpec::load(path, None).unwrap_or_else(|e| panic!("{path}: {e}"));
     Engine::new(spec.build(1), flows, 1, Sampling::Off, false)
 }
 
-/// Runs flows over a path written inline.
+/// Runs flows over a path written inline for a time.
 pub(crate) fn run(path: &str, flows: Vec<FlowSpec>, until: Span) -> Engine {
     let mut engine = engine(path, flows);
     engine.run(Instant(until.0));
     engine
 }
 
-/// Runs them until the first flow has left its startup.
+/// Runs flows until the first has left its startup.
 pub(crate) fn run_to_exit(path: &str, flows: Vec<FlowSpec>, at_most: Span) -> Engine {
     let mut engine = engine(path, flows);
     engine.run_until(Instant(at_most.0), |e| e.flows[0].truth.exit.is_some());

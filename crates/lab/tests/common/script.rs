@@ -1,6 +1,7 @@
-//! One endpoint, driven by hand-made segments: the test plays the network, the peer and the clock.
+//! A test harness for one endpoint: the test plays the network, the peer and the clock.
 //!
-//! Data is counted in full segments from 0, in both directions; times are spans since the connection was established.
+//! Data is counted in full segments from 0, in both directions. Times are relative to when the connection was
+//! established.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use slowstart::avoidance;
@@ -13,20 +14,19 @@ use slowstart_lab::tcp::profile::Profile;
 use slowstart_lab::tcp::segment::milliseconds;
 use slowstart_lab::tcp::segment::{ACK, FIN, SYN, Segment};
 
-/// The endpoint's first sequence number: its stream wraps after 5000 bytes.
+/// The endpoint's initial sequence number: sequence numbers wrap after 5000 bytes.
 pub(crate) const ISN: u32 = u32::MAX - 5000;
-/// The peer's: it wraps a little later.
+/// The peer's initial sequence number: it wraps after 9000 bytes.
 pub(crate) const PEER_ISN: u32 = u32::MAX - 9000;
-/// When a script begins: not at zero, so that timestamps are not.
+/// When a script begins. Not zero, so that timestamps are not zero.
 pub(crate) const BEGIN: Instant = Instant(1_000_000_000);
-/// The peer's window scale: its largest window is a gigabyte.
+/// The peer's window scale: its largest window is 1 GB.
 const SCALE: u8 = 14;
 
 pub(crate) const RTT: Span = Span::millis(100);
 pub(crate) const MSS: u64 = 1448;
 
-/// Linux without pacing, which would only spread what these scripts look at, and without waiting for bursts to grow, which
-/// acknowledgements of one moment would all do.
+/// Linux without pacing and without deferred bursts, which would only delay the segments that these scripts look for.
 pub(crate) const LINUX: Profile = Profile { pacing: false, tso_defer: false, ..Profile::LINUX_6_18 };
 
 /// A controller of standard slow start and CUBIC.
@@ -36,12 +36,12 @@ pub(crate) fn control(profile: &Profile) -> Control {
     startup.controller(&(avoidance::REGISTRY[0].make)(), iw, 0)
 }
 
-/// What left: when, which segments of the stream, and as what.
+/// A segment that was sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Since the connection was established.
+    /// When, after the connection was established.
     pub(crate) at: Span,
-    /// The first byte, in the endpoint's stream.
+    /// The first byte, as an offset of the endpoint's data.
     pub(crate) from: u64,
     pub(crate) segment: Segment,
 }
@@ -53,20 +53,20 @@ pub(crate) struct Script {
     pub(crate) zero: Instant,
     mss: u64,
     timestamps: bool,
-    /// The window the peer offers, before scaling.
+    /// The window field of the peer's segments.
     pub(crate) window: u16,
     scale: u8,
     out: Vec<Segment>,
-    /// Everything that left since the last [`Script::take`].
+    /// Segments sent since the last [`Script::take`].
     left: Vec<Left>,
-    /// Of each segment of the stream, the first and the last time it left.
+    /// For each data segment, when it was sent first and last.
     copies: Vec<(Instant, Instant)>,
-    /// What the peer has sent, in bytes.
+    /// Bytes that the peer has sent.
     pub(crate) peer_next: u64,
 }
 
 impl Script {
-    /// An endpoint that listens.
+    /// An endpoint that waits for a SYN.
     pub(crate) fn listening(profile: &Profile) -> Self {
         Self {
             end: Endpoint::listening(profile, control(profile), ISN),
@@ -83,7 +83,7 @@ impl Script {
         }
     }
 
-    /// An endpoint that has answered a peer whose handshake took this round trip.
+    /// An endpoint with an established connection, whose handshake took `rtt`.
     pub(crate) fn established(profile: &Profile, rtt: Span) -> Self {
         let mut s = Self::listening(profile);
         let syn = Segment {
@@ -108,12 +108,12 @@ impl Script {
         s
     }
 
-    /// The peer's timestamp option, echoing this.
+    /// The peer's timestamp option with this echo.
     fn stamp(&self, echo: u32) -> Option<(u32, u32)> {
         self.timestamps.then(|| (milliseconds(self.now), echo))
     }
 
-    /// A bare acknowledgement of everything before this offset (the SYN is 0, data begins at 1).
+    /// An ACK without data of everything before `offset` (the SYN is 0, data begins at 1).
     pub(crate) fn bare(&self, offset: u64) -> Segment {
         Segment {
             seq: PEER_ISN.wrapping_add(1 + self.peer_next as u32),
@@ -124,7 +124,7 @@ impl Script {
         }
     }
 
-    /// A segment arrives.
+    /// Delivers a segment to the endpoint.
     pub(crate) fn receive(&mut self, s: &Segment) {
         let mut out = std::mem::take(&mut self.out);
         self.end.on_segment(self.now, s, &mut out);
@@ -134,7 +134,7 @@ impl Script {
 
     fn gather(&mut self) {
         for segment in self.out.drain(..) {
-            // Bare acknowledgements stand at the next number to be sent.
+            // An ACK without data carries the next sequence number to be sent.
             let from = u64::from(segment.seq.wrapping_sub(ISN.wrapping_add(1)));
             if segment.len > 0 {
                 let n = (from / self.mss) as usize;
@@ -148,29 +148,29 @@ impl Script {
         }
     }
 
-    /// What left since this was last asked.
+    /// Returns the segments sent since the last call.
     pub(crate) fn take(&mut self) -> Vec<Left> {
         std::mem::take(&mut self.left)
     }
 
-    /// The data segments of what left, by number.
+    /// Returns the numbers of the data segments sent since the last call.
     pub(crate) fn data(&mut self) -> Vec<u64> {
         self.take().iter().filter(|l| l.segment.len > 0).map(|l| l.from / self.mss).collect()
     }
 
-    /// The data segments of what left, with their times in milliseconds.
+    /// Returns the data segments sent since the last call, with their times in milliseconds.
     pub(crate) fn timed(&mut self) -> Vec<(f64, u64)> {
         let ms = |l: &Left| l.at.as_secs_f64() * 1e3;
         self.take().iter().filter(|l| l.segment.len > 0).map(|l| (ms(l), l.from / self.mss)).collect()
     }
 
-    /// The application writes so many full segments.
+    /// The application writes this number of full segments.
     pub(crate) fn write(&mut self, segments: u64) {
         self.end.tx.write(segments * self.mss);
         self.send();
     }
 
-    /// The application has written all it will.
+    /// The application closes.
     pub(crate) fn close(&mut self) {
         self.end.tx.close();
         self.send();
@@ -183,17 +183,17 @@ impl Script {
         self.gather();
     }
 
-    /// The earliest time it waits for.
+    /// The earliest deadline of the endpoint.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.end.deadlines().into_iter().min().filter(|t| *t < Instant::NEVER)
     }
 
-    /// Lets time pass.
+    /// Advances time by `span`.
     pub(crate) fn wait(&mut self, span: Span) {
         self.until(self.now + span);
     }
 
-    /// Lets time pass until so many milliseconds after the connection was established.
+    /// Advances time until `ms` milliseconds after the connection was established.
     pub(crate) fn at_ms(&mut self, ms: u64) {
         self.until(self.zero + Span::millis(ms));
     }
@@ -212,20 +212,20 @@ impl Script {
         self.now = end;
     }
 
-    /// The peer acknowledges `upto` segments, and holds these beyond, the newest first. It echoes the timestamp of the
-    /// last copy of the last segment acknowledged.
+    /// The peer acknowledges `upto` segments and SACKs the ranges `held`, the newest first. It echoes the timestamp of
+    /// the last transmission of the last segment acknowledged.
     pub(crate) fn ack(&mut self, upto: u64, held: &[(u64, u64)]) {
         let stamp = upto.checked_sub(1).and_then(|n| self.copies.get(n as usize)).map_or(self.zero, |c| c.1);
         self.ack_echoing(upto, held, stamp);
     }
 
-    /// The same, but the first copy of that segment is what arrived.
+    /// The same, with the echo of the first transmission of that segment.
     pub(crate) fn ack_original(&mut self, upto: u64, held: &[(u64, u64)]) {
         let stamp = upto.checked_sub(1).and_then(|n| self.copies.get(n as usize)).map_or(self.zero, |c| c.0);
         self.ack_echoing(upto, held, stamp);
     }
 
-    /// The same, with the timestamp of this moment.
+    /// The same, with the timestamp of `stamp` as echo.
     pub(crate) fn ack_echoing(&mut self, upto: u64, held: &[(u64, u64)], stamp: Instant) {
         let mut s = self.bare(1 + upto * self.mss);
         s.timestamp = self.stamp(milliseconds(stamp));
@@ -249,7 +249,7 @@ impl Script {
         }
     }
 
-    /// The peer's FIN arrives, after so many segments.
+    /// The peer's FIN arrives, after this number of segments.
     pub(crate) fn peer_fin(&mut self, after: u64) {
         let mut s = self.bare(1);
         s.seq = PEER_ISN.wrapping_add(1 + (after * self.mss) as u32);
@@ -259,13 +259,13 @@ impl Script {
         self.peer_next = self.peer_next.max(after * self.mss + 1);
     }
 
-    /// The blocks a segment of the endpoint reports, in the peer's segments.
+    /// The SACK blocks in a segment of the endpoint, as numbers of the peer's segments.
     pub(crate) fn blocks(&self, s: &Segment) -> Vec<(u64, u64)> {
         let number = |wire: u32| u64::from(wire.wrapping_sub(PEER_ISN.wrapping_add(1))) / self.mss;
         s.blocks().iter().map(|(a, b)| (number(*a), number(*b))).collect()
     }
 
-    /// How many of the peer's segments a segment of the endpoint acknowledges.
+    /// Number of the peer's segments that a segment of the endpoint acknowledges.
     pub(crate) fn acked(&self, s: &Segment) -> u64 {
         u64::from(s.ack.wrapping_sub(PEER_ISN.wrapping_add(1))) / self.mss
     }
@@ -280,8 +280,8 @@ pub(crate) fn established() -> Script {
     Script::established(&LINUX, RTT)
 }
 
-/// Flights of ten, twenty, forty ... segments, each acknowledged after a round trip: a window of so many, all of it in
-/// flight, the first of which has number `window - 10`.
+/// An endpoint after flights of 10, 20, 40 ... segments, each acknowledged after one RTT: its window is `window`
+/// segments, all in flight, the first of them number `window - 10`.
 pub(crate) fn opened(profile: &Profile, window: u64) -> Script {
     let mut s = Script::established(profile, RTT);
     s.write(4 * window);
