@@ -34,7 +34,7 @@ fn kind(s: &Segment) -> Kind {
     }
 }
 
-/// A packet on its way, in 40 bytes: a segment of 64 bytes is kept only if these cannot express it (docs/engine.md,
+/// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it (docs/engine.md,
 /// "Packets on their way").
 #[derive(Copy, Clone, Debug, Default)]
 struct Packet {
