@@ -15,6 +15,7 @@ pub(crate) fn run(path: &str, startup: &str, size: Option<&str>) -> Outcome {
         startups: vec![startup.to_string()],
         size: size.map(String::from),
         runs: Some(1),
+        profile: Some("linux-6.18-fq".into()),
         ..StudyText::default()
     };
     let study = Study::check(&text, None).expect("a study");
