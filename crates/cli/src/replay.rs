@@ -85,7 +85,7 @@ impl Replay {
         let mut results = Results::new(&self, files.len() > 1)?;
         let (mut failed, mut read) = (Vec::new(), 0);
         for (file, named) in &files {
-            match self.read(file, &options, &mut results) {
+            match read_file(file, &options, &mut results) {
                 Ok(summary) => {
                     read += 1;
                     if !self.json {
@@ -117,19 +117,20 @@ impl Replay {
         }
         Ok(())
     }
+}
 
-    fn read(&self, file: &Path, options: &Options, results: &mut Results<'_>) -> Result<Summary> {
-        let name = || file.display().to_string();
-        let (kind, input) = open::open(file).with_context(name)?;
-        let bar = progress();
-        let each = |mut t: AnalysedTransfer| {
-            t.row.file = Some(name());
-            results.add(t);
-        };
-        let summary = stream(kind, input, options, each, |read| bar.set_position(read));
-        bar.finish_and_clear();
-        summary.with_context(name)
-    }
+/// Reads a file into the results.
+fn read_file(file: &Path, options: &Options, results: &mut Results<'_>) -> Result<Summary> {
+    let name = || file.display().to_string();
+    let (kind, input) = open::open(file).with_context(name)?;
+    let bar = progress();
+    let each = |mut t: AnalysedTransfer| {
+        t.row.file = Some(name());
+        results.add(t);
+    };
+    let summary = stream(kind, input, options, each, |read| bar.set_position(read));
+    bar.finish_and_clear();
+    summary.with_context(name)
 }
 
 /// Prints a warning.

@@ -145,7 +145,7 @@ impl Reader<'_> {
         let fields: Vec<&str> = line.split(',').collect();
         let real = |column: usize, name: &str| -> Result<f64, InputError> {
             let text = fields.get(column).map_or("", |f| f.trim());
-            let n = text.parse::<f64>().ok().filter(|n| (-2147483648.0..1e15).contains(n));
+            let n = text.parse::<f64>().ok().filter(|n| (-2_147_483_648.0..1e15).contains(n));
             n.ok_or_else(|| InputError::line(number, format!("{name}: found {text:?}, expected a number")))
         };
         let read = |column: usize, name: &str| -> Result<u64, InputError> {

@@ -3,7 +3,7 @@
 //! An endpoint's data is what it sends; acknowledgements are in what it receives. An endpoint that mostly received shows
 //! little of the sender that filled the path, and its row says so. A log without packets, such as ours of simulated TCP,
 //! gives the exit that it states. A text is read as a stream into compact events, of which at most
-//! [`MOST_HELD`](crate::limits::MOST_HELD) bytes are held.
+//! [`MOST_HELD`] bytes are held.
 
 use crate::analysis::{Analysis, Findings, Setup, facts};
 use crate::error::InputError;
@@ -108,9 +108,12 @@ fn nanos(ms: f64) -> u64 {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Header {
-    packet_type: Word,
-    packet_number: Number,
-    packet_size: Number,
+    #[serde(rename = "packet_type")]
+    kind: Word,
+    #[serde(rename = "packet_number")]
+    number: Number,
+    #[serde(rename = "packet_size")]
+    size: Number,
 }
 
 #[derive(Default, Deserialize)]
@@ -151,7 +154,7 @@ struct Frame {
 /// The frames of a packet.
 #[derive(Default)]
 struct Frames {
-    /// True if there is a frame that is neither ACK, PADDING nor CONNECTION_CLOSE, or the log has no frames.
+    /// True if there is a frame that is neither ACK, PADDING nor `CONNECTION_CLOSE`, or the log has no frames.
     in_flight: Option<bool>,
     acked: Vec<(u64, u64)>,
 }
@@ -246,17 +249,17 @@ impl<'de> Deserialize<'de> for Frames {
 impl Data {
     /// True for packets with application data: the others have packet numbers of their own.
     fn is_application(&self) -> bool {
-        let kind = format!("{}{}", self.header.0.packet_type.0, self.packet_type.0).to_lowercase();
+        let kind = format!("{}{}", self.header.0.kind.0, self.packet_type.0).to_lowercase();
         kind.is_empty() || ["1rtt", "onertt", "one_rtt", "short"].iter().any(|k| kind.contains(k))
     }
 
     fn number(&self) -> Option<u64> {
-        self.header.0.packet_number.below(MOST).or(self.packet_number.below(MOST))
+        self.header.0.number.below(MOST).or(self.packet_number.below(MOST))
     }
 
     fn bytes(&self) -> Option<u64> {
         let (header, raw) = (&self.header.0, &self.raw.0);
-        let sizes = [raw.length, header.packet_size, self.packet_size, raw.payload_length];
+        let sizes = [raw.length, header.size, self.packet_size, raw.payload_length];
         sizes.into_iter().find_map(|n| n.below(MOST))
     }
 
@@ -443,7 +446,7 @@ impl Trace {
     }
 }
 
-/// Reads a trace into a log. `head` is true if the trace is that of a sequence, whose events follow later.
+/// Reads a trace into a log; the events of a sequence follow later.
 struct TraceSeed<'a>(&'a mut Log);
 
 impl<'de> DeserializeSeed<'de> for TraceSeed<'_> {

@@ -9,6 +9,7 @@ use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{Options, Report, read};
 use slowstart_replay::transfer::{ExitClass, Transfer};
+use std::fmt::Write as _;
 use std::io::Cursor;
 
 const RAW: u32 = 101;
@@ -192,7 +193,7 @@ fn clocks_that_wrap_or_go_back_do_not_lose_the_log() {
         let mut text = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n".to_string();
         for (n, t) in times.iter().enumerate() {
             let acked = 1000 * (n + 1);
-            text += &format!("{t},{acked},1000,50000,{},100000\n", 10_000 + 2 * acked);
+            writeln!(text, "{t},{acked},1000,50000,{},100000", 10_000 + 2 * acked).expect("a String");
         }
         replay(text.into_bytes())
     };

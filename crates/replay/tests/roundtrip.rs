@@ -323,9 +323,7 @@ fn tshark_reads_our_captures() {
         };
         assert_eq!(tshark("tcp"), o.trace.packets.iter().filter(|p| p.end == end).count() as u64);
         assert_eq!(
-            tshark(
-                "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\""
-            ),
+            tshark("_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\""),
             0
         );
         if end == 0 {
