@@ -30,19 +30,24 @@ pub(crate) struct Kernel {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Load a startup and hold it until Ctrl-C, or pin it
     Load(Load),
-    /// Remove a pinned startup; connections that use it keep it until they close
+    /// Removes a pinned startup; connections that use it keep it until they close
+    ///
+    /// Restores the default where it was the default. Fails if a process holds it: stop that process instead.
+    ///
+    /// Example: slowstart kernel unload search
     Unload {
         /// Name of the startup, or of the congestion control
         name: String,
     },
-    /// List what is loaded, by whom, how many connections use it, selections and defaults
+    /// Lists what is loaded, by whom, how many connections use it, selections and defaults
     List,
-    /// Use a startup for each new connection of a cgroup, until Ctrl-C or pinned
+    /// Uses a startup for each new connection of a cgroup, until Ctrl-C or pinned
     ///
     /// Without --pin the selection follows the path: if the cgroup is removed and made again, as when a service restarts, it
     /// is attached to the new one. A pinned selection does not follow; repeat the command to attach it again.
+    ///
+    /// Example: slowstart kernel select --pin --cgroup /sys/fs/cgroup/system.slice/nginx.service search
     Select {
         /// Directory of the cgroup, such as /sys/fs/cgroup/system.slice/nginx.service
         #[arg(long)]
@@ -53,19 +58,24 @@ enum Command {
         #[arg(long)]
         pin: bool,
     },
-    /// Remove a selection made with `select --pin`, also if its cgroup no longer exists
+    /// Removes a selection made with `select --pin`, also if its cgroup no longer exists
     Unselect {
         /// Directory of the cgroup
         #[arg(long)]
         cgroup: PathBuf,
     },
-    /// Show connections and how their startups end, live
     Watch(crate::watch::Watch),
-    /// Show what this kernel and this user can do, and how to get what is missing
+    /// Shows what this kernel and this user can do, and how to get what is missing
     Check,
 }
 
+/// Loads a startup and holds it until Ctrl-C, or pins it.
+///
+/// Examples:
+///   slowstart kernel load search:threshold=0.3
+///   slowstart kernel load hystart++ --avoidance reno --pin
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 struct Load {
     /// A startup, such as `search` or `search:threshold=0.35`
     startup: String,
@@ -252,15 +262,14 @@ fn show_check() -> Result<()> {
 
 impl Kernel {
     pub(crate) fn main(&self) -> Result<()> {
-        if !matches!(
-            self.command,
-            Command::List | Command::Check | Command::Watch(_) | Command::Unload { .. }
-        ) {
+        if matches!(self.command, Command::Load(_) | Command::Select { .. } | Command::Unselect { .. }) {
             match restore_stale_defaults() {
                 Ok(restored) => restored.iter().for_each(say_restored),
                 Err(e) => eprintln!("slowstart: a default whose owner has ended was not restored: {e}"),
             }
-            for s in list_selections().iter().filter(|s| s.state == SelectionState::CgroupReplaced) {
+        }
+        if matches!(self.command, Command::Load(_)) {
+            for s in list_selections().iter().filter(|s| s.state != SelectionState::Active) {
                 eprintln!("slowstart: {}", selection_line(s));
             }
         }

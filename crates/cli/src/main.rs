@@ -54,7 +54,6 @@ enum Command {
     /// Say when a connection of a capture left slow start, and when each startup would have
     Replay(replay::Replay),
     Validate(validate::Validate),
-    /// Startups in the running Linux kernel: load, list, select, watch, remove
     Kernel(kernel::Kernel),
     Emulate(emulate::Emulate),
     /// Run packetdrill scripts against the simulated endpoint
