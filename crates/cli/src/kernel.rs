@@ -10,7 +10,7 @@ use slowstart_linux::{
     SelectionState, Spec, check_default_is_free, drop_privileges, list, list_defaults, list_selections, load,
     load_pinned, restore_default, restore_stale_defaults, select, set_default, unload, unselect,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Startups in the running Linux kernel: load, list, select, watch, remove.
 ///
@@ -208,7 +208,7 @@ fn show_list() -> Result<()> {
     Ok(())
 }
 
-fn select_main(cgroup: &PathBuf, control: &str, pin: bool) -> Result<()> {
+fn select_main(cgroup: &Path, control: &str, pin: bool) -> Result<()> {
     if !pin {
         signals::catch()?;
     }

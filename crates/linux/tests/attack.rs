@@ -104,7 +104,7 @@ impl Peer {
         tcp.extend(self.port.to_be_bytes());
         tcp.extend(seq.to_be_bytes());
         tcp.extend(ack.to_be_bytes());
-        tcp.extend([((20 + options.len()) / 4 << 4) as u8, flags]);
+        tcp.extend([(((20 + options.len()) / 4) << 4) as u8, flags]);
         tcp.extend(60_000_u16.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(options);
