@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# After a change of behaviour that is meant: writes anew what the tests hold to the byte, for the reviewer to read.
+# After an intended change of results: rewrites what tests compare to the byte, for the reviewer to read. These are the
+# golden rows, docs/compare-geo.md and the table of the README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ci/printed.sh
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test determinism >/dev/null
-table=$(mktemp)
-trap 'rm -f "$table"' EXIT
-cargo run --locked --quiet --release -- compare geo >"$table"
-awk -v table="$table" '
-  /^```text$/ { print; while ((getline line < table) > 0) print line; shown = 1 }
-  /^```$/ { shown = 0 }
-  !shown' README.md >README.new
-mv README.new README.md
+for file in "${printed[@]}"; do
+  command=$(printed_command "$file")
+  output=$(cargo run --locked --quiet --release -- $command)
+  [[ $output ]] || { echo "slowstart $command printed nothing" >&2; exit 1; }
+  printf '%s\n' "$output" | rewrite_block "$file"
+done
 git diff --stat

@@ -12,6 +12,7 @@ tier=${1:-test}
 logs=target/ci
 rm -rf "$logs" && mkdir -p "$logs" || exit 1
 . ci/needs.sh
+. ci/printed.sh
 
 command -v cargo >/dev/null || { echo "missing: Rust; install it from https://rustup.rs" >&2; exit 1; }
 
@@ -64,7 +65,7 @@ if [[ ! $kernel ]]; then
   skip "crates/linux and the feature kernel (need clang, iproute2, libelf-dev, zlib1g-dev)"
 fi
 
-# docs/compare-geo.md holds the output of `compare geo` to the byte. Debug and release builds, and one and two threads,
+# README.md and docs/compare-geo.md hold the output of commands to the byte. Debug and release builds, and one and two threads,
 # print the same rows.
 rows() { cargo run --locked --quiet "$@" -- compare geo --runs 2 --json; }
 readme() {
@@ -74,8 +75,11 @@ readme() {
   good=$(grep -c '^{"schema":1,.*"path":"geo".*}$' "$logs/rows.jsonl")
   echo "$good rows in $all lines"
   ((good >= 2 && good == all)) || return 1
-  cargo run --locked --quiet --release -- compare geo >"$logs/table.txt" || return 1
-  sed -n '/^```text$/,/^```$/p' README.md | sed '1d;$d' | diff - "$logs/table.txt" || return 1
+  local file
+  for file in "${printed[@]}"; do
+    cargo run --locked --quiet --release -- $(printed_command "$file") >"$logs/table.txt" || return 1
+    printed_block "$file" | diff - "$logs/table.txt" || { echo "$file is not what the command prints"; return 1; }
+  done
   RAYON_NUM_THREADS=1 rows --release | cmp - "$logs/rows.jsonl" &&
     RAYON_NUM_THREADS=2 rows | cmp - "$logs/rows.jsonl"
 }

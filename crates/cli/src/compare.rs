@@ -1,203 +1,334 @@
-//! `slowstart compare` and `slowstart run`: the main job.
+//! `slowstart compare` and `slowstart run`: startups over one path or several.
 
 #[cfg(feature = "kernel")]
 #[path = "compare_kernel.rs"]
 mod kernel;
 #[cfg(not(feature = "kernel"))]
 mod kernel {
-    /// Says how to get what this was built without.
+    /// Says how to build with the feature `kernel`.
     pub(super) fn compare(_: super::Compare) -> anyhow::Result<()> {
         anyhow::bail!("--engine kernel: {}", crate::kernel::WITHOUT)
     }
 }
 
-use crate::output::{self, Folder, print};
+use crate::folder::{Contents, folder_name};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::output::{self, Folder, note, print};
+use crate::paths_summary::{self, PathResult};
 use crate::printable::printable;
+use crate::study_args::StudyArgs;
+use crate::table::{Column, Comparison, Order, View};
 use crate::{spark, table};
-use anyhow::{Context, Result};
-use clap::Args;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
 use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::{Row, Trace};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::{self, Page, Series, words};
 use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{self, Study, StudyText};
+use slowstart_lab::scenario::{self, Study};
 use slowstart_lab::split;
 use slowstart_replay::{qlog, wire};
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-/// Columns of a sparkline.
+/// Columns of a sparkline, if the terminal has room for them.
 const SPARK: usize = 48;
 /// Samples of a run that is drawn.
 const SAMPLES: f64 = 4000.0;
+/// Base round-trip times that sparklines show after the last exit.
+const SPARK_RTTS: f64 = 4.0;
 
-/// Compares startups over a path.
+/// Compare startups over one path or several
 ///
-/// PATH is a built-in name (see `slowstart list paths`), a TOML file, or written inline as
-/// "rate=100Mbit rtt=40ms queue=1bdp".
+/// Every startup transfers the same data over the same path, several times with different random seeds, in a
+/// deterministic simulator. The table shows medians, best first. Over several paths, a summary shows how far each startup
+/// is from the best one on each path.
 ///
-/// Examples:
-///   slowstart compare geo
-///   slowstart compare "rate=50Mbit rtt=80ms queue=2bdp" --startup search,hystart:detect=delay
-///   slowstart compare lte --against cubic@-10s
+/// docs/glossary.md explains the terms, docs/method.md the measures.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "Examples:
+  slowstart compare geo
+  slowstart compare \"rate=50Mbit rtt=80ms queue=2bdp\" --startup search,hystart:detect=delay
+  slowstart compare lte --against cubic@-10s --top 5
+  slowstart compare geo leo scenarios/paths --startup standard,search,bbr --out results
+
+Where standard output is not a terminal, tables are 100 columns wide. If a table is too wide, columns are
+dropped in this order: queue, 1mb, at, 10mb, cwnd, lost.
+
+Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Compare {
-    /// The path
-    path: String,
-    /// Startups, as name or name:key=value,key=value, with commas between [default: all]
-    #[arg(long)]
-    startup: Vec<String>,
-    /// What follows the startup [default: cubic]
-    #[arg(long)]
-    avoidance: Option<String>,
-    /// Bytes to transfer [default: 20 bandwidth-delay products, at least 10MB]
-    #[arg(long)]
-    size: Option<String>,
-    /// Time to observe a transfer without end
-    #[arg(long, conflicts_with = "size")]
-    duration: Option<String>,
-    /// The stack [default: linux-6.18]
-    #[arg(long)]
-    profile: Option<String>,
-    /// Knobs of the stack, as key=value with commas between
-    #[arg(long)]
-    set: Vec<String>,
-    /// What the application does: bulk, web or video [default: bulk]
-    #[arg(long)]
-    app: Option<String>,
-    /// Flows that share the path, as name@start or name@start/up, relative to the flow studied
-    #[arg(long, value_delimiter = ',')]
-    against: Vec<String>,
-    /// `on` (the default) or `off`: whether startups that use what an earlier connection found have had one
-    #[arg(long)]
-    remember: Option<String>,
-    /// Runs, each with a seed of its own [default: 10]
-    #[arg(long)]
-    runs: Option<u32>,
-    /// Seed of the study [default: 1]
-    #[arg(long)]
-    seed: Option<u64>,
-    /// `sim`, or `kernel`: the running Linux kernel behind the same path on the real clock (root; see docs/kernel.md).
-    /// Startups there are those of `slowstart kernel load`, and cubic, reno and bbr as the kernel has them
+    /// Paths. Each is a built-in name (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), a folder of TOML files,
+    /// or written inline as "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`)
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    #[command(flatten)]
+    study: StudyArgs,
+    /// `sim` is the simulator. `kernel` is the running Linux kernel over the same path in real time; it needs root (see
+    /// docs/kernel.md), and its startups are those of `slowstart kernel load` and the kernel's own cubic, reno and bbr
     #[arg(long, default_value = "sim", value_parser = ["sim", "kernel"])]
     engine: String,
     #[command(flatten)]
     how: How,
 }
 
-/// Runs studies from files.
+/// Run studies from TOML files
 ///
-/// A study has the keys of `slowstart compare`: path, startups, avoidance, size, duration, profile, set, app, against,
-/// runs, seed.
-///
-/// Example: slowstart run scenarios/geo-beside-cubic.toml
+/// A study file has the keys of the arguments of `slowstart compare`: path, startups, avoidance, size, duration, profile,
+/// set, app, against, remember, runs, seed. docs/studies.md explains each.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  slowstart run scenarios/lte-beside-cubic.toml
+  slowstart run scenarios/*.toml --out results
+
+Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Run {
-    /// TOML files
-    #[arg(required = true)]
+    /// Study files in TOML, such as scenarios/lte-beside-cubic.toml. With several and --out, each study gets a folder with
+    /// the name of its file
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
 }
 
-/// How results are shown.
+/// How results are shown and kept.
 #[derive(Args)]
 struct How {
-    /// Rows as JSON lines on standard output, and nothing else there
-    #[arg(long)]
+    /// Print rows as JSON lines on standard output, and nothing else there
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// A folder for rows, samples, events and a page
-    #[arg(long)]
+    /// Keep rows, samples, events and a page (report.html) in this folder. If it holds finished runs of the same study, the
+    /// study goes on after them; a folder with anything else in it is refused
+    #[arg(long, help_heading = "Output", value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Interval of the samples, such as 10ms, or `ack` for one each acknowledgement [default: 4000 a run]
-    #[arg(long)]
+    /// With --out: replace the result of another study
+    #[arg(long, requires = "out", help_heading = "Output")]
+    force: bool,
+    /// With --out: interval of the samples, such as 10ms, or `ack` for one at each acknowledgement [default: 4000 per run]
+    #[arg(long, help_heading = "Output", value_name = "INTERVAL")]
     samples: Option<String>,
-    /// With --out: the packets of the runs that are drawn, as captures at the server and at the client (pcapng)
-    #[arg(long, requires = "out")]
+    /// With --out: write the packets of the median run of each startup as captures at both ends (pcapng)
+    #[arg(long, requires = "out", help_heading = "Output")]
     pcap: bool,
-    /// With --out: the windows of the runs that are drawn, as qlog
-    #[arg(long, requires = "out")]
+    /// With --out: write the windows of the median run of each startup as qlog
+    #[arg(long, requires = "out", help_heading = "Output")]
     qlog: bool,
-    /// Say on standard error what it took
-    #[arg(long)]
+    /// Print on standard error how long the runs took, and the number of packets and events
+    #[arg(long, help_heading = "Output")]
     timing: bool,
+    /// Columns of the table, in this order and whatever the width, such as all,exit,lost
+    #[arg(long, value_enum, value_delimiter = ',', help_heading = "Table", value_name = "COLUMN")]
+    columns: Vec<Column>,
+    /// Sort by `startup` or by a column instead of by rank
+    #[arg(long, value_parser = order, help_heading = "Table", value_name = "COLUMN")]
+    sort: Option<Order>,
+    /// Show only the first N lines
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Table", value_name = "N")]
+    top: Option<u32>,
+    /// Show every column with its intervals and a line for each startup, whatever the width
+    #[arg(long, help_heading = "Table")]
+    wide: bool,
 }
 
-/// Startups from a list in which a comma separates startups as well as their parameters: what has the form key=value
-/// belongs to the startup before it.
-pub(crate) fn startups(written: &[String]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for piece in written.iter().flat_map(|w| w.split(',')) {
-        let parameter = piece.contains('=') && !piece.contains(':');
-        match all.last_mut().filter(|_| parameter) {
-            Some(last) => {
-                last.push(',');
-                last.push_str(piece);
+/// Reads the argument of `--sort`.
+fn order(text: &str) -> Result<Order, String> {
+    match text {
+        "rank" => Ok(Order::Rank),
+        "startup" => Ok(Order::Startup),
+        _ => Column::from_str(text, false).map(Order::Column).map_err(|_| {
+            let columns: Vec<String> = Column::value_variants()
+                .iter()
+                .filter_map(|c| Some(c.to_possible_value()?.get_name().to_string()))
+                .collect();
+            format!("found {text:?}, expected rank, startup or a column: {}", columns.join(", "))
+        }),
+    }
+}
+
+/// The paths that the arguments name: each folder stands for the TOML files in it, in order of their names.
+fn expand(paths: &[String]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for path in paths {
+        if path.contains('=') || !Path::new(path).is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(path).with_context(|| path.clone())? {
+            let file = entry.with_context(|| path.clone())?.path();
+            if file.extension().is_some_and(|e| e == "toml") {
+                files.push(
+                    file.to_str().with_context(|| format!("{}: not UTF-8", file.display()))?.to_string(),
+                );
             }
-            None => all.push(piece.to_string()),
+        }
+        if files.is_empty() {
+            bail!("{path}: found no TOML files, expected a folder of paths");
+        }
+        files.sort();
+        all.append(&mut files);
+    }
+    Ok(all)
+}
+
+/// A folder within `out` for each name. Fails if a name gives no folder or two give the same.
+fn folders(out: &Path, names: &[String]) -> Result<Vec<PathBuf>> {
+    let mut all: BTreeMap<String, &String> = BTreeMap::new();
+    let mut dirs = Vec::new();
+    for name in names {
+        let folder = folder_name(name)
+            .with_context(|| format!("--out: {name:?} gives no name for a folder; rename it"))?;
+        dirs.push(out.join(&folder));
+        if let Some(other) = all.insert(folder, name) {
+            bail!(
+                "--out: {other:?} and {name:?} would both write to {}; rename one or run them separately",
+                dirs[dirs.len() - 1].display()
+            );
         }
     }
-    all
+    Ok(dirs)
 }
 
 impl Compare {
     pub(crate) fn main(self) -> Result<()> {
+        let paths = expand(&self.paths)?;
         if self.engine == "kernel" {
-            return kernel::compare(self);
+            if paths.len() > 1 {
+                bail!("--engine kernel: found {} paths, expected one", paths.len());
+            }
+            return kernel::compare(Self { paths, ..self });
         }
-        let mut set = BTreeMap::new();
-        for knob in self.set.iter().flat_map(|s| s.split(',')) {
-            let (key, value) =
-                knob.split_once('=').with_context(|| format!("set: found {knob:?}, expected key=value"))?;
-            set.insert(key.to_string(), value.to_string());
+        let studies = paths
+            .iter()
+            .map(|p| Ok(Study::check(&self.study.text(p)?, None)?))
+            .collect::<Result<Vec<_>>>()?;
+        let interrupt = Interrupt::record_first()?;
+        if let [study] = &studies[..] {
+            return self.how.study(study, self.how.out.as_deref(), &interrupt);
         }
-        let text = StudyText {
-            path: self.path,
-            startups: startups(&self.startup),
-            avoidance: self.avoidance,
-            size: self.size,
-            duration: self.duration,
-            profile: self.profile,
-            set,
-            app: self.app,
-            against: self.against,
-            remember: self.remember,
-            runs: self.runs,
-            seed: self.seed,
-        };
-        self.how.study(&Study::check(&text, None)?)
+        self.several(&studies, &interrupt)
+    }
+
+    /// Runs the same study over several paths and prints a summary over them.
+    fn several(&self, studies: &[Study], interrupt: &Interrupt) -> Result<()> {
+        let names: Vec<String> = studies.iter().map(|s| s.path.name.clone()).collect();
+        let dirs = self.how.out.as_deref().map(|out| folders(out, &names)).transpose()?;
+        let mut results = Vec::new();
+        let (mut done, of) = (0, studies.iter().map(|s| s.jobs().len()).sum());
+        for (i, study) in studies.iter().enumerate() {
+            let finished = self.how.run(study, dirs.as_ref().map(|d| d[i].as_path()), interrupt)?;
+            done += finished.rows.len();
+            if !self.how.json {
+                print(&title(study))?;
+                print(&output::wrap(&format!("  {}", table::verdict(&finished.rows)), 2))?;
+            }
+            results.push(PathResult { name: study.path.name.clone(), rows: finished.rows });
+            if interrupt.signal().is_some() {
+                break;
+            }
+        }
+        if !self.how.json {
+            let view = self.how.view();
+            print("")?;
+            let (text, legend) = paths_summary::render(&results, &view, output::color(), output::width());
+            print(text.trim_end())?;
+            print_legend(&legend)?;
+        }
+        check_finished(interrupt, done, of)
     }
 }
 
 impl Run {
     pub(crate) fn main(self) -> Result<()> {
-        let several = self.files.len() > 1;
-        // All are read before the first is run: a mistake in the last loses nothing.
-        let studies = self.files.iter().map(|f| Ok((f, Study::load(f)?))).collect::<Result<Vec<_>>>()?;
-        for (file, study) in studies {
-            let stem = file.file_stem().unwrap_or_default();
-            let out = self.how.out.as_ref().map(|o| if several { o.join(stem) } else { o.clone() });
-            How { out, samples: self.how.samples.clone(), ..self.how }.study(&study)?;
+        // All files are read before the first study starts, so that a mistake in the last is found at once.
+        let studies = self.files.iter().map(|f| Ok(Study::load(f)?)).collect::<Result<Vec<_>>>()?;
+        let stems: Vec<String> = self
+            .files
+            .iter()
+            .map(|f| f.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+            .collect();
+        let dirs = match &self.how.out {
+            Some(out) if studies.len() > 1 => Some(folders(out, &stems)?),
+            Some(out) => Some(vec![out.clone()]),
+            None => None,
+        };
+        let interrupt = Interrupt::record_first()?;
+        for (i, study) in studies.iter().enumerate() {
+            if i > 0 && !self.how.json {
+                print("")?;
+            }
+            self.how.study(study, dirs.as_ref().map(|d| d[i].as_path()), &interrupt)?;
         }
         Ok(())
     }
 }
 
+/// Fails if a signal came before all runs were finished.
+fn check_finished(interrupt: &Interrupt, done: usize, of: usize) -> Result<()> {
+    match interrupt.signal() {
+        Some(signal) if done < of => Err(Interrupted { signal, finished: Some((done, of)) }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The finished runs of a study.
+struct Finished {
+    rows: Vec<Row>,
+    drawn: Vec<Drawn>,
+}
+
 impl How {
-    fn study(&self, study: &Study) -> Result<()> {
+    fn view(&self) -> View {
+        View {
+            columns: self.columns.clone(),
+            order: self.sort.unwrap_or_default(),
+            top: self.top.map(|n| n as usize),
+            wide: self.wide,
+        }
+    }
+
+    /// Runs a study and shows it.
+    fn study(&self, study: &Study, out: Option<&Path>, interrupt: &Interrupt) -> Result<()> {
+        let finished = self.run(study, out, interrupt)?;
+        self.show(study, &finished.rows, &finished.drawn, &title(study))?;
+        check_finished(interrupt, finished.rows.len(), study.jobs().len())
+    }
+
+    /// Runs a study: what is missing in its folder, if it has one. Writes the folder, and prints rows with --json.
+    fn run(&self, study: &Study, out: Option<&Path>, interrupt: &Interrupt) -> Result<Finished> {
         let sampling = match self.samples.as_deref() {
             None => None,
             Some("ack") => Some(Sampling::EachAck),
             Some(t) => Some(Sampling::Every(scenario::time("samples", t)?)),
         };
-        let mut folder = self.out.as_deref().map(Folder::create).transpose()?;
-        let bar = output::progress(study.jobs().len() as u64);
-        let mut rows = Vec::new();
-        study.run_all(|outcome| -> Result<()> {
+        let jobs = study.jobs();
+        let (mut folder, mut rows) = match out {
+            Some(dir) => {
+                let (folder, rows) = Folder::open(dir, &Contents::of_study(study), self.force)?;
+                resumable(study, &jobs, &rows).with_context(|| format!("--out {}", dir.display()))?;
+                if !rows.is_empty() {
+                    note(&format!(
+                        "--out {}: {} of {} runs are there",
+                        dir.display(),
+                        rows.len(),
+                        jobs.len()
+                    ));
+                }
+                (Some(folder), rows)
+            }
+            None => (None, Vec::new()),
+        };
+        if self.json {
+            rows.iter().try_for_each(|row| print(&serde_json::to_string(row)?))?;
+        }
+        #[allow(clippy::disallowed_methods, reason = "for --timing only: no result depends on it")]
+        let started = Instant::now();
+        let before = rows.len();
+        let bar = output::progress(jobs.len() as u64);
+        bar.inc(before as u64);
+        let ran = study.run_jobs(&jobs[before..], |outcome| -> Result<()> {
             if let Some(folder) = &mut folder {
                 folder.row(&outcome.row)?;
             }
@@ -206,18 +337,24 @@ impl How {
             }
             rows.push(outcome.row);
             bar.inc(1);
-            Ok(())
-        })?;
+            check_finished(interrupt, rows.len(), jobs.len())
+        });
         bar.finish_and_clear();
+        match ran {
+            Err(e) if !e.is::<Interrupted>() => return Err(e),
+            _ => {}
+        }
         if self.timing {
-            let packets: u64 = rows.iter().map(|r| r.cost.packets).sum();
-            let events: u64 = rows.iter().map(|r| r.cost.events).sum();
-            eprintln!("{} runs, {packets} data packets, {events} events", rows.len());
+            timing(&rows[before..], started.elapsed().as_secs_f64());
         }
         if self.json && folder.is_none() {
-            return Ok(());
+            return Ok(Finished { rows, drawn: Vec::new() });
         }
-        let drawn = draw(study, &rows, sampling);
+        // A line of the table needs one drawing; the page has one for each startup.
+        let wanted: Option<Vec<String>> = folder.is_none().then(|| {
+            Comparison::new(&rows, &self.view()).lines.into_iter().map(|l| l.labels[0].clone()).collect()
+        });
+        let drawn = draw(study, &rows, sampling, wanted.as_deref());
         if let Some(folder) = &folder {
             write(folder, study, &rows, &drawn, &table::verdict(&rows))?;
             let splits = split::splits(&rows);
@@ -229,35 +366,78 @@ impl How {
                 self.record(folder, study, d)?;
             }
         }
-        self.show(study, &rows, &drawn, &title(study))
+        Ok(Finished { rows, drawn })
     }
 
-    /// The result in words.
+    /// Prints a result: the table and its legend, what happened to other flows, sparklines, the verdict and notes.
     fn show(&self, study: &Study, rows: &[Row], drawn: &[Drawn], title: &str) -> Result<()> {
         if self.json {
             return Ok(());
         }
-        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let (color, width) = (output::color(), output::width());
+        let view = self.view();
+        let comparison = Comparison::new(rows, &view);
         print(title)?;
-        let width = terminal_size::terminal_size().filter(|_| std::io::stdout().is_terminal()).map(|s| s.0.0);
-        print(&table::comparison(rows, colour, width))?;
-        if let Some(others) = table::others(rows, colour, width) {
-            print(&others)?;
+        let (text, left_out) = comparison.render(&view, color, width);
+        print(text.trim_end())?;
+        print_legend(&comparison.legend(&view, &left_out, width))?;
+        if let Some(others) = comparison.others(color, width) {
+            print("")?;
+            print(others.trim_end())?;
         }
-        print(&sparks(study, drawn))?;
-        print(&table::verdict(rows))?;
+        print("")?;
+        print(&sparks(study, &comparison, drawn, width))?;
+        print(&output::wrap(&table::verdict(rows), 0))?;
         for sentence in split::sentences(rows) {
-            print(&sentence)?;
+            print(&output::wrap(&sentence, 2))?;
         }
-        for caveat in caveats(rows) {
-            print(&format!("note: {caveat}"))?;
+        if !output::quiet() {
+            for caveat in caveats(rows) {
+                print(&output::wrap(&format!("note: {caveat}"), 2))?;
+            }
         }
         Ok(())
     }
 }
 
+/// Prints a legend, unless --quiet was given.
+fn print_legend(legend: &[String]) -> Result<()> {
+    if !output::quiet() {
+        legend.iter().try_for_each(|line| print(&output::wrap(line, 2)))?;
+    }
+    Ok(())
+}
+
+/// Fails if `rows` are not those of the first jobs.
+fn resumable(study: &Study, jobs: &[Job], rows: &[Row]) -> Result<()> {
+    let fits = |(row, job): (&Row, &Job)| {
+        let contender = &study.contenders[job.contender];
+        row.startup == contender.startup_name
+            && row.params == contender.params
+            && row.run == job.run
+            && row.seed == study.run_seed(job.run)
+    };
+    if rows.len() > jobs.len() || !rows.iter().zip(jobs).all(fits) {
+        bail!("results.jsonl has rows that are not of this study; start again with --force");
+    }
+    Ok(())
+}
+
+/// Prints what the runs took.
+fn timing(rows: &[Row], seconds: f64) {
+    let packets: u64 = rows.iter().map(|r| r.cost.packets).sum();
+    let events: u64 = rows.iter().map(|r| r.cost.events).sum();
+    let rate = |n: u64| n as f64 / seconds.max(1e-9) / 1e6;
+    eprintln!(
+        "{} runs in {seconds:.2} s: {packets} data packets ({:.2} million/s), {events} events ({:.2} million/s)",
+        rows.len(),
+        rate(packets),
+        rate(events)
+    );
+}
+
 impl How {
-    /// The run that is drawn, once more, with all of its packets and acknowledgements.
+    /// Repeats the drawn run with all of its packets and acknowledgements, and writes them.
     fn record(&self, folder: &Folder, study: &Study, drawn: &Drawn) -> Result<()> {
         let contender = study.contenders.iter().position(|c| {
             c.startup_name == drawn.row.startup && {
@@ -283,7 +463,7 @@ impl How {
     }
 }
 
-/// A bar on a terminal, nothing elsewhere.
+/// The first line: path, transfer, runs and stack.
 fn title(study: &Study) -> String {
     let facts = study.path.facts();
     let what = match study.size {
@@ -317,14 +497,14 @@ struct WhatDecides<'a> {
     split: &'a split::Split,
 }
 
-/// A run that is drawn, recorded afresh: runs are deterministic, so only those that are drawn need samples.
+/// A run that is repeated with samples. Runs are deterministic, so only those that are drawn are sampled.
 struct Drawn {
     label: String,
     row: Row,
     trace: Trace,
 }
 
-/// The run in the middle.
+/// The run with the median time to completion.
 fn middle(rows: &[Row]) -> &Row {
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| {
@@ -334,10 +514,11 @@ fn middle(rows: &[Row]) -> &Row {
     order[(order.len() - 1) / 2]
 }
 
-/// For each startup, the run in the middle.
-fn draw(study: &Study, rows: &[Row], sampling: Option<Sampling>) -> Vec<Drawn> {
+/// Draws the median run of each startup, or only of those with the labels `wanted`.
+fn draw(study: &Study, rows: &[Row], sampling: Option<Sampling>, wanted: Option<&[String]>) -> Vec<Drawn> {
     rows.chunks(study.runs as usize)
         .enumerate()
+        .filter(|(_, rows)| wanted.is_none_or(|w| w.contains(&label(&rows[0]))))
         .map(|(contender, rows)| {
             let row = middle(rows);
             let interval = Span(((row.duration_s / SAMPLES * 1e9) as u64).clamp(50_000, 100_000_000));
@@ -394,7 +575,7 @@ fn about(study: &Study) -> String {
     text
 }
 
-/// How to get this again.
+/// The command line, as it can be typed again.
 pub(crate) fn command() -> String {
     let args: Vec<String> = std::env::args()
         .skip(1)
@@ -403,49 +584,56 @@ pub(crate) fn command() -> String {
     format!("slowstart {}", args.join(" "))
 }
 
-/// Each startup's window over time, on one scale.
-fn sparks(study: &Study, drawn: &[Drawn]) -> String {
-    let width = drawn.iter().map(|d| d.label.len()).max().unwrap_or(0);
-    let until = drawn.iter().map(|d| d.row.duration_s).fold(0.0, f64::max);
+/// The window of each line's first startup over time, on one scale, from the start until all of them have exited and
+/// [`SPARK_RTTS`] round-trip times more; over the whole transfer if none exits.
+fn sparks(study: &Study, comparison: &Comparison, drawn: &[Drawn], width: usize) -> String {
+    let lines: Vec<(String, &Drawn)> = comparison
+        .lines
+        .iter()
+        .filter_map(|l| Some((l.name(30), drawn.iter().find(|d| d.label == l.labels[0])?)))
+        .collect();
+    let longest =
+        |of: &dyn Fn(&Drawn) -> Option<f64>| lines.iter().filter_map(|(_, d)| of(d)).reduce(f64::max);
+    let whole = longest(&|d| Some(d.row.duration_s)).unwrap_or(0.0);
+    let exits = longest(&|d| Some(d.row.exit.as_ref()?.left_s + SPARK_RTTS * d.row.base_rtt_s));
+    let until = exits.unwrap_or(whole).min(whole);
+    let names = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let room = SPARK.min(width.saturating_sub(names + 2)).max(8);
     let start = Span(study.start().0).as_secs_f64();
     let window = |d: &Drawn| -> Vec<f64> {
-        let mut columns = vec![0.0; SPARK];
+        let mut columns = vec![0.0; room];
         for s in &d.trace.samples {
-            let at = (((s.time_s - start) / until) * SPARK as f64) as usize;
+            let at = (((s.time_s - start) / until) * room as f64) as usize;
             if let Some(c) = columns.get_mut(at) {
                 *c = f64::max(*c, s.cwnd_bytes as f64);
             }
         }
         columns
     };
-    let windows: Vec<Vec<f64>> = drawn.iter().map(window).collect();
+    let windows: Vec<Vec<f64>> = lines.iter().map(|(_, d)| window(d)).collect();
     let max = windows.iter().flatten().copied().fold(1.0, f64::max);
-    let bdp = drawn.first().map_or(1.0, |d| d.row.bdp_bytes as f64);
-    let mut text = format!("cwnd over {} s, highest {:.1} BDP\n", words::number(until), max / bdp);
-    for (d, w) in drawn.iter().zip(&windows) {
-        text = format!("{text}{:width$}  {}\n", d.label, spark::spark(w, SPARK, max, false));
+    let bdp = lines.first().map_or(1.0, |(_, d)| d.row.bdp_bytes as f64);
+    let until = words::number(until);
+    let scope = if exits.is_some() { "until the last exit" } else { "no exits" };
+    let mut text = format!("cwnd over the first {until} s ({scope}); full height is {:.1} BDP\n", max / bdp);
+    for ((name, _), w) in lines.iter().zip(&windows) {
+        text = format!("{text}{name:names$}  {}\n", spark::spark(w, room, max));
     }
     text
 }
 
-/// Each caveat once, with how many rows it holds for.
+/// Each caveat once for the startups that have it in the same number of runs.
 fn caveats(rows: &[Row]) -> Vec<String> {
-    let mut all: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for r in rows {
         for c in &r.caveats {
-            *all.entry((c, &r.startup)).or_default() += 1;
+            *counts.entry((c, label(r))).or_default() += 1;
         }
     }
-    all.into_iter().map(|((c, startup), n)| format!("{startup}: {c} ({n} of its runs)")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_comma_separates_startups_and_parameters() {
-        let written = ["search:threshold=0.3,drain=off,hystart".to_string(), "standard".to_string()];
-        assert_eq!(startups(&written), ["search:threshold=0.3,drain=off", "hystart", "standard"]);
+    let mut all: BTreeMap<(&str, usize), Vec<String>> = BTreeMap::new();
+    for ((caveat, startup), n) in counts {
+        all.entry((caveat, n)).or_default().push(startup);
     }
+    let runs = |n: usize| if n == 1 { "1 run".to_string() } else { format!("{n} runs") };
+    all.into_iter().map(|((c, n), who)| format!("{}: {c} (in {} each)", who.join(", "), runs(n))).collect()
 }

@@ -1,8 +1,9 @@
 //! `slowstart compare --engine kernel`: the same table, measured on the running kernel.
 
-use super::{Compare, Drawn, middle, startups, title, write};
+use super::{Compare, Drawn, middle, title, write};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, print};
+use crate::study_args::startups;
 use crate::table;
 use anyhow::{Result, bail};
 use slowstart::units::{Bytes, Span};
@@ -23,11 +24,11 @@ const INITIAL_WINDOW: u64 = 10;
 /// Runs every startup over the path, one after the other, since there is only one real clock.
 pub(super) fn compare(c: Compare) -> Result<()> {
     for (key, given) in [
-        ("profile", c.profile.is_some()),
-        ("set", !c.set.is_empty()),
-        ("app", c.app.is_some()),
-        ("against", !c.against.is_empty()),
-        ("remember", c.remember.is_some()),
+        ("profile", c.study.transfer.profile.is_some()),
+        ("set", !c.study.transfer.set.is_empty()),
+        ("app", c.study.transfer.app.is_some()),
+        ("against", !c.study.transfer.against.is_empty()),
+        ("remember", c.study.transfer.remember.is_some()),
         ("samples", c.how.samples.is_some()),
         ("pcap", c.how.pcap),
         ("qlog", c.how.qlog),
@@ -39,27 +40,27 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         }
     }
     let text = StudyText {
-        path: c.path,
+        path: c.paths[0].clone(),
         // A study needs startups from the simulator's list; those that run here are in `wanted`.
         startups: vec!["standard".to_string()],
-        size: c.size,
-        duration: c.duration,
-        runs: c.runs,
-        seed: c.seed,
+        size: c.study.transfer.size,
+        duration: c.study.transfer.duration,
+        runs: c.study.runs,
+        seed: c.study.transfer.seed,
         ..StudyText::default()
     };
     let study = Study::check(&text, None)?;
-    let mut wanted = startups(&c.startup);
+    let mut wanted = startups(&c.study.startup);
     if wanted.is_empty() {
         wanted = TABLE.iter().map(|t| t.startup).chain(KERNEL_CONTROLS).map(str::to_string).collect();
     }
-    let avoidance = c.avoidance.as_deref().unwrap_or("cubic");
+    let avoidance = c.study.transfer.avoidance.as_deref().unwrap_or("cubic");
     eprintln!("slowstart: {}", time_needed(&study, wanted.len() as u64));
     if let Some(warning) = too_short(&study) {
         eprintln!("slowstart: note: {warning}");
     }
     let interrupt = Interrupt::record()?;
-    let mut folder = c.how.out.as_deref().map(Folder::create).transpose()?;
+    let mut folder = c.how.out.as_deref().map(|dir| Folder::start(dir, c.how.force)).transpose()?;
     let total = study.runs as usize * wanted.len();
     let bar = output::progress(total as u64);
     let (mut rows, mut drawn) = (Vec::new(), Vec::new());

@@ -1,11 +1,11 @@
 //! Ctrl-C and SIGTERM: a command stops early, shows what is finished and ends with status 130 or 143.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::register_usize;
+use signal_hook::flag::{register, register_conditional_default, register_usize};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The last SIGINT or SIGTERM that this process received.
 pub(crate) struct Interrupt(Arc<AtomicUsize>);
@@ -18,6 +18,16 @@ impl Interrupt {
             register_usize(n, Arc::clone(&signal), n as usize)?;
         }
         Ok(Self(signal))
+    }
+
+    /// Does the same for the first signal; the second ends this process at once.
+    pub(crate) fn record_first() -> io::Result<Self> {
+        let received = Arc::new(AtomicBool::new(false));
+        for n in [SIGINT, SIGTERM] {
+            register_conditional_default(n, Arc::clone(&received))?;
+            register(n, Arc::clone(&received))?;
+        }
+        Self::record()
     }
 
     /// Returns the number of the last signal received.

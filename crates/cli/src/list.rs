@@ -1,106 +1,226 @@
-//! `slowstart list`: what there is.
+//! `slowstart list`: the names that other commands take.
 
-use crate::output::print;
+use crate::output::{print, wrap};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use slowstart::avoidance;
 use slowstart::param::ParamValue;
 use slowstart::registry;
-use slowstart::startup;
-use slowstart_lab::path::PathSpec;
+use slowstart::startup::not_implemented::NOT_IMPLEMENTED;
+use slowstart_lab::path::{PATH_KEYS, PathSpec};
+use slowstart_lab::record::Param;
 use slowstart_lab::tcp::profile::Profile;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
 
-/// Lists startups, avoidances, paths and profiles.
-///
-/// Example: slowstart list startups
+/// List startups, avoidances, paths, keys of a path, TCP stacks and their settings
 #[derive(Args)]
+#[command(after_help = "Examples:
+  slowstart list startups
+  slowstart list path-keys
+  slowstart list --json | jq '.startups[].name'")]
 pub(crate) struct List {
-    /// One kind only
-    what: Option<What>,
-    /// With the startups that cannot be built, and what is missing
+    /// Only one kind of names
+    what: Option<Kind>,
+    /// Also list the startups that are not implemented because their specification is incomplete
     #[arg(long)]
     all: bool,
+    /// Print one JSON object with a list for each kind
+    #[arg(long)]
+    json: bool,
 }
 
-#[derive(Copy, Clone, PartialEq, ValueEnum)]
-enum What {
+/// A kind of names.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Kind {
+    /// For `--startup`
     Startups,
+    /// For `--avoidance`
     Avoidances,
+    /// Built-in paths
     Paths,
+    /// Keys of a path, for TOML files and inline paths
+    PathKeys,
+    /// TCP stacks, for `--profile`
     Profiles,
+    /// Settings of a TCP stack, for `--set`
+    Knobs,
 }
 
-fn params(each: impl FnOnce(&mut dyn FnMut(&'static str, ParamValue))) -> String {
-    let mut all = Vec::new();
-    each(&mut |k, v| {
-        all.push(match v {
-            ParamValue::Number(n) => format!("{k}={n}"),
-            ParamValue::Word(w) => format!("{k}={w}"),
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Startups, Self::Avoidances, Self::Paths, Self::PathKeys, Self::Profiles, Self::Knobs];
+
+    /// The key in JSON, and the heading.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Startups => "startups",
+            Self::Avoidances => "avoidances",
+            Self::Paths => "paths",
+            Self::PathKeys => "path_keys",
+            Self::Profiles => "profiles",
+            Self::Knobs => "knobs",
+        }
+    }
+
+    const fn heading(self) -> &'static str {
+        match self {
+            Self::Startups => "startups (--startup name:key=value,...)",
+            Self::Avoidances => "avoidances (--avoidance)",
+            Self::Paths => "paths",
+            Self::PathKeys => "keys of a path (in a TOML file, or inline as \"key=value key=value\")",
+            Self::Profiles => "profiles (--profile)",
+            Self::Knobs => "knobs (--set knob=value,...)",
+        }
+    }
+}
+
+/// A line of a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Entry {
+    name: &'static str,
+    about: String,
+    /// The paper, RFC, draft or measurement it follows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sources: Vec<String>,
+    /// Parameters and their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    params: BTreeMap<&'static str, Param>,
+    /// What a value looks like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expects: Option<String>,
+    /// Why it is not implemented.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
+}
+
+impl Entry {
+    fn new(name: &'static str, about: impl Into<String>) -> Self {
+        Self {
+            name,
+            about: about.into(),
+            sources: Vec::new(),
+            params: BTreeMap::new(),
+            expects: None,
+            missing: None,
+        }
+    }
+
+    fn from_source(mut self, source: &str) -> Self {
+        self.sources = vec![source.to_string()];
+        self
+    }
+
+    fn with_params(mut self, each: impl FnOnce(&mut dyn FnMut(&'static str, ParamValue))) -> Self {
+        each(&mut |key, value| {
+            let value = match value {
+                ParamValue::Number(n) => Param::Number(n),
+                ParamValue::Word(w) => Param::Word(w.to_string()),
+            };
+            self.params.insert(key, value);
         });
-    });
-    all.join(",")
-}
-
-/// One line of a list: a name, and what there is to say in a column of its own.
-struct Rows {
-    width: usize,
-}
-
-impl Rows {
-    /// As wide as the longest of these names and two spaces.
-    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        Self { width: 2 + names.map(str::len).max().unwrap_or(0) }
+        self
     }
 
-    fn put(&self, name: &str, text: &str) -> Result<()> {
-        print(&format!("  {name:<0$}{text}", self.width))
+    /// The text beside the name, in lines.
+    fn lines(&self) -> Vec<String> {
+        let sources =
+            if self.sources.is_empty() { String::new() } else { format!(" ({})", self.sources.join("; ")) };
+        let expects = self.expects.as_ref().map_or(String::new(), |e| format!("{e}. "));
+        let mut all = vec![format!("{expects}{}{sources}", self.about)];
+        if !self.params.is_empty() {
+            let params = self.params.iter().map(|(k, v)| match v {
+                Param::Number(n) => format!("{k}={n}"),
+                Param::Word(w) => format!("{k}={w}"),
+            });
+            all.push(params.collect::<Vec<_>>().join(","));
+        }
+        all.extend(self.missing.as_ref().map(|m| format!("missing: {m}")));
+        all
     }
+}
+
+fn entries(kind: Kind) -> Vec<Entry> {
+    match kind {
+        Kind::Startups => registry::all()
+            .map(|e| {
+                Entry::new(e.name, e.about)
+                    .from_source(e.source)
+                    .with_params(|put| e.algorithm.each_param(put))
+            })
+            .collect(),
+        Kind::Avoidances => avoidance::REGISTRY
+            .iter()
+            .map(|e| {
+                Entry::new(e.name, e.about)
+                    .from_source(e.source)
+                    .with_params(|put| (e.make)().each_param(put))
+            })
+            .collect(),
+        Kind::Paths => PathSpec::builtins()
+            .iter()
+            .map(|p| Entry { sources: p.sources.clone(), ..Entry::new(p.name, p.about.as_str()) })
+            .collect(),
+        Kind::PathKeys => PATH_KEYS
+            .iter()
+            .map(|k| Entry { expects: Some(k.expects.to_string()), ..Entry::new(k.name, k.about) })
+            .collect(),
+        Kind::Profiles => Profile::ALL
+            .iter()
+            .map(|p| {
+                Entry::new(
+                    p.name,
+                    format!("MSS {} bytes, initial window {} segments, {}", p.mss, p.iw, p.about),
+                )
+            })
+            .collect(),
+        Kind::Knobs => {
+            let entry = |&(name, expects, about): &(&'static str, &str, &str)| Entry {
+                expects: Some(expects.to_string()),
+                ..Entry::new(name, about)
+            };
+            Profile::KEYS.iter().map(entry).collect()
+        }
+    }
+}
+
+fn not_implemented() -> Vec<Entry> {
+    let entry = |u: &slowstart::startup::not_implemented::NotImplemented| Entry {
+        missing: Some(u.missing.to_string()),
+        ..Entry::new(u.name, u.about).from_source(u.source)
+    };
+    NOT_IMPLEMENTED.iter().map(entry).collect()
+}
+
+/// Prints a list; on a terminal, lines are wrapped at its width.
+fn show(heading: &str, list: &[Entry]) -> Result<()> {
+    print(heading)?;
+    let names = 4 + list.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    for entry in list {
+        for (i, line) in entry.lines().iter().enumerate() {
+            let name = if i == 0 { entry.name } else { "" };
+            let line = format!("  {name:<0$}{line}", names - 2);
+            print(&if io::stdout().is_terminal() { wrap(&line, names) } else { line })?;
+        }
+    }
+    Ok(())
 }
 
 impl List {
     pub(crate) fn main(&self) -> Result<()> {
-        let wants = |w| self.what.is_none_or(|only| only == w);
-        if wants(What::Startups) {
-            print("startups")?;
-            let rows = Rows::of(registry::all().map(|e| e.name));
-            for e in registry::all() {
-                rows.put(e.name, &format!("{} ({})", e.about, e.source))?;
-                rows.put("", &params(|put| e.algorithm.each_param(put)))?;
+        let kinds = Kind::ALL.into_iter().filter(|k| self.what.is_none_or(|only| only == *k));
+        if self.json {
+            let mut all: BTreeMap<&str, Vec<Entry>> = kinds.map(|k| (k.name(), entries(k))).collect();
+            if self.all {
+                all.insert("not_implemented", not_implemented());
             }
+            return print(&serde_json::to_string_pretty(&all)?);
         }
-        if wants(What::Startups) && self.all {
-            print("Not implemented: the specification is incomplete.")?;
-            let rows = Rows::of(startup::not_implemented::NOT_IMPLEMENTED.iter().map(|u| u.name));
-            for u in startup::not_implemented::NOT_IMPLEMENTED {
-                rows.put(u.name, &format!("{} ({})", u.about, u.source))?;
-                rows.put("", &format!("missing: {}", u.missing))?;
-            }
-        }
-        if wants(What::Avoidances) {
-            print("avoidances")?;
-            let rows = Rows::of(avoidance::REGISTRY.iter().map(|e| e.name));
-            for e in avoidance::REGISTRY {
-                rows.put(e.name, &format!("{} ({})", e.about, e.source))?;
-                rows.put("", &params(|put| (e.make)().each_param(put)))?;
-            }
-        }
-        if wants(What::Paths) {
-            print("paths")?;
-            let paths = PathSpec::builtins();
-            let rows = Rows::of(paths.iter().map(|p| p.name));
-            for p in paths {
-                rows.put(p.name, &format!("{} ({})", p.about, p.sources.join("; ")))?;
-            }
-        }
-        if wants(What::Profiles) {
-            print("profiles")?;
-            let rows = Rows::of(Profile::ALL.iter().map(|p| p.name));
-            for p in Profile::ALL {
-                rows.put(p.name, &format!("mss {} B, initial window {}, {}", p.mss, p.iw, p.about))?;
-            }
-            print("  knobs, for --set")?;
-            for (key, expected) in Profile::KEYS {
-                print(&format!("    {key:<18}{expected}"))?;
+        for kind in kinds {
+            show(kind.heading(), &entries(kind))?;
+            if kind == Kind::Startups && self.all {
+                show("Not implemented: the specification is incomplete.", &not_implemented())?;
             }
         }
         Ok(())

@@ -1,11 +1,14 @@
-//! `slowstart`: which startup suits this path, and why.
+//! `slowstart`: which startup suits a path, and why.
 //!
-//! Argument parsing and printing only: what is computed, the laboratory computes.
+//! The command line: arguments, printing and files. The computations are in the library crates.
 
 mod analyse;
 mod compare;
+mod diff;
 #[cfg(feature = "kernel")]
 mod emulate;
+mod explain;
+mod folder;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
@@ -15,14 +18,17 @@ mod kernel;
 mod list;
 mod output;
 mod packetdrill;
+mod paths_summary;
 mod printable;
 #[cfg(feature = "kernel")]
 mod prometheus;
 mod replay;
 mod reproduce;
+mod shell;
 #[cfg(feature = "kernel")]
 mod signals;
 mod spark;
+mod study_args;
 mod table;
 mod validate;
 #[cfg(feature = "kernel")]
@@ -32,55 +38,94 @@ mod watch_json;
 #[cfg(feature = "kernel")]
 mod watch_state;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 #[cfg(not(feature = "kernel"))]
 use kernel as emulate;
 use std::process::ExitCode;
 
-/// Which startup suits this path, and why: slow start and its successors, compared on a deterministic simulator.
+/// Compare slow start and its successors: which startup suits a path, and why
+///
+/// A startup is what a transport connection does until it has found the capacity of its path. slowstart runs startups in a
+/// deterministic simulator, on recorded connections and in the Linux kernel.
 #[derive(Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(
+    name = "slowstart",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  slowstart compare geo                 every startup over a satellite path
+  slowstart explain geo hystart         one run, step by step
+  slowstart list paths                  the built-in paths
+
+The terms are explained in docs/glossary.md."
+)]
 struct Args {
     #[command(subcommand)]
     command: Command,
+    /// Print bold text: `auto` does if standard output is a terminal and NO_COLOR is not set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
+    color: ColorChoice,
+    /// Print results and errors only: no progress bar, legend or notes
+    #[arg(long, short, global = true, help_heading = "Global options")]
+    quiet: bool,
+    /// Number of runs at a time [default: one for each processor]. Results do not depend on it
+    #[arg(long, short, global = true, value_name = "N", help_heading = "Global options",
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compare startups over a path
     Compare(Box<compare::Compare>),
-    /// Run studies from files
     Run(compare::Run),
+    Explain(explain::Explain),
+    Diff(diff::Diff),
     /// Say when a connection of a capture left slow start, and when each startup would have
     Replay(replay::Replay),
+    /// Validate the simulator against Linux or ns-3
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
+    /// Run any program behind a path, on the real kernel
     Emulate(emulate::Emulate),
-    /// Run packetdrill scripts against the simulated endpoint
     Packetdrill(packetdrill::Packetdrill),
     /// Run the experiments of the papers, and say which of their claims hold
     Reproduce(reproduce::Reproduce),
     /// Analyse what was recorded
     Analyse(analyse::Analyse),
-    /// What there is, one line each with its source
     List(list::List),
+    Completions(shell::Completions),
+    Man(shell::Man),
 }
 
 fn main() -> ExitCode {
-    let done: anyhow::Result<bool> = match Args::parse().command {
+    let args = Args::parse();
+    output::configure(output::Settings { color: args.color, quiet: args.quiet });
+    end(run(args))
+}
+
+fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(n) = args.jobs {
+        rayon::ThreadPoolBuilder::new().num_threads(n.into()).build_global().context("--jobs")?;
+    }
+    let passed = match args.command {
         Command::Compare(c) => c.main().map(|()| true),
         Command::Run(r) => r.main().map(|()| true),
+        Command::Explain(e) => e.main().map(|()| true),
+        Command::Diff(d) => d.main(),
         Command::Replay(r) => r.main().map(|()| true),
         Command::Validate(v) => v.main(),
         Command::Reproduce(r) => r.main(),
         Command::Analyse(a) => a.main().map(|()| true),
         Command::Kernel(k) => k.main().map(|()| true),
-        Command::Emulate(e) => return end(e.main()),
+        Command::Emulate(e) => return e.main(),
         Command::List(l) => l.main().map(|()| true),
         Command::Packetdrill(p) => p.main(),
-    };
+        Command::Completions(c) => c.main(Args::command()).map(|()| true),
+        Command::Man(m) => m.main(Args::command()).map(|()| true),
+    }?;
     // A check that failed has status 1.
-    end(done.map(|passed| if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }))
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
@@ -91,6 +136,38 @@ fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
         Err(e) => {
             eprintln!("slowstart: {}", printable::printable_lines(&format!("{e:#}")));
             ExitCode::from(e.downcast_ref().map_or(2, interrupt::Interrupted::status))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command, with those within a command.
+    fn all(command: &clap::Command, name: &str, found: &mut Vec<(String, clap::Command)>) {
+        for sub in command.get_subcommands() {
+            let name = format!("{name} {}", sub.get_name());
+            found.push((name.clone(), sub.clone()));
+            all(sub, &name, found);
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_is_described() {
+        let mut found = Vec::new();
+        all(&Args::command(), "slowstart", &mut found);
+        for (name, command) in found {
+            assert!(command.get_about().is_some(), "{name}: no description");
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.split_whitespace().count() >= 2, "{name}: {}: {help:?}", arg.get_id());
+            }
         }
     }
 }

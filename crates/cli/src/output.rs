@@ -1,80 +1,98 @@
-//! Where results go: rows to a file as they come, the page at the end.
+//! Standard output and standard error: lines, the progress bar, notes, colour and width.
 
-use anyhow::{Context, Result};
+pub(crate) use crate::folder::Folder;
+
+use crate::printable::printable_lines;
+use anyhow::Result;
+use clap::ColorChoice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
-use slowstart_lab::record::Row;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
-/// A folder of results.
-pub(crate) struct Folder {
-    dir: PathBuf,
-    rows: File,
+/// Columns of a table where standard output is no terminal. It is fixed so that the output does not depend on the machine.
+pub(crate) const WIDTH: usize = 100;
+/// The narrowest table.
+const LEAST_WIDTH: usize = 40;
+
+/// What the global arguments say about output.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Settings {
+    /// Whether bold text is used.
+    pub color: ColorChoice,
+    /// Whether the progress bar, legends and notes are left out.
+    pub quiet: bool,
 }
 
-impl Folder {
-    /// Makes the folder, with no rows in it.
-    pub(crate) fn create(dir: &Path) -> Result<Self> {
-        fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
-        let file = dir.join("results.jsonl");
-        let rows = File::create(&file).with_context(|| file.display().to_string())?;
-        Ok(Self { dir: dir.to_path_buf(), rows })
-    }
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-    /// Appends a row: what is killed loses at most the run in flight.
-    pub(crate) fn row(&mut self, row: &Row) -> Result<()> {
-        let mut line = serde_json::to_string(row)?;
-        line.push('\n');
-        self.rows
-            .write_all(line.as_bytes())
-            .with_context(|| self.dir.join("results.jsonl").display().to_string())
-    }
+/// Stores the settings; the first call counts.
+pub(crate) fn configure(settings: Settings) {
+    SETTINGS.get_or_init(|| settings);
+}
 
-    /// Writes a file of JSON lines.
-    pub(crate) fn lines<T: Serialize>(&self, name: &str, lines: impl Iterator<Item = T>) -> Result<()> {
-        let file = self.dir.join(name);
-        let write = || -> Result<()> {
-            let mut out = BufWriter::new(File::create(&file)?);
-            for line in lines {
-                serde_json::to_writer(&mut out, &line)?;
-                out.write_all(b"\n")?;
-            }
-            Ok(out.flush()?)
-        };
-        write().with_context(|| file.display().to_string())
-    }
+fn settings() -> Settings {
+    *SETTINGS.get().unwrap_or(&Settings { color: ColorChoice::Auto, quiet: false })
+}
 
-    /// Writes a file of text.
-    pub(crate) fn text(&self, name: &str, text: &str) -> Result<()> {
-        self.bytes(name, text.as_bytes())
-    }
+/// True if only results and errors are printed.
+pub(crate) fn quiet() -> bool {
+    settings().quiet
+}
 
-    /// Writes a file.
-    pub(crate) fn bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let file = self.dir.join(name);
-        fs::write(&file, bytes).with_context(|| file.display().to_string())
+/// True if standard output takes escape sequences for bold text. `NO_COLOR` counts if it is not empty (no-color.org).
+pub(crate) fn color() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    match settings().color {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            io::stdout().is_terminal()
+                && !set("NO_COLOR")
+                && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+        }
     }
 }
 
-/// A bar on a terminal, nothing in a pipe.
+/// Columns of standard output: those of the terminal, or [`WIDTH`] where it is none.
+pub(crate) fn width() -> usize {
+    let terminal = if io::stdout().is_terminal() { terminal_size::terminal_size() } else { None };
+    terminal.map_or(WIDTH, |(columns, _)| usize::from(columns.0)).max(LEAST_WIDTH)
+}
+
+/// `text` in lines of at most [`width`] columns; lines after the first are indented.
+pub(crate) fn wrap(text: &str, indent: usize) -> String {
+    let indent = " ".repeat(indent);
+    textwrap::fill(text, textwrap::Options::new(width()).subsequent_indent(&indent).break_words(false))
+}
+
+/// A progress bar on standard error if that is a terminal.
 pub(crate) fn progress(runs: u64) -> ProgressBar {
-    let target =
-        if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let shown = io::stderr().is_terminal() && !quiet();
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(Some(runs), target).with_style(style)
 }
 
-/// A line on standard output.
+/// Prints a line on standard output.
 pub(crate) fn print(line: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(())
 }
 
-/// Whether the reader of standard output has gone.
+/// Prints a message on standard error.
+pub(crate) fn note(text: &str) {
+    if !quiet() {
+        eprintln!("slowstart: {}", printable_lines(text));
+    }
+}
+
+/// True if the error is that the reader of standard output has closed it.
 pub(crate) fn is_closed_pipe(e: &anyhow::Error) -> bool {
-    e.chain().filter_map(|c| c.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    let kind = |c: &(dyn std::error::Error + 'static)| {
+        let json = c.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        c.downcast_ref::<io::Error>().map(io::Error::kind).or(json)
+    };
+    e.chain().filter_map(kind).any(|k| k == io::ErrorKind::BrokenPipe)
 }

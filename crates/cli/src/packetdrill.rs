@@ -1,30 +1,32 @@
-//! `slowstart packetdrill`: scripts of packets against the simulated endpoint.
+//! `slowstart packetdrill`: packetdrill scripts against the simulated TCP endpoint.
 
 use crate::output::print;
+use crate::printable::printable;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart::units::Span;
 use slowstart_lab::packetdrill::{parse, run};
 use std::path::PathBuf;
 
-/// Runs scripts in packetdrill's language against the simulated endpoint.
+/// Run packetdrill scripts against the simulated TCP endpoint
 ///
-/// Exit status 1 if one does not hold, 2 if one cannot be read.
-///
-/// Examples:
-///   slowstart packetdrill script.pkt
-///   slowstart packetdrill --ranges scripts/*.pkt
+/// docs/packetdrill.md says which part of the language is supported.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "Examples:
+  slowstart packetdrill crates/lab/tests/scripts/handshake.pkt
+  slowstart packetdrill --ranges --tolerance-usecs 10000 scripts/*.pkt
+
+Exit status: 0 if every script passes, 1 if one fails, 2 if one cannot be read.")]
 pub(crate) struct Packetdrill {
-    /// Scripts
-    #[arg(required = true)]
+    /// Scripts in packetdrill's language, such as handshake.pkt
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compares adjacent packets as ranges of bytes, and ignores PSH
+    /// Compare adjacent packets as ranges of bytes, and ignore the PSH flag
     #[arg(long)]
     ranges: bool,
-    /// How far from its time an event may be, microseconds [default: what the script says, else 4000]
-    #[arg(long)]
+    /// Greatest difference between the time of an event and the time in the script, in microseconds [default: as the
+    /// script says, else 4000]
+    #[arg(long, value_name = "N")]
     tolerance_usecs: Option<u32>,
 }
 
@@ -42,10 +44,10 @@ impl Packetdrill {
         for (file, script) in &scripts {
             let tolerance = self.tolerance_usecs.map(|n| Span::micros(u64::from(n)));
             match run::run(script, self.ranges, tolerance) {
-                Ok(()) => print(&format!("pass  {}", file.display()))?,
+                Ok(()) => print(&format!("pass  {}", printable(&file.display().to_string())))?,
                 Err(e) => {
                     failed += 1;
-                    print(&format!("FAIL  {}:{e}", file.display()))?;
+                    print(&format!("FAIL  {}", printable(&format!("{}:{e}", file.display()))))?;
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! `slowstart replay`: when connections left slow start, and what each startup would have done.
 
-use crate::compare::{command, startups};
+use crate::compare::command;
 use crate::output::{Folder, print};
 use crate::printable::printable;
+use crate::study_args::startups;
 use crate::table::{Align, Cell, Table};
 use anyhow::{Context, Result, bail};
 use clap::Args;

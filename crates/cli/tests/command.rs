@@ -1,4 +1,4 @@
-//! The command as a person meets it: what it prints, what it refuses and how.
+//! The command line: what it prints and which input it refuses.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -40,6 +40,14 @@ fn bad_input_is_refused_with_what_was_found_and_expected() {
     );
     refuses(&["compare", "rate=1Mbit rtt=40ms colour=red"], &["colour", "rate", "queue"]);
     refuses(&["compare", "atlantis"], &["atlantis", "geo", "my.toml"]);
+    refuses(&["compare", "goe"], &["did you mean \"geo\"?"]);
+    refuses(&["compare", "geo", "--startup", "serch"], &["did you mean \"search\"?"]);
+    refuses(&["compare", "geo", "--startup", "search:treshold=1"], &["did you mean \"threshold\"?"]);
+    refuses(&["compare", "rate=1Mbit rtt=40ms qeue=1bdp"], &["did you mean \"queue\"?"]);
+    refuses(&["compare", "geo", "--set", "pace=on"], &["did you mean \"pacing\"?"]);
+    refuses(&["compare", "geo", "--avoidance", "cubick"], &["did you mean \"cubic\"?"]);
+    refuses(&["compare", "geo", "--sort", "speed"], &["speed", "rank, startup"]);
+    refuses(&["compare", "geo", "--columns", "speed"], &["speed", "1mb", "lost"]);
     refuses(&["compare", "geo", "--startup", "search:threshold=2"], &["search:threshold", "\"2\"", "0 to 1"]);
     refuses(&["compare", "geo", "--startup", "search:thresh=0.3"], &["thresh", "threshold, window"]);
     refuses(&["compare", "geo", "--set", "iw=0"], &["iw", "\"0\"", "1 to 1000"]);
@@ -63,7 +71,10 @@ fn a_trace_with_a_letter_names_its_line() {
 fn an_impossible_key_names_file_and_key() {
     let file = folder("key").join("study.toml");
     std::fs::write(&file, "path = \"geo\"\nstart_ups = []\n").expect("a file");
-    refuses(&["run", &file.display().to_string()], &["study.toml", "line 2", "start_ups", "startups"]);
+    refuses(
+        &["run", &file.display().to_string()],
+        &["study.toml", "line 2", "`start_ups` (did you mean \"startups\"?)"],
+    );
     std::fs::write(&file, "path = \"geo\"\nruns = -1\n").expect("a file");
     refuses(&["run", &file.display().to_string()], &["study.toml", "line 2", "-1"]);
 }
@@ -85,11 +96,15 @@ fn json_is_rows_and_nothing_else() {
 }
 
 #[test]
-fn the_table_has_a_line_a_startup() {
-    let out = slowstart(&QUICK);
+fn the_wide_table_has_a_line_for_each_startup() {
+    let out = slowstart(&[&QUICK[..], &["--wide"]].concat());
     let table = text(&out.stdout);
     for e in slowstart::registry::all() {
-        assert!(table.lines().any(|l| l.contains(e.name)), "no {} in {table}", e.name);
+        assert!(
+            table.lines().any(|l| l.split_whitespace().nth(1) == Some(e.name)),
+            "no {} in {table}",
+            e.name
+        );
     }
     assert!(!table.contains('\u{1b}'), "escapes in a pipe");
 }

@@ -7,11 +7,11 @@ use crate::eval;
 use crate::random;
 use crate::record::{Row, Trace};
 use crate::scenario::{Contender, Study};
-use rayon::prelude::*;
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::PathMemory;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// One run of one contender.
@@ -141,17 +141,29 @@ impl Study {
         Outcome { job, row, trace: engine.trace }
     }
 
-    /// Runs every job on all processors; `each` gets the outcomes in the order of [`Study::jobs`], as soon as that
-    /// allows. An error of `each` ends the study.
-    pub fn run_all<E>(&self, mut each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
-        let jobs = self.jobs();
+    /// Runs every job on all processors. `each` gets the outcomes in the order of [`Study::jobs`], each as soon as those
+    /// before it are there. An error of `each` ends the study.
+    pub fn run_all<E>(&self, each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
+        self.run_jobs(&self.jobs(), each)
+    }
+
+    /// Does the same for some jobs, in their order.
+    pub fn run_jobs<E>(&self, jobs: &[Job], mut each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
         let (tx, rx) = mpsc::channel();
         std::thread::scope(|scope| {
-            let jobs = &jobs;
+            // Jobs start in their order, so that few outcomes wait for an earlier one.
+            let first = AtomicUsize::new(0);
             scope.spawn(move || {
-                // A send fails when `each` has; what is left is then not worth running.
-                let _ = jobs.par_iter().enumerate().try_for_each(|(i, job)| {
-                    tx.send((i, self.run(*job, Sampling::Off, false))).map_err(drop)
+                rayon::broadcast(|_| {
+                    while let Some((i, job)) = {
+                        let i = first.fetch_add(1, Ordering::Relaxed);
+                        jobs.get(i).map(|job| (i, *job))
+                    } {
+                        // A send fails when `each` has.
+                        if tx.send((i, self.run(job, Sampling::Off, false))).is_err() {
+                            break;
+                        }
+                    }
                 });
             });
             let mut waiting = BTreeMap::new();

@@ -7,6 +7,7 @@ use crate::app;
 use crate::engine::Direction;
 use crate::path::{PathError, PathSpec, quantity};
 use crate::record::Param;
+use crate::suggest::did_you_mean;
 use crate::tcp::profile::Profile;
 use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
@@ -25,12 +26,14 @@ pub enum StudyError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// With a key: what was found and what was expected.
-    #[error("{key}: found {found:?}, expected {expected}")]
+    #[error("{key}: found {found:?}{hint}, expected {expected}")]
     Value {
         /// The key, as written in TOML or on the command line.
         key: String,
         /// What was found.
         found: String,
+        /// ` (did you mean "search"?)`, or nothing.
+        hint: String,
         /// What was expected.
         expected: String,
     },
@@ -153,7 +156,17 @@ const DEFAULT_RUNS_OF_ENSEMBLE: u32 = 30;
 const VIDEO_BPS: u64 = 5_000_000;
 
 fn bad(key: &str, found: &str, expected: impl Into<String>) -> StudyError {
-    StudyError::Value { key: key.to_string(), found: found.to_string(), expected: expected.into() }
+    named(key, found, &[], expected)
+}
+
+/// The same for a name, with the most similar of `names` as a hint.
+fn named(key: &str, found: &str, names: &[&str], expected: impl Into<String>) -> StudyError {
+    StudyError::Value {
+        key: key.to_string(),
+        found: found.to_string(),
+        hint: did_you_mean(found, names),
+        expected: expected.into(),
+    }
 }
 
 /// `name` and the parameters after it.
@@ -167,7 +180,7 @@ fn refused(key: &str, name: &str, param: (&str, &str), why: ParamError) -> Study
     match why {
         ParamError::Unknown([]) => bad(key, param.0, format!("no parameter: {name} has none")),
         ParamError::Unknown(known) => {
-            bad(key, param.0, format!("a parameter of {name}: one of {}", known.join(", ")))
+            named(key, param.0, known, format!("a parameter of {name}: one of {}", known.join(", ")))
         }
         ParamError::Value(expected) => bad(&format!("{key}: {name}:{}", param.0), param.1, expected),
     }
@@ -178,7 +191,7 @@ pub fn algorithm(key: &str, text: &str) -> Result<(String, Algorithm), StudyErro
     let (name, params) = split(text);
     let entry = registry::named(name).ok_or_else(|| {
         let names: Vec<&str> = registry::all().map(|e| e.name).collect();
-        bad(key, name, format!("a startup: one of {}", names.join(", ")))
+        named(key, name, &names, format!("a startup: one of {}", names.join(", ")))
     })?;
     let mut s = entry.algorithm;
     for param in params {
@@ -200,7 +213,7 @@ pub fn avoidance(key: &str, text: &str) -> Result<(String, AnyAvoidance), StudyE
     let (name, params) = split(text);
     let entry = avoidance::REGISTRY.iter().find(|e| e.name == name).ok_or_else(|| {
         let names: Vec<&str> = avoidance::REGISTRY.iter().map(|e| e.name).collect();
-        bad(key, name, format!("an avoidance: one of {}", names.join(", ")))
+        named(key, name, &names, format!("an avoidance: one of {}", names.join(", ")))
     })?;
     let mut a = (entry.make)();
     for param in params {
@@ -275,12 +288,22 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
     Ok(CompetingFlow { contender, before, after, direction })
 }
 
+/// Adds to serde's message about an unknown key the most similar of the keys that the message lists.
+fn with_hint(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(found) = quoted.next().filter(|_| message.contains("unknown field")) else {
+        return message.to_string();
+    };
+    let hint = did_you_mean(found, &quoted.collect::<Vec<_>>());
+    message.replacen(&format!("`{found}`"), &format!("`{found}`{hint}"), 1)
+}
+
 impl Study {
     /// Reads a study from a TOML file.
     pub fn load(file: &FilePath) -> Result<Self, StudyError> {
         let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
         let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-        let text: StudyText = toml::from_str(&text).map_err(|e| failed(e.to_string()))?;
+        let text: StudyText = toml::from_str(&text).map_err(|e| failed(with_hint(&e.to_string())))?;
         Self::check(&text, file.parent()).map_err(|e| failed(e.to_string()))
     }
 
@@ -292,19 +315,19 @@ impl Study {
         let wanted = if text.startups.is_empty() { &all } else { &text.startups };
         let contenders =
             wanted.iter().map(|s| Contender::read("startup", s, with)).collect::<Result<Vec<_>, _>>()?;
-        let named = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
-        let mut profile = Profile::named(named).ok_or_else(|| {
+        let stack = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
+        let mut profile = Profile::named(stack).ok_or_else(|| {
             let names: Vec<&str> = Profile::ALL.iter().map(|p| p.name).collect();
-            bad("profile", named, format!("one of {}", names.join(", ")))
+            named("profile", stack, &names, format!("one of {}", names.join(", ")))
         })?;
-        let mut profile_label = named.to_string();
+        let mut profile_label = stack.to_string();
         for (k, v) in &text.set {
             profile.set(k, v).map_err(|expected| {
                 if let Some(expected) = expected {
                     return bad(&format!("set {k}"), v, expected);
                 }
                 let keys: Vec<&str> = Profile::KEYS.iter().map(|k| k.0).collect();
-                bad("set", k, format!("a knob: one of {}", keys.join(", ")))
+                named("set", k, &keys, format!("a knob: one of {}", keys.join(", ")))
             })?;
             profile_label = format!("{profile_label},{k}={v}");
         }
@@ -317,9 +340,9 @@ impl Study {
                 "size or duration, not both",
             ));
         }
-        let named = text.app.as_deref().unwrap_or("bulk");
+        let app = text.app.as_deref().unwrap_or("bulk");
         let facts = path.facts();
-        let (app, size) = match named {
+        let (app, size) = match app {
             "bulk" => {
                 let default = facts.bdp * DEFAULT_BDPS;
                 let size =
@@ -335,7 +358,7 @@ impl Study {
             }
             "web" => (app::Kind::Web, None),
             "video" => (app::Kind::Video { rate_bps: VIDEO_BPS }, None),
-            other => return Err(bad("app", other, "one of bulk, web, video")),
+            other => return Err(named("app", other, &["bulk", "web", "video"], "one of bulk, web, video")),
         };
         let duration = match (duration, size) {
             (Some(d), _) => d,

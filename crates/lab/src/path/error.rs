@@ -50,23 +50,27 @@ pub enum PathError {
         expected: &'static str,
     },
     /// A key that no path has.
-    #[error("{source_name}: found unknown key {key:?}, expected one of {allowed}")]
+    #[error("{source_name}: found unknown key {key:?}{hint}, expected one of {allowed}")]
     UnknownKey {
         /// The file, or "path" if the path was given in line.
         source_name: String,
         /// The key.
         key: String,
+        /// ` (did you mean "rate"?)`, or nothing.
+        hint: String,
         /// All keys there are.
         allowed: String,
     },
     /// The name of no built-in path.
     #[error(
-        "path: found {found:?}, expected one of {names}, a file such as my.toml, or a path in line such as \
+        "path: found {found:?}{hint}, expected one of {names}, a file such as my.toml, or a path in line such as \
          \"rate=100Mbit rtt=40ms queue=1bdp\""
     )]
     UnknownName {
         /// The name.
         found: String,
+        /// ` (did you mean "geo"?)`, or nothing.
+        hint: String,
         /// All names there are.
         names: String,
     },

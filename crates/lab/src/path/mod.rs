@@ -29,7 +29,7 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 
 pub use arrivals::ArrivalQueue;
 pub use error::PathError;
-pub use spec::{Builtin, PathSpec};
+pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec};
 
 use aggregate::Aggregate;
 use delay::{Delay, Jitter};

@@ -24,7 +24,9 @@ use super::rates::{Profile, Rates};
 use super::trace::{DelayTrace, Opportunities, Trace};
 use super::{Direction, Element, Kind, Path, PathFacts, quantity};
 use crate::random::Stream;
+use crate::suggest::did_you_mean;
 use keys::{COUNT, Keys, Loaded, PACKET, RATE, SPAN};
+pub use keys::{PATH_KEYS, PathKey};
 
 /// A path that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +156,7 @@ impl PathSpec {
             let (_, text) =
                 TEXTS.iter().find(|(name, _)| *name == arg).ok_or_else(|| PathError::UnknownName {
                     found: arg.into(),
+                    hint: did_you_mean(arg, &TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>()),
                     names: TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
                 })?;
             Self::toml(fs_path::Path::new(&format!("{arg}.toml")), text)
@@ -825,7 +828,7 @@ mod tests {
 
         #[test]
         fn no_text_is_too_strange(
-            text in any::<String>(), key in prop::sample::select(keys::KEYS), value in "[0-9a-zA-Z%@:,.-]{0,12}"
+            text in any::<String>(), key in prop::sample::select(keys::names()), value in "[0-9a-zA-Z%@:,.-]{0,12}"
         ) {
             let _ = PathSpec::inline(&text, PathBuf::new());
             let _ = PathSpec::toml(fs_path::Path::new("x.toml"), &text);

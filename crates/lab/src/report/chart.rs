@@ -1,41 +1,41 @@
-//! Drawing: axes, lines and marks as SVG, by hand.
+//! Charts as SVG: axes, lines and marks.
 
 use maud::{Markup, html};
 
-/// Everything is drawn at about the size it is shown, so that type stays readable on a narrow screen.
+/// Size of a chart: about the size at which it is shown, so that text stays readable on a narrow screen.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 548.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 256.0;
-/// Height of a line of the legend.
+/// Height of a line in the legend.
 const LEGEND: f64 = 18.0;
-/// Points a line may have: more than a screen can show.
+/// Greatest number of points of a line: more than a screen can show.
 pub const POINTS: usize = 1500;
-/// Strips across a chart that tell, when pointed at, what was there.
+/// Number of strips across a chart that show the values below the pointer.
 const STRIPS: usize = 48;
 
-/// A point: time and value.
+/// Time and value.
 pub type Point = (f64, f64);
 
-/// A coordinate, to a tenth of a pixel.
+/// Formats a coordinate to a tenth of a pixel.
 fn px(x: f64) -> String {
     format!("{x:.1}")
 }
 
-/// A scale from zero, or of decades.
+/// A linear axis from zero, or a logarithmic one.
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// The label, with its unit.
     name: &'static str,
     max: f64,
     step: f64,
-    /// Where decades begin; 0 of a scale from zero.
+    /// The least value of a logarithmic axis; 0 for a linear one.
     low: f64,
 }
 
 impl Axis {
-    /// From 0 to `max`.
+    /// Returns a linear axis from 0 to `max`.
     pub fn cut(name: &'static str, max: f64) -> Self {
         let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
         // The smallest of 1, 2 and 5 times a power of ten that makes few enough lines.
@@ -47,18 +47,18 @@ impl Axis {
         Self { name, max, step, low: 0.0 }
     }
 
-    /// From 0 to the first line at or above `max`.
+    /// Returns a linear axis from 0 to the first tick at or above `max`.
     pub fn round(name: &'static str, max: f64) -> Self {
         let axis = Self::cut(name, max);
         Self { max: (axis.max / axis.step - 1e-6).ceil() * axis.step, ..axis }
     }
 
-    /// Logarithmic, from `low` (above 0) to `max`.
+    /// Returns a logarithmic axis from `low` (above 0) to `max`.
     pub fn decades(name: &'static str, low: f64, max: f64) -> Self {
         Self { name, max, step: 0.0, low }
     }
 
-    /// How far along it a value lies: 0 where it begins, 1 where it ends.
+    /// Returns the position of a value: 0 at the start of the axis, 1 at its end.
     fn at(&self, v: f64) -> f64 {
         if self.low > 0.0 {
             (v.max(self.low / 10.0) / self.low).ln() / (self.max / self.low).ln()
@@ -67,7 +67,7 @@ impl Axis {
         }
     }
 
-    /// Where it ends.
+    /// The greatest value.
     pub fn max(&self) -> f64 {
         self.max
     }
@@ -88,8 +88,8 @@ impl Axis {
     }
 }
 
-/// The first, least, greatest and last of `points` in each of so many equal spans of time that at most [`POINTS`]
-/// are left: what a line through all of them would show.
+/// Returns at most [`POINTS`] of `points`: the first, least, greatest and last in each of equal spans of time. A line
+/// through them looks like a line through all.
 pub fn decimate(points: &[Point]) -> Vec<Point> {
     let (Some(&(from, _)), Some(&(to, _)), true) = (points.first(), points.last(), points.len() > POINTS)
     else {
@@ -113,15 +113,15 @@ pub fn decimate(points: &[Point]) -> Vec<Point> {
     out
 }
 
-/// How a line of the legend is drawn and named.
+/// An entry of the legend.
 pub struct Key<'a> {
-    /// Its place among all: colour and dashes follow from it.
+    /// Its index, which determines colour and dashes.
     pub at: usize,
     /// Its name.
     pub label: &'a str,
 }
 
-/// Dashes, so that colours are not needed. Seven, like the colours: pairs repeat after 49.
+/// Dash patterns, so that lines differ without colour. There are seven colours too: pairs repeat after 49.
 const DASHES: [&str; 7] = ["none", "7 3", "2 2", "9 3 2 3", "4 2", "9 3 2 3 2 3", "1 3"];
 
 impl Key<'_> {
@@ -134,29 +134,29 @@ impl Key<'_> {
     }
 }
 
-/// A moment worth a line across the chart.
+/// A vertical line at a moment.
 pub struct Mark {
-    /// What stands above it.
+    /// The letter above it.
     pub letter: &'static str,
-    /// Its style.
+    /// Its CSS class.
     pub class: &'static str,
-    /// When.
+    /// Its time.
     pub time: f64,
-    /// What happened.
+    /// A description of the moment.
     pub text: String,
 }
 
 /// A plot with its axes.
 pub struct Chart<'a> {
-    /// Unique on the page.
+    /// An id that is unique on the page.
     pub id: usize,
-    /// What it shows, for those who do not see it.
+    /// A description for screen readers.
     pub name: String,
-    /// Time.
+    /// The axis of time.
     pub x: &'a Axis,
-    /// What is drawn over it.
+    /// The axis of values.
     pub y: &'a Axis,
-    /// What the lines are.
+    /// The legend of the lines.
     pub legend: &'a [Key<'a>],
 }
 
@@ -169,12 +169,13 @@ impl Chart<'_> {
         BOTTOM - self.y.at(y) * (BOTTOM - TOP)
     }
 
-    /// A path through `points` as far as they are shown; what is not a number is not drawn.
+    /// Returns an SVG path through the visible `points`, and the first and last of them. Points that are no numbers are
+    /// left out.
     fn path(&self, points: impl Iterator<Item = Point>) -> Option<(String, Point, Point)> {
         let mut shown: Vec<Point> = Vec::new();
         for p in points.filter(|p| p.0.is_finite() && p.1.is_finite()) {
             shown.push(p);
-            // One beyond the edge, to which the line leads.
+            // One point beyond the edge, so that the line reaches it.
             if p.0 > self.x.max {
                 break;
             }
@@ -187,7 +188,7 @@ impl Chart<'_> {
         Some((format!("M{d}"), *shown.first()?, *shown.last()?))
     }
 
-    /// A line.
+    /// Draws a line.
     pub fn line(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, ..)) = self.path(points) {
@@ -196,7 +197,7 @@ impl Chart<'_> {
         }
     }
 
-    /// A line of the legend.
+    /// Draws a line that has an entry in the legend.
     pub fn keyed(&self, key: &Key, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, ..)) = self.path(points) {
@@ -205,7 +206,7 @@ impl Chart<'_> {
         }
     }
 
-    /// A line and what is below it.
+    /// Draws a line and fills the area below it.
     pub fn area(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, first, last)) = self.path(points) {
@@ -216,7 +217,7 @@ impl Chart<'_> {
         }
     }
 
-    /// A line at a height with its name on it, if it lies in the plot.
+    /// Draws a horizontal line with its name, if it lies in the plot.
     pub fn level(&self, class: &str, y: f64, name: &str) -> Markup {
         let at = self.py(y);
         html! {
@@ -227,7 +228,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Vertical lines, a letter above each. Letters that would touch are moved apart and led to their lines.
+    /// Draws vertical lines with a letter above each. Letters that would touch are moved apart.
     pub fn marks(&self, marks: &[Mark]) -> Markup {
         const APART: f64 = 15.0;
         let mut shown: Vec<(&Mark, f64)> =
@@ -254,7 +255,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Strips that tell what `tell` says of their middle.
+    /// Draws invisible strips, each with the text of `tell` for the time at its middle as a tooltip.
     pub fn strips(&self, tell: impl Fn(f64) -> Option<String>) -> Markup {
         let width = (RIGHT - LEFT) / STRIPS as f64;
         html! {
@@ -268,7 +269,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The whole: `inside` is cut at the edges of the plot, `over` is not.
+    /// Returns the SVG. `inside` is clipped at the edges of the plot, `over` is not.
     pub fn draw(&self, inside: &Markup, over: &Markup) -> Markup {
         let clip = format!("plot-{}", self.id);
         let height = HEIGHT + LEGEND * self.legend.len().div_ceil(2) as f64;
@@ -284,7 +285,7 @@ impl Chart<'_> {
                 }
                 @for (v, text) in self.x.ticks() {
                     @let x = self.px(v);
-                    // A long number at the edge would be cut.
+                    // A long number at the right edge would be cut off.
                     @let (at, anchor) = if x > RIGHT - 1.0 && text.len() > 3 { (WIDTH, "end") } else { (x, "middle") };
                     path class="grid" d={ "M" (px(x)) "," (px(BOTTOM)) "v5" } {}
                     text x=(px(at)) y=(px(BOTTOM + 18.0)) text-anchor=(anchor) { (text) }
@@ -299,9 +300,9 @@ impl Chart<'_> {
         }
     }
 
-    /// A line of the legend, in two columns.
+    /// Returns an entry of the legend; entries are in two columns.
     fn entry(i: usize, key: &Key) -> Markup {
-        /// What fits beside the next column.
+        /// Greatest length of a label beside the next column.
         const LONGEST: usize = 33;
         let x = if i.is_multiple_of(2) { 10.0 } else { WIDTH / 2.0 + 4.0 };
         let y = HEIGHT + LEGEND * (i / 2) as f64 + 6.0;
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn few_points_all_stay() {
+    fn few_points_are_all_kept() {
         let points = [(0.0, 1.0), (0.0, 2.0), (1.0, 3.0)];
         assert_eq!(decimate(&points), points);
         // All at one moment.

@@ -1,10 +1,10 @@
-//! One self-contained page of a comparison, and what tables and verdicts are made from.
+//! The page of a comparison, and the summaries that tables and verdicts are made from.
 //!
 //! - [`summary`]: rows, a summary a startup, and their order
 //! - [`verdict()`]: one sentence with the reason
-//! - [`words`]: numbers as people read them
-//! - [`html()`]: the page; it needs no script and loads nothing
-//! - [`chart`]: what any page draws with, and [`STYLE`] how that looks
+//! - [`words`]: numbers and units as text
+//! - [`html()`]: the page, in one file without scripts
+//! - [`chart`]: charts as SVG; [`STYLE`] is their style sheet
 
 pub mod chart;
 #[cfg(test)]
@@ -21,55 +21,55 @@ use crate::record::{Row, Sample};
 use crate::split;
 use maud::{DOCTYPE, PreEscaped, html};
 
-/// How every page looks.
+/// The style sheet of every page.
 pub const STYLE: &str = include_str!("style.css");
 
-/// What a page shows.
+/// The contents of a page.
 #[derive(Copy, Clone, Debug)]
 pub struct Page<'a> {
     /// Its title.
     pub title: &'a str,
-    /// A paragraph: the path and its sources.
+    /// A paragraph about the path and its sources.
     pub about: &'a str,
-    /// A sentence: see [`verdict()`].
+    /// The sentence of [`verdict()`].
     pub verdict: &'a str,
-    /// How to make the page again.
+    /// The command line that makes the page.
     pub command: &'a str,
     /// All runs, of one path.
     pub rows: &'a [Row],
-    /// What stands in place of their medians, where what is shown are opinions about one connection and not runs.
+    /// The table in place of the medians, for pages of one recorded connection: when each startup would have exited.
     pub opinions: Option<&'a Opinions>,
-    /// What is drawn, a chart each.
+    /// Runs to draw, one chart each.
     pub series: &'a [Series<'a>],
-    /// What a reader must know before believing the numbers.
+    /// Limits of the results that a reader must know.
     pub caveats: &'a [String],
 }
 
-/// A table of words: what each startup would have done on a connection that somebody else made.
+/// A table of text: what each startup would have done on a recorded connection.
 #[derive(Clone, Debug)]
 pub struct Opinions {
-    /// The columns' names.
+    /// The names of the columns.
     pub headers: Vec<String>,
-    /// A line a startup.
+    /// A line for each startup.
     pub lines: Vec<Vec<String>>,
 }
 
-/// One startup's run, chosen to be drawn: the one whose time to completion is the median.
+/// The run of a startup that is drawn: the one with the median time to completion.
 #[derive(Copy, Clone, Debug)]
 pub struct Series<'a> {
-    /// What the startup is called: see [`summary::label`].
+    /// The label of the startup, from [`summary::label`].
     pub label: &'a str,
     /// Its row.
     pub row: &'a Row,
-    /// The run's samples; those of other flows are passed over.
+    /// The samples of the run; those of other flows are ignored.
     pub samples: &'a [Sample],
-    /// When the flow began, in the samples' time: times in a row count from there.
+    /// Start of the flow on the clock of the samples, in seconds. Times in a row count from it.
     pub start_s: f64,
-    /// Payload of a packet.
+    /// Payload of a full segment, in bytes.
     pub mss: u64,
 }
 
-/// The page. The same input gives the same bytes.
+/// Returns the page. The same input gives the same bytes.
 pub fn html(page: &Page) -> String {
     let markup = html! {
         (DOCTYPE)
@@ -103,15 +103,16 @@ pub fn html(page: &Page) -> String {
                             } @else {
                                 " bytes that were in flight, as multiples of the median throughput's "
                             }
-                            "bandwidth-delay product (BDP). All charts have the same axes. Point at one to read it."
+                            "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
+                            "The terms are explained in docs/glossary.md."
                         }
                         (startup::charts(page.series, page.opinions.is_some()))
                     }
                     @if !page.caveats.is_empty() {
-                        h2 { "Before believing these numbers" }
+                        h2 { "Caveats" }
                         ul { @for caveat in page.caveats { li { (caveat) } } }
                     }
-                    h2 { "Again" }
+                    h2 { "Command" }
                     pre { code { (page.command) } }
                 }
             }
@@ -160,13 +161,13 @@ mod tests {
         })
     }
 
-    /// Words of `text`, so that `inflight` is none of them.
+    /// True if `word` is a whole word of `text`: `inf` is none of `inflight`.
     fn has_word(text: &str, word: &str) -> bool {
         text.split(|c: char| !c.is_alphanumeric()).any(|w| w == word)
     }
 
     #[test]
-    fn what_is_hostile_is_escaped() {
+    fn html_in_names_is_escaped() {
         let evil = "<script>alert(1)</script>\"'&";
         let rows = super::sample::with(rows(evil, &[7.0]), |r| {
             r.path = evil.into();
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_drawing_a_series_and_two_of_all() {
+    fn a_chart_for_each_series_and_two_of_all() {
         let rows = rows("a", &[7.0, 8.0, 9.0]);
         let out = page("t", &rows, &["a", "b", "c"], &samples(3000));
         assert_eq!(out.matches("<svg").count(), 5);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_said() {
+    fn absent_values_are_named() {
         let rows = super::sample::with(rows("a", &[7.0]), |r| {
             (r.exit, r.buffer_bytes, r.capacity_time_s) = (None, None, Some(f64::NAN));
             (r.bdp_bytes, r.base_rtt_s) = (0, 0.0);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_make_a_page_that_says_so() {
+    fn a_page_without_rows_says_so() {
         let out = page("t", &[], &[], &[]);
         assert!(out.contains("There are no runs to show.") && !out.contains("<svg"));
     }

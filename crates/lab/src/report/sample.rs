@@ -1,8 +1,8 @@
-//! Rows made by hand, for tests.
+//! Rows for tests.
 
 use crate::record::{Class, Cost, ExitRow, Row, SCHEMA};
 
-/// A run of `startup` for each time to completion: 10 MB, left at the choke point without a loss.
+/// A run of `startup` for each time to completion: 10 MB, exited at the choke point without a loss.
 pub(crate) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
     let row = |(run, &completion): (usize, &f64)| Row {
         schema: SCHEMA,
@@ -54,7 +54,7 @@ pub(crate) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
     completions.iter().enumerate().map(row).collect()
 }
 
-/// `rows`, each changed by `change`.
+/// Returns `rows`, each changed by `change`.
 pub(crate) fn with(mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Vec<Row> {
     rows.iter_mut().for_each(change);
     rows

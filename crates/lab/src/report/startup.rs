@@ -1,4 +1,4 @@
-//! What the page draws: the window of each startup, and the queue and progress of all.
+//! The charts of the page: the window of each startup, and RTT and progress of all.
 
 use super::Series;
 use super::chart::{Axis, Chart, Key, Mark, Point};
@@ -6,32 +6,32 @@ use super::words::{bytes, number};
 use crate::record::Sample;
 use maud::{Markup, html};
 
-/// Base round trips shown at the least, and beyond the last startup's end.
+/// Base RTTs that the time axis shows at least, and that it shows after the last exit.
 const LEAST_RTTS: f64 = 10.0;
 const MORE_RTTS: f64 = 6.0;
-/// How far a startup that does not end is followed, in times of the longest that does.
+/// Length of the time axis for startups that do not exit, as a multiple of the longest that does.
 const FOLLOWED: f64 = 2.0;
 
-/// A series' samples, timed from its flow's begin as its row is.
+/// The samples of a series, with seconds since the start of the flow.
 fn samples<'a>(s: &Series<'a>) -> impl Iterator<Item = (f64, &'a Sample)> {
     let (flow, start) = (s.row.flow, s.start_s);
     s.samples.iter().filter(move |x| x.flow == flow).map(move |x| (x.time_s - start, x))
 }
 
-/// The payload that fills the path; never zero, so that it divides.
+/// The BDP in bytes, at least 1.
 fn bdp(s: &Series) -> f64 {
     s.row.bdp_bytes.max(1) as f64
 }
 
-/// The end of the time axis: when every startup that ends is over, its losses are known, and a little more. One that
-/// does not end is followed to the end of its transfer, but not so far that nothing is left to see of the others.
+/// The end of the time axis: [`MORE_RTTS`] after every startup has exited and its losses are known. A startup that does
+/// not exit is shown to the end of its transfer, but for at most [`FOLLOWED`] times as long as the others.
 fn horizon(series: &[Series]) -> f64 {
     let most = |of: &dyn Fn(&Series) -> Option<f64>| {
         series.iter().filter_map(of).filter(|x| x.is_finite()).reduce(f64::max)
     };
     let ended = most(&|s| {
         let left = s.row.exit.as_ref()?.left_s;
-        // A first loss long after the exit says nothing of the startup.
+        // A first loss that the startup did not cause does not count.
         let known = s.row.first_loss_time_s.filter(|_| s.row.startup_lost_packets > 0);
         Some(left.max(known.unwrap_or(0.0)) + MORE_RTTS * s.row.base_rtt_s)
     });
@@ -45,8 +45,8 @@ fn horizon(series: &[Series]) -> f64 {
     over.max(least).min(most(&|s| Some(s.row.duration_s)).unwrap_or(f64::INFINITY))
 }
 
-/// All charts: one a series, then two of all. Where startups were only `asked` what they think of one connection, there
-/// are no queue to know of and no progress but that connection's.
+/// Returns all charts: one for each series, then two of all. `asked` is for a recorded connection, about which startups
+/// were asked when they would have exited: its queue is unknown, and there is one progress.
 pub(super) fn charts(series: &[Series], asked: bool) -> Markup {
     let time = Axis::cut("time since the flow began (s)", horizon(series));
     let shown = || series.iter().flat_map(|s| samples(s).map(move |(t, x)| (t, x, s)));
@@ -55,7 +55,7 @@ pub(super) fn charts(series: &[Series], asked: bool) -> Markup {
         visible.map(|(_, x, s)| of(x, s)).filter(|v| v.is_finite()).fold(0.0, f64::max)
     };
     let inflight = peak(&|x, s| x.inflight_bytes as f64 / bdp(s)).max(1.1);
-    // A window that nothing fills may be enormous: twice what is in flight is a doubling that still comes.
+    // A window that is not used may be very large: the axis ends at twice the data in flight.
     let window = peak(&|x, s| x.cwnd_bytes as f64 / bdp(s)).clamp(inflight, 2.0 * inflight);
     let windows = Axis::round("window and flight (BDP)", window);
     let rtt = Axis::round("round-trip time (ms)", peak(&|x, _| x.rtt_s.unwrap_or(0.0) * 1e3));
@@ -64,7 +64,7 @@ pub(super) fn charts(series: &[Series], asked: bool) -> Markup {
     let keys: Vec<Key> = each
         .iter()
         .enumerate()
-        .map(|(at, s)| Key { at, label: if asked { "as it was" } else { s.label } })
+        .map(|(at, s)| Key { at, label: if asked { "recorded" } else { s.label } })
         .collect();
     let base = series.iter().map(|s| s.row.base_rtt_s).fold(f64::INFINITY, f64::min);
     let base = |chart: &Chart| chart.level("level", base * 1e3, "base RTT");
@@ -82,7 +82,7 @@ pub(super) fn charts(series: &[Series], asked: bool) -> Markup {
         div class="charts" {
             @for (id, s) in series.iter().enumerate() { (one(id, s, &time, &windows, asked)) }
         }
-        h2 { @if asked { "The connection as it was" } @else { "Queue and progress" } }
+        h2 { @if asked { "The recorded connection" } @else { "Queue and progress" } }
         div class="charts" {
             (all(id, "Round-trip time", &rtt, |x| x.rtt_s.map(|r| r * 1e3), &base))
             (all(id + 1, "Delivered", &delivered, |x| Some(x.delivered_bytes as f64 / 1e6), &|_| html! {}))
@@ -90,7 +90,7 @@ pub(super) fn charts(series: &[Series], asked: bool) -> Markup {
     }
 }
 
-/// The chart of one series.
+/// Returns the chart of one series.
 fn one(id: usize, s: &Series, time: &Axis, y: &Axis, asked: bool) -> Markup {
     let points =
         |of: fn(&Sample) -> u64| samples(s).map(move |(t, x)| -> Point { (t, of(x) as f64 / bdp(s)) });
@@ -100,7 +100,7 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis, asked: bool) -> Markup {
     let chart = Chart { id, name, x: time, y, legend: &[] };
     let inside = html! {
         (chart.area("flight", "in flight", points(|x| x.inflight_bytes)))
-        // There is no window of none: it is not known.
+        // A window of 0 means that it is not known.
         (chart.line("window", "window", points(|x| x.cwnd_bytes).filter(|p| p.1 > 0.0)))
     };
     let known: Vec<_> = samples(s).collect();
@@ -121,7 +121,7 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis, asked: bool) -> Markup {
                             @if m.time > time.max() { " (beyond the chart)" }
                         }
                     }
-                    @if s.row.exit.is_none() { li { "no exit" @if asked { " while that can be said" } } }
+                    @if s.row.exit.is_none() { li { "no exit" @if asked { " in the part that can be judged" } } }
                     @if known.is_empty() { li { "no samples were recorded" } }
                     @match buffer {
                         None if asked => {},
@@ -138,7 +138,7 @@ fn one(id: usize, s: &Series, time: &Axis, y: &Axis, asked: bool) -> Markup {
     }
 }
 
-/// What is known of a series at a moment: the last of its samples by then.
+/// Describes a series at a time, from its last sample by then.
 fn tell(s: &Series, known: &[(f64, &Sample)], t: f64, asked: bool) -> Option<String> {
     let (at, x) = known[..known.partition_point(|(at, _)| *at <= t)].last()?;
     let amount = |n: u64| {
@@ -159,7 +159,7 @@ fn tell(s: &Series, known: &[(f64, &Sample)], t: f64, asked: bool) -> Option<Str
     Some(format!("{at:.3} s, {}\nwindow {window}\nin flight {flight}{rtt}\nqueue {queue}", x.phase))
 }
 
-/// The moments of a series.
+/// Returns the marks of a series.
 fn marks(s: &Series) -> Vec<Mark> {
     let row = s.row;
     let mark = |letter, class, time: Option<f64>, text: &str| {

@@ -1,4 +1,4 @@
-//! Rows of one path, a summary a startup: what the tables, the page and the verdict are made from.
+//! Summaries of the rows of one path, one for each startup, and their order.
 
 use crate::record::{Class, Param, Row};
 use crate::scenario::params;
@@ -7,7 +7,7 @@ use slowstart::registry;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// What is measured of a run, in the unit it is shown in.
+/// A measure of a run, in the unit in which it is shown.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Seconds until the receiver had 1 MB.
@@ -28,7 +28,7 @@ pub enum Measure {
     Goodput,
 }
 
-/// How a startup stands in a column.
+/// The standing of a startup in a column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Its median is the best, and it is certainly better than some other.
@@ -40,7 +40,7 @@ pub enum Standing {
 }
 
 impl Measure {
-    /// All, in the order of columns.
+    /// All measures, in the order of columns.
     pub const ALL: [Self; 8] = [
         Self::Time1MB,
         Self::Time10MB,
@@ -52,7 +52,7 @@ impl Measure {
         Self::Goodput,
     ];
 
-    /// What it is of a run.
+    /// Returns the value of a run, if it has one.
     pub fn of(self, row: &Row) -> Option<f64> {
         let time_to = |bytes: &str| row.time_to_bytes_s.get(bytes).copied().flatten();
         let exit = row.exit.as_ref();
@@ -69,7 +69,7 @@ impl Measure {
         value.filter(|v| v.is_finite())
     }
 
-    /// Whether less of it is better; `None` where neither is.
+    /// Whether less is better; `None` if neither is.
     pub const fn less_is_better(self) -> Option<bool> {
         match self {
             Self::ExitTime | Self::ExitWindow => None,
@@ -91,7 +91,7 @@ impl Measure {
         if self.less_is_better() == Some(false) { order.reverse() } else { order }
     }
 
-    /// How each of `summaries` stands in it.
+    /// Returns the standing of each of `summaries`.
     pub fn standings(self, summaries: &[&Summary]) -> Vec<Standing> {
         let typical: Vec<_> = summaries.iter().map(|s| (s, s.of_all_runs(self))).collect();
         let known = typical.iter().filter_map(|(s, m)| Some((s, (*m)?)));
@@ -115,11 +115,11 @@ impl Measure {
 pub struct Summary<'a> {
     /// `search:drain=off,threshold=0.5`.
     pub label: String,
-    /// Its runs, at least one, in the order they came in.
+    /// Its runs, at least one, in the order of the rows.
     pub rows: Vec<&'a Row>,
 }
 
-/// What a startup is called: its name and the parameters that are not its registry line's own.
+/// Returns the label of a startup: its name, and the parameters that differ from those in the registry.
 pub fn label(row: &Row) -> String {
     let own = registry::named(&row.startup).map(|e| params(&e.algorithm)).unwrap_or_default();
     let mut out = row.startup.clone();
@@ -159,7 +159,7 @@ impl Summary<'_> {
         self.typical(measure).filter(|&(_, runs)| runs == self.rows.len()).map(|(m, _)| m)
     }
 
-    /// How it left and in how many runs, most frequent first.
+    /// The exit classes and in how many runs each, most frequent first.
     pub fn classes(&self) -> Vec<(Class, usize)> {
         let count = |class| self.rows.iter().filter(|r| r.class == class).count();
         let all = [Class::Early, Class::ChokePoint, Class::Late, Class::None];
@@ -169,21 +169,21 @@ impl Summary<'_> {
     }
 }
 
-/// A startup's place among others.
+/// The rank of a startup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
     /// One more than the number of startups of better ranks.
     pub rank: usize,
     /// True if it shares its rank with the startup before it: no difference from the first of that rank.
     pub tied: bool,
-    /// How much more than the first of all it takes in the same run, in the unit of the measure ranked by.
+    /// The difference to the first of all in the same run, in the unit of the measure of the ranking.
     pub behind: Option<Median>,
     /// The startup.
     pub summary: Summary<'a>,
 }
 
-/// The order users care about, best median first, and what it is by: the time to completion if every run completed, else
-/// goodput. A rank holds those that do not certainly differ, run by run, from its first.
+/// Ranks startups, best median first, and returns the measure: the time to completion if every run completed, else
+/// goodput. Startups that do not certainly differ, run by run, from the first of a rank share it.
 pub fn rank(rows: &[Row]) -> (Measure, Vec<Place<'_>>) {
     let all = rows.iter().all(|r| Measure::Completion.of(r).is_some());
     let by = if all { Measure::Completion } else { Measure::Goodput };
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_none_are_left_out() {
+    fn absent_values_are_left_out() {
         let mut all = rows("a", &[7.0, 8.0]);
         all[0].bdp_bytes = 0;
         all[1].exit = None;

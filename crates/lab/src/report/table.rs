@@ -6,7 +6,7 @@ use super::words::{number, spread};
 use crate::record::Row;
 use maud::{Markup, html};
 
-/// A column's name, and its unit if it has one.
+/// The name of a column and its unit.
 const fn heading(measure: Measure) -> (&'static str, &'static str) {
     match measure {
         Measure::Time1MB => ("1 MB", "s"),
@@ -20,7 +20,7 @@ const fn heading(measure: Measure) -> (&'static str, &'static str) {
     }
 }
 
-/// What each startup would have done.
+/// Returns the table of a recorded connection: what each startup would have done.
 pub(super) fn opinions(o: &Opinions) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="What each would have done" {
@@ -44,7 +44,7 @@ pub(super) fn opinions(o: &Opinions) -> Markup {
     }
 }
 
-/// Medians over runs, a line a startup.
+/// Returns the table of medians over runs, with a line for each startup.
 pub(super) fn table(rows: &[Row]) -> Markup {
     let summaries = summarise(rows);
     let all: Vec<&Summary> = summaries.iter().collect();
@@ -53,13 +53,13 @@ pub(super) fn table(rows: &[Row]) -> Markup {
     let fewest = all.iter().map(|s| s.rows.len()).min();
     html! {
         @if let Some(fewest) = fewest {
-            // A region that scrolls must be reachable by keyboard.
+            // A scrolling region must be reachable by keyboard.
             div class="scroll" tabindex="0" role="region" aria-label="Medians" {
                 table {
                     thead {
                         tr {
                             th scope="col" { "startup" }
-                            th scope="col" { "left" }
+                            th scope="col" { "exit" }
                             @for (m, _) in &columns {
                                 @let (name, unit) = heading(*m);
                                 th scope="col" { (name) br; small { (unit) } }
@@ -86,7 +86,7 @@ pub(super) fn table(rows: &[Row]) -> Markup {
                 @if fewest < 6 { " (the whole range where there are fewer than six runs)" }
                 ". " b { "Bold" } " is the best; " span class="even" { "= shaded" }
                 " is no difference from it: the interval of the differences, run by run, includes 0. "
-                @if fewest == 1 { "A single run has no interval: how much of a difference is chance cannot be told." }
+                @if fewest == 1 { "A single run has no interval, so it cannot be said whether a difference is chance." }
             }
         } @else {
             p { "There are no runs to show." }
@@ -94,7 +94,7 @@ pub(super) fn table(rows: &[Row]) -> Markup {
     }
 }
 
-/// A median.
+/// Returns the cell of a median.
 fn cell(s: &Summary, m: Measure, standing: Standing) -> Markup {
     let class = match standing {
         Standing::Best => "best",

@@ -1,10 +1,10 @@
-//! One plain sentence: who is best, by how much, and why.
+//! The verdict: a sentence that says which startup is best, by how much, and why.
 
 use super::summary::{Measure, Place, Summary, rank};
 use super::words::{bytes, list, number, rate};
 use crate::record::{Class, Row};
 
-/// What the rows of one path say, with the reason.
+/// Returns the verdict on the rows of one path.
 pub fn verdict(rows: &[Row]) -> String {
     let (by, places) = rank(rows);
     let Some(first) = places.first().map(|p| p.summary.rows[0]) else {
@@ -13,7 +13,7 @@ pub fn verdict(rows: &[Row]) -> String {
     let leaders = places.iter().take_while(|p| p.rank == 1).count();
     let (best, rest) = places.split_at(leaders);
     let mut clauses = reasons(best);
-    // Who lost most and who came last explain what the others did better; a startup may be both.
+    // The startup that lost most and the last one show the cost of the alternatives; one startup may be both.
     let lossiest = lossiest(&places);
     let last = rest.last();
     let lost_most = |p: &Place| lossiest.len() == 1 && lossiest[0].label == p.summary.label;
@@ -30,7 +30,7 @@ pub fn verdict(rows: &[Row]) -> String {
     format!("On {}, {}{unfinished}: {}.", first.path, headline(by, best, rest.is_empty()), clauses.join("; "))
 }
 
-/// Who leads and with what.
+/// Returns the first clause: the best startups and their result.
 fn headline(by: Measure, best: &[Place], all: bool) -> String {
     let summaries: Vec<&Summary> = best.iter().map(|p| &p.summary).collect();
     let names = names(&summaries);
@@ -53,12 +53,12 @@ fn headline(by: Measure, best: &[Place], all: bool) -> String {
     match best.len() {
         1 if alone => format!("{names} {takes} {facts}"),
         1 => format!("{names} {finishes} {first} ({facts})"),
-        _ if all => format!("nothing tells {names} apart ({facts})"),
+        _ if all => format!("{names} do not differ ({facts})"),
         _ => format!("{names} {finish} {first} ({facts}; no difference between them)"),
     }
 }
 
-/// Why the sizes do not count.
+/// Returns the clause for transfers that did not complete.
 fn unfinished(rows: &[Row]) -> &'static str {
     if rows.iter().any(|r| r.completion_s.is_some()) {
         ", though not every run completes"
@@ -67,7 +67,7 @@ fn unfinished(rows: &[Row]) -> &'static str {
     }
 }
 
-/// How the leaders left: a clause a class, for many may share one.
+/// Returns how the best startups exited, one clause for each class.
 fn reasons(best: &[Place]) -> Vec<String> {
     let mut by_class: Vec<(Class, Vec<&Summary>)> = Vec::new();
     for summary in best.iter().map(|p| &p.summary) {
@@ -80,7 +80,7 @@ fn reasons(best: &[Place]) -> Vec<String> {
     by_class.into_iter().map(|(_, group)| clause(&group, group.len() == best.len())).collect()
 }
 
-/// How startups of one class left; a pronoun stands for those `just_said`.
+/// Returns how startups of one class exited. `just_said` replaces their names by a pronoun.
 fn clause(group: &[&Summary], just_said: bool) -> String {
     if let [one] = group {
         return format!("{} {}", if just_said { "it" } else { &one.label }, manner(one));
@@ -100,7 +100,7 @@ fn clause(group: &[&Summary], just_said: bool) -> String {
     format!("{subject} {}{verb}", if steady { "" } else { "mostly " })
 }
 
-/// What they are called, as many as one can take in.
+/// Joins the labels, at most four names.
 fn names(group: &[&Summary]) -> String {
     const MOST: usize = 4;
     let mut names: Vec<String> = group.iter().map(|s| s.label.clone()).collect();
@@ -111,7 +111,7 @@ fn names(group: &[&Summary]) -> String {
     list(&names)
 }
 
-/// How a startup left, as most of its runs did.
+/// Returns how most runs of a startup exited.
 fn manner(summary: &Summary) -> String {
     let classes = summary.classes();
     let at = summary
@@ -126,7 +126,7 @@ fn manner(summary: &Summary) -> String {
     if classes.len() == 1 { does } else { format!("mostly {does}") }
 }
 
-/// Who lost most in startup, if anybody did: several may have lost the same.
+/// Returns the startups that lost most during startup; none if nothing was lost.
 fn lossiest<'a, 'b>(places: &'a [Place<'b>]) -> Vec<&'a Summary<'b>> {
     let most = places.iter().map(|p| lost(&p.summary)).fold(0.0, f64::max);
     places.iter().map(|p| &p.summary).filter(|s| most > 0.0 && lost(s) >= most).collect()
@@ -136,14 +136,14 @@ fn lost(summary: &Summary) -> f64 {
     summary.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid)
 }
 
-/// What startups lost, each as much.
+/// Returns the clause about the loss, which is the same for each of `group`.
 fn losses(group: &[&Summary]) -> String {
     let verb = if group.len() == 1 { "loses" } else { "lose" };
     let lost = number(group.first().map_or(0.0, |s| lost(s)));
     format!("{verb} {lost} packet{} in startup", if lost == "1" { "" } else { "s" })
 }
 
-/// What it came to.
+/// Returns the clause about the result of the last startup.
 fn cost(by: Measure, summary: &Summary) -> String {
     let middle = summary.of_all_runs(by).map_or(0.0, |m| m.mid);
     if by == Measure::Completion {
@@ -218,7 +218,7 @@ mod tests {
         all[0].class = Class::Late;
         assert_eq!(
             verdict(&all),
-            "On geo, nothing tells a, c and b apart (7.10 s for 10 MB): a and b mostly leave at the choke point; c \
+            "On geo, a, c and b do not differ (7.10 s for 10 MB): a and b mostly leave at the choke point; c \
              leaves early (0.110 of the BDP)."
         );
     }

@@ -1,14 +1,15 @@
-//! Numbers and lists as people read them, the same on a terminal and on the page.
+//! Numbers, units and lists as text, the same on a terminal and on the page.
 
 use crate::stats::Median;
 
-/// Decimals that leave three significant digits, six at most. Compared, not computed: logarithms differ between platforms.
+/// Returns the number of decimals for three significant digits, at most six. By comparison, since logarithms differ
+/// between platforms.
 fn decimals(x: f64) -> usize {
     let steps = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
     steps.iter().position(|&step| x.abs() >= step).unwrap_or(steps.len())
 }
 
-/// `x` with so many decimals, its thousands apart.
+/// Formats `x` with a number of decimals and separated thousands.
 fn fixed(x: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", x.abs());
     let whole = text.find('.').unwrap_or(text.len());
@@ -22,21 +23,21 @@ fn fixed(x: f64, decimals: usize) -> String {
     out
 }
 
-/// Three significant digits, or all of a whole number: `0.113`, `7.42`, `31.2`, `14,210`.
+/// Formats a number with three significant digits, or all of a whole number: `0.113`, `7.42`, `31.2`, `14,210`.
 pub fn number(x: f64) -> String {
     fixed(x, if x.fract() == 0.0 { 0 } else { decimals(x) })
 }
 
-/// A median and its interval in words.
+/// A median and its interval as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The middle.
     pub mid: String,
-    /// `7.31-7.60`, if it reads otherwise than the middle.
+    /// `7.31-7.60`, unless it reads the same as the middle.
     pub range: Option<String>,
 }
 
-/// A median and its interval, all with the decimals of the middle.
+/// Formats a median and its interval, all with the decimals of the median.
 pub fn spread(m: &Median) -> Spread {
     let whole = [m.low, m.mid, m.high].iter().all(|x| x.fract() == 0.0);
     let places = if whole { 0 } else { decimals(m.mid) };
@@ -45,28 +46,28 @@ pub fn spread(m: &Median) -> Spread {
     Spread { mid, range }
 }
 
-/// `x` in the largest unit it fills; the units are a thousand apart.
+/// Formats `x` in the largest unit of which it is at least one; each unit is a thousand times the one before.
 fn scaled(x: f64, units: &[&str]) -> String {
     let mut x = x;
     let mut at = 0;
-    // What would be rounded up to a thousand belongs to the next unit.
+    // A value that would be rounded to a thousand gets the next unit.
     while x >= 999.5 && at + 1 < units.len() {
         (x, at) = (x / 1000.0, at + 1);
     }
     format!("{} {}", number(x), units[at])
 }
 
-/// A size: `216 MB`.
+/// Formats a size: `216 MB`.
 pub fn bytes(n: u64) -> String {
     scaled(n as f64, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// A rate: `34.1 Mbit/s`.
+/// Formats a rate: `34.1 Mbit/s`.
 pub fn rate(bps: f64) -> String {
     scaled(bps, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items: `a`, `a and b`, `a, b and c`.
 pub fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_as_speech() {
+    fn items_are_joined() {
         let words = ["a", "b", "c"].map(String::from);
         assert_eq!(
             [&words[..0], &words[..1], &words[..2], &words].map(list),

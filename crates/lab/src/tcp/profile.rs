@@ -242,35 +242,59 @@ impl Profile {
         Self::ALL.into_iter().find(|p| p.name == name).copied()
     }
 
-    /// The keys [`Profile::set`] takes, each with what it expects.
-    pub const KEYS: [(&'static str, &'static str); 27] = [
-        ("iw", "a number of segments from 1 to 1000"),
-        ("mss", "payload bytes of a segment, 64 to 8960"),
-        ("growth", "one of bytes, abc, rfc5681, ack"),
-        ("gating", "on or off"),
-        ("pacing", "on or off"),
-        ("tso", "bytes of a burst, 0 to 524280"),
-        ("tso_defer", "on or off"),
-        ("sack", "on or off"),
-        ("timestamps", "on or off"),
-        ("echo_rtt", "on or off"),
-        ("rack", "on or off"),
-        ("tlp", "on or off"),
-        ("prr", "on or off"),
-        ("limited_transmit", "on or off"),
-        ("undo", "on or off"),
-        ("rto", "one of linux, rfc6298"),
-        ("rto_min", "a time such as 200ms"),
-        ("idle_restart", "on or off"),
-        ("stalls", "on or off"),
-        ("ack", "one of each, quick-then-delayed, delayed"),
-        ("quick", "a number of acknowledgements"),
-        ("compress_acks", "on or off"),
-        ("delack", "a time such as 40ms"),
-        ("autotune", "on or off"),
-        ("rmem_first", "bytes of the receive buffer at first, 5840 to 1073741824"),
-        ("rmem", "bytes of the largest receive window, 2920 to 1073741824"),
-        ("syn_linear", "a number of retransmissions from 0 to 10"),
+    /// The keys of [`Profile::set`]: name, expected value, description.
+    pub const KEYS: [(&'static str, &'static str, &'static str); 27] = [
+        ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
+        ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
+        (
+            "growth",
+            "one of bytes, abc, rfc5681, ack",
+            "What an ACK adds to the window in slow start: all acknowledged bytes; those of at most two segments (RFC 3465); at most one segment (RFC 5681); one segment for each ACK.",
+        ),
+        ("gating", "on or off", "The window grows only if the sender uses it."),
+        ("pacing", "on or off", "Packets are paced, at 2 cwnd/SRTT in slow start and 1.2 after."),
+        (
+            "tso",
+            "bytes of a burst, 0 to 524280",
+            "Largest burst that is handed over at once; 0 sends packet by packet.",
+        ),
+        ("tso_defer", "on or off", "A burst that could still grow waits up to 1 ms."),
+        ("sack", "on or off", "Selective acknowledgements (RFC 2018)."),
+        ("timestamps", "on or off", "Timestamps (RFC 7323)."),
+        ("echo_rtt", "on or off", "RTT samples are taken from echoed timestamps, in milliseconds."),
+        ("rack", "on or off", "Loss detection by time (RFC 8985); without it by three duplicates."),
+        ("tlp", "on or off", "Tail loss probes (RFC 8985)."),
+        ("prr", "on or off", "Proportional rate reduction (RFC 6937); without it the window is cut at once."),
+        ("limited_transmit", "on or off", "New data is sent on the first duplicate ACKs (RFC 3042)."),
+        ("undo", "on or off", "A reduction for a loss that was none is taken back (RFC 3522, RFC 3708)."),
+        ("rto", "one of linux, rfc6298", "Rule for the retransmission timeout."),
+        ("rto_min", "a time such as 200ms", "Lower bound in that rule."),
+        ("idle_restart", "on or off", "The window shrinks after an idle period (RFC 2861)."),
+        (
+            "stalls",
+            "on or off",
+            "A full queue of the sender's own interface counts as congestion (Linux 2.4).",
+        ),
+        ("ack", "one of each, quick-then-delayed, delayed", "How the receiver acknowledges."),
+        ("quick", "a number of acknowledgements", "ACKs that the receiver sends at once at the start."),
+        ("compress_acks", "on or off", "ACKs above a hole are sent together, up to 1 ms late."),
+        ("delack", "a time such as 40ms", "Longest delay of an ACK."),
+        ("autotune", "on or off", "The receive window grows with what arrives."),
+        (
+            "rmem_first",
+            "bytes of the receive buffer at first, 5840 to 1073741824",
+            "Half of it is the first receive window.",
+        ),
+        (
+            "rmem",
+            "bytes of the largest receive window, 2920 to 1073741824",
+            "Upper limit of the receive window.",
+        ),
+        (
+            "syn_linear",
+            "a number of retransmissions from 0 to 10",
+            "SYN retransmissions 1 s apart before the timer doubles.",
+        ),
     ];
 
     /// Sets one knob from what a person wrote; `Err` says what was expected, or that there is no such knob.

@@ -7,48 +7,134 @@ use std::sync::Arc;
 
 use slowstart::units::{Bytes, Fixed, Instant, Span, mul_div};
 
+use crate::suggest::did_you_mean;
+
 use super::super::error::PathError;
 use super::super::link::Limit;
 use super::super::trace::{DelayTrace, Trace};
 use super::super::{Kind, quantity};
 use super::{DirectionSpec, Supply};
 
-/// Every key of a path, in the order of the handbook.
-pub(super) const KEYS: &[&str] = &[
-    "name",
-    "about",
-    "sources",
-    "fixed",
-    "rate",
-    "rate_vary",
-    "rate_vary_period",
-    "schedule",
-    "trace",
-    "trace_start",
-    "rtt",
-    "queue",
-    "link",
-    "quick_start",
-    "random_drop",
-    "jitter",
-    "vary",
-    "vary_period",
-    "handover",
-    "handover_step",
-    "delay_trace",
-    "loss",
-    "drop",
-    "drop_syn",
-    "drop_synack",
-    "aggregate",
-    "ack_rate",
-    "ack_queue",
-    "ack_jitter",
-    "ack_loss",
-    "drop_ack",
-    "ack_aggregate",
-    "ack_filter",
+/// A key of a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PathKey {
+    /// The key, the same in TOML and inline.
+    pub name: &'static str,
+    /// What a value looks like.
+    pub expects: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+const fn key(name: &'static str, expects: &'static str, about: &'static str) -> PathKey {
+    PathKey { name, expects, about }
+}
+
+/// Every key of a path. Where a number is expected, a distribution may stand in its place (see `docs/method.md`).
+pub const PATH_KEYS: &[PathKey] = &[
+    key("name", "text", "Name in results; by default the name of the file."),
+    key("about", "text", "What the path is, in a sentence."),
+    key("sources", "a list of strings", "Where the values come from."),
+    key(
+        "fixed",
+        "the name of a built-in path",
+        "Path to use in place of an ensemble where one fixed path is wanted.",
+    ),
+    key(
+        "rate",
+        RATE,
+        "Capacity of the forward link, in bits of IP packets per second. One of rate, schedule and trace is required.",
+    ),
+    key(
+        "rate_vary",
+        SHARE,
+        "The rate is drawn uniformly from rate ± this share, again for each rate_vary_period.",
+    ),
+    key(
+        "rate_vary_period",
+        "a length of time not below 100us, such as 100ms",
+        "Time for which a drawn rate holds.",
+    ),
+    key(
+        "schedule",
+        "rates with their times, such as 0s:12Mbit,7s:48Mbit",
+        "Capacity over time; 0bit is an outage.",
+    ),
+    key(
+        "trace",
+        "a file, such as docs/samples/example.down",
+        "Mahimahi trace: each line is the millisecond of one opportunity to send 1500 bytes. The trace repeats. It may be compressed by gzip.",
+    ),
+    key("trace_start", "random or 0", "Place in the traces at which a run starts; random by default."),
+    key(
+        "rtt",
+        SPAN,
+        "Base round-trip time, half of it in each direction. Required, unless there is a delay_trace.",
+    ),
+    key(
+        "queue",
+        QUEUE,
+        "Capacity of the queue at the forward link; 1bdp by default. Further packets are dropped.",
+    ),
+    key(
+        "link",
+        "host or network",
+        "host: the forward link is the sender's own interface, and a full queue holds packets back instead of dropping them.",
+    ),
+    key("quick_start", RATE, "Greatest rate that routers grant to a Quick-Start request (RFC 4782)."),
+    key(
+        "random_drop",
+        "a share and a backlog, such as 25%@18MB",
+        "Drops arriving packets with this probability while the queue is longer than the backlog.",
+    ),
+    key(
+        "jitter",
+        SPAN,
+        "Random extra delay of each packet from the sender, uniform from 0 to this; packets stay in order.",
+    ),
+    key(
+        "vary",
+        SPAN,
+        "Amplitude of a sine wave in the forward delay, from 0 to twice this; with vary_period.",
+    ),
+    key("vary_period", SPAN, "Period of that wave."),
+    key(
+        "handover",
+        SPAN,
+        "Period of handovers, each of which draws a new extra forward delay; with handover_step.",
+    ),
+    key("handover_step", SPAN, "Greatest extra delay that a handover draws."),
+    key(
+        "delay_trace",
+        "a file",
+        "Forward delay over time: one value in milliseconds for each 10 ms. The trace repeats.",
+    ),
+    key("loss", SHARE, "Probability that a packet from the sender is lost after the link."),
+    key("drop", PLACES, "Data packets to drop before the link, by number."),
+    key("drop_syn", COUNT, "Number of first SYN packets to drop."),
+    key("drop_synack", COUNT, "Number of first SYN-ACK packets to drop."),
+    key(
+        "aggregate",
+        SPAN,
+        "Packets from the sender are held until the next multiple of this period and arrive together.",
+    ),
+    key("ack_rate", RATE, "Capacity of the return link; without it the way back only delays."),
+    key("ack_queue", QUEUE, "Capacity of the queue at the return link; with ack_rate."),
+    key("ack_jitter", SPAN, "As jitter, for the way back."),
+    key("ack_loss", SHARE, "As loss, for the way back."),
+    key("drop_ack", PLACES, "As drop, for acknowledgements."),
+    key("ack_aggregate", SPAN, "As aggregate, for the way back."),
+    key(
+        "ack_filter",
+        "on or off",
+        "on: of the pure ACKs of a connection that wait for one release, only the newest is kept (RFC 3449); with ack_aggregate.",
+    ),
 ];
+
+/// The names of all keys.
+pub(super) fn names() -> Vec<&'static str> {
+    PATH_KEYS.iter().map(|k| k.name).collect()
+}
 
 /// The packet by which a limit in packets is turned into bytes.
 pub(super) const PACKET: Bytes = Bytes(1500);
@@ -94,12 +180,14 @@ impl Keys {
     }
 
     pub(super) fn known(&self) -> Result<(), PathError> {
-        match self.values.keys().find(|k| !KEYS.contains(&k.as_str())) {
+        let names = names();
+        match self.values.keys().find(|k| !names.contains(&k.as_str())) {
             None => Ok(()),
             Some(key) => Err(PathError::UnknownKey {
                 source_name: self.source.clone(),
                 key: key.clone(),
-                allowed: KEYS.join(", "),
+                hint: did_you_mean(key, &names),
+                allowed: names.join(", "),
             }),
         }
     }

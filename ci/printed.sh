@@ -1,0 +1,28 @@
+# Sourced: documents that show what a command prints, to the byte, in their first block of text.
+
+# The documents.
+printed=(README.md docs/compare-geo.md)
+
+# The arguments of `slowstart` whose output the document FILE shows.
+printed_command() { # FILE
+  case $1 in
+    README.md) sed -n 's/^slowstart \(compare geo --startup .*\)$/\1/p' README.md | head -1 ;;
+    docs/compare-geo.md) echo compare geo --wide ;;
+  esac
+}
+
+# The block.
+printed_block() { # FILE
+  awk '/^```text$/ && !seen { inside = 1; seen = 1; next } /^```$/ { inside = 0 } inside' "$1"
+}
+
+# Replaces the block by standard input.
+rewrite_block() { # FILE
+  local new
+  new=$(mktemp "$1.XXXXXX")
+  awk '
+    FNR == NR { text = text $0 "\n"; next }
+    /^```text$/ && !seen { print; printf "%s", text; skip = 1; seen = 1; next }
+    /^```$/ { skip = 0 }
+    !skip' - "$1" >"$new" && chmod --reference="$1" "$new" && mv "$new" "$1"
+}

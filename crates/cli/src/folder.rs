@@ -1,0 +1,269 @@
+//! The folder of `--out`: rows as they finish, everything else at the end.
+//!
+//! A folder that slowstart wrote holds [`MARKER`], which says what it is of. Rows are appended to `results.jsonl` one
+//! write each. Every other file is written under a temporary name and renamed, so that a reader never sees half of one
+//! and a symbolic link is replaced, not followed.
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use slowstart_lab::record::Row;
+use slowstart_lab::scenario::Study;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The file that marks a folder as one of slowstart's.
+const MARKER: &str = "slowstart.json";
+/// The file of the rows.
+const ROWS: &str = "results.jsonl";
+
+/// What a folder is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Contents {
+    /// The version that wrote it.
+    pub version: String,
+    /// The command line, for people.
+    pub command: String,
+    /// A digest of the checked study; `None` if the folder is of another command.
+    pub study: Option<String>,
+}
+
+impl Contents {
+    /// The contents that this command line writes.
+    fn of_command() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            command: crate::compare::command(),
+            study: None,
+        }
+    }
+
+    /// The contents of a study: two studies with the same digest have the same rows.
+    pub(crate) fn of_study(study: &Study) -> Self {
+        Self { study: Some(digest(study)), ..Self::of_command() }
+    }
+
+    /// True if rows of one belong to the other.
+    fn same(&self, other: &Self) -> bool {
+        self.version == other.version
+            && match (&self.study, &other.study) {
+                (Some(a), Some(b)) => a == b,
+                (None, None) => self.command == other.command,
+                _ => false,
+            }
+    }
+}
+
+/// FNV-1a over the study's debug text, which shows every field of the checked study.
+fn digest(study: &Study) -> String {
+    struct Fnv(u64);
+    impl std::fmt::Write for Fnv {
+        fn write_str(&mut self, s: &str) -> std::fmt::Result {
+            for b in s.bytes() {
+                self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+            }
+            Ok(())
+        }
+    }
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    write!(hash, "{study:?}").expect("hashing does not fail");
+    format!("{:016x}", hash.0)
+}
+
+/// A folder of results, locked against other processes.
+pub(crate) struct Folder {
+    dir: PathBuf,
+    /// `results.jsonl`, whose first `len` bytes are whole rows.
+    rows: File,
+    len: u64,
+}
+
+impl Folder {
+    /// Opens the folder of a command that cannot be continued. Other results of the same command line are replaced, but
+    /// not finished runs. Fails if the folder holds anything else.
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
+        Self::start(dir, false)
+    }
+
+    /// Does the same; with `force`, everything that slowstart writes there is replaced.
+    pub(crate) fn start(dir: &Path, force: bool) -> Result<Self> {
+        let (folder, rows) = Self::open(dir, &Contents::of_command(), force)?;
+        if !rows.is_empty() {
+            bail!(
+                "--out {}: the folder holds {} finished runs; choose another folder",
+                dir.display(),
+                rows.len()
+            );
+        }
+        Ok(folder)
+    }
+
+    /// Opens the folder of `contents` and returns it with the rows that are there already, whole lines only. Fails if
+    /// the folder holds anything else; with `force`, what slowstart writes there is replaced.
+    pub(crate) fn open(dir: &Path, contents: &Contents, force: bool) -> Result<(Self, Vec<Row>)> {
+        fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+        let fresh = force || Self::is_fresh(dir, contents)?;
+        let file = dir.join(ROWS);
+        let named = || file.display().to_string();
+        if fresh {
+            match fs::remove_file(&file) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).with_context(named),
+                _ => {}
+            }
+            write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?))?;
+        } else if fs::symlink_metadata(&file).is_ok_and(|m| !m.is_file()) {
+            bail!("{}: not a regular file; --out writes into a folder of its own", file.display());
+        }
+        let rows = OpenOptions::new().read(true).append(true).create(true).open(&file).with_context(named)?;
+        match rows.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                bail!("--out {}: another slowstart is writing there", dir.display())
+            }
+            // A file system without locks is not refused.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        // Temporary files of a process that was killed.
+        for stale in fs::read_dir(dir).with_context(named)?.flatten() {
+            if stale.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                let _ = fs::remove_file(stale.path());
+            }
+        }
+        let (read, len) = whole_rows(&rows).with_context(named)?;
+        let mut folder = Self { dir: dir.to_path_buf(), rows, len };
+        folder.truncate(len)?;
+        Ok((folder, read))
+    }
+
+    /// True if nothing of an earlier start is to be kept; an error if the folder holds something else.
+    fn is_fresh(dir: &Path, contents: &Contents) -> Result<bool> {
+        let marker = dir.join(MARKER);
+        let text = match fs::read_to_string(&marker) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let empty = fs::read_dir(dir)
+                    .with_context(|| format!("--out {}", dir.display()))?
+                    .all(|f| f.is_ok_and(|f| f.file_name().to_string_lossy().starts_with(TEMPORARY)));
+                if empty {
+                    return Ok(true);
+                }
+                bail!(
+                    "--out {}: the folder has files in it and no {MARKER}, so slowstart did not write it; choose \
+                     another folder",
+                    dir.display()
+                );
+            }
+            Err(e) => return Err(e).with_context(|| marker.display().to_string()),
+        };
+        let there: Contents =
+            serde_json::from_str(&text).with_context(|| format!("{}: not readable", marker.display()))?;
+        if !there.same(contents) {
+            bail!(
+                "--out {}: the folder holds another result, of slowstart {}: {}; choose another folder{}",
+                dir.display(),
+                there.version,
+                there.command,
+                if contents.study.is_some() { ", or replace it with --force" } else { "" }
+            );
+        }
+        Ok(false)
+    }
+
+    /// Keeps the first `len` bytes of the rows.
+    fn truncate(&mut self, len: u64) -> Result<()> {
+        self.len = len;
+        self.rows.set_len(len).with_context(|| self.dir.join(ROWS).display().to_string())
+    }
+
+    /// Appends a row. If it cannot be written whole, for example because the disk is full, none of it stays.
+    pub(crate) fn row(&mut self, row: &Row) -> Result<()> {
+        let mut line = serde_json::to_string(row)?;
+        line.push('\n');
+        if let Err(e) = self.rows.write_all(line.as_bytes()) {
+            let _ = self.rows.set_len(self.len);
+            return Err(e).with_context(|| self.dir.join(ROWS).display().to_string());
+        }
+        self.len += line.len() as u64;
+        Ok(())
+    }
+
+    /// Writes a file of JSON lines.
+    pub(crate) fn lines<T: Serialize>(&self, name: &str, lines: impl Iterator<Item = T>) -> Result<()> {
+        write_whole(&self.dir, name, |out| {
+            for line in lines {
+                serde_json::to_writer(&mut *out, &line)?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes a file of text.
+    pub(crate) fn text(&self, name: &str, text: &str) -> Result<()> {
+        self.bytes(name, text.as_bytes())
+    }
+
+    /// Writes a file.
+    pub(crate) fn bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        write_whole(&self.dir, name, |out| Ok(out.write_all(bytes)?))
+    }
+}
+
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".slowstart-";
+
+/// Writes a file under a temporary name and renames it. On an error nothing of it stays.
+fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+    let temporary = dir.join(format!("{TEMPORARY}{}-{name}", std::process::id()));
+    let target = dir.join(name);
+    let attempt = || -> Result<()> {
+        let _ = fs::remove_file(&temporary);
+        let mut out = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(&temporary)?);
+        write(&mut out)?;
+        out.flush()?;
+        out.get_ref().sync_all()?;
+        Ok(fs::rename(&temporary, &target)?)
+    };
+    attempt()
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&temporary);
+        })
+        .with_context(|| target.display().to_string())
+}
+
+/// The rows of a file and the length of the part that holds them: it ends before the first line that is cut or no row.
+fn whole_rows(file: &File) -> io::Result<(Vec<Row>, u64)> {
+    let mut reader = BufReader::new(file);
+    let (mut rows, mut len, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line)?;
+        match serde_json::from_slice(&line) {
+            Ok(row) if line.ends_with(b"\n") => rows.push(row),
+            _ => return Ok((rows, len)),
+        }
+        len += read as u64;
+    }
+}
+
+/// A folder's name from a name that a person wrote: one component that is not hidden. `None` if nothing is left.
+pub(crate) fn folder_name(text: &str) -> Option<String> {
+    let kept = |c: char| if c.is_alphanumeric() || "._+".contains(c) { c } else { '-' };
+    let name: String = text.chars().map(kept).take(100).collect();
+    let name = name.trim_matches(['.', '-']);
+    (!name.is_empty()).then(|| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_names_stay_inside_their_folder() {
+        assert_eq!(folder_name("geo").as_deref(), Some("geo"));
+        assert_eq!(folder_name("rate=50Mbit rtt=80ms").as_deref(), Some("rate-50Mbit-rtt-80ms"));
+        assert_eq!(folder_name("../../etc").as_deref(), Some("etc"));
+        assert_eq!(folder_name(".."), None);
+        assert_eq!(folder_name("a/b\x1b").as_deref(), Some("a-b"));
+    }
+}

@@ -1,0 +1,247 @@
+//! The folder of `--out`: what it refuses, what it keeps, how it is continued.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn slowstart(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("results-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+const STUDY: [&str; 8] = [
+    "compare",
+    "rate=20Mbit rtt=20ms queue=1bdp jitter=1ms",
+    "--size",
+    "300kB",
+    "--startup",
+    "standard,search,limited",
+    "--runs",
+    "4",
+];
+
+/// Runs the study into a folder.
+fn study(out: &Path, more: &[&str]) -> Output {
+    slowstart(&[&STUDY[..], &["--out", out.to_str().expect("text")], more].concat())
+}
+
+fn rows(out: &Path) -> String {
+    fs::read_to_string(out.join("results.jsonl")).expect("rows")
+}
+
+/// The temporary files of a folder.
+fn leftovers(out: &Path) -> usize {
+    fs::read_dir(out)
+        .expect("a folder")
+        .flatten()
+        .filter(|f| f.file_name().to_string_lossy().starts_with('.'))
+        .count()
+}
+
+#[test]
+fn a_folder_that_is_not_ours_is_refused() {
+    let dir = folder("foreign");
+    fs::write(dir.join("results.jsonl"), "precious\n").expect("a file");
+    let out = study(&dir, &[]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("slowstart did not write it"), "{}", text(&out.stderr));
+    assert_eq!(rows(&dir), "precious\n");
+    assert!(study(&dir, &["--force"]).status.success());
+    assert_eq!(rows(&dir).lines().count(), 12);
+}
+
+#[test]
+fn another_study_is_refused_and_the_same_one_continues() {
+    let dir = folder("continued");
+    assert!(study(&dir, &[]).status.success());
+    let whole = rows(&dir);
+    let other = study(&dir, &["--seed", "2"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other.stderr).contains("--force"), "{}", text(&other.stderr));
+    assert_eq!(rows(&dir), whole);
+    // As a process that was killed leaves it: some rows, the last of them cut.
+    let five: usize = whole.lines().take(5).map(|l| l.len() + 1).sum();
+    fs::write(dir.join("results.jsonl"), &whole[..five + 100]).expect("a file");
+    fs::remove_file(dir.join("report.html")).expect("it was there");
+    let again = study(&dir, &["--timing"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("5 of 12 runs are there"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("7 runs in "), "{}", text(&again.stderr));
+    assert_eq!(rows(&dir), whole);
+    assert!(dir.join("report.html").is_file());
+    // Rows of another study in its place are not continued.
+    fs::write(dir.join("results.jsonl"), &whole[five..]).expect("a file");
+    let mixed = study(&dir, &[]);
+    assert_eq!(mixed.status.code(), Some(2), "{}", text(&mixed.stderr));
+    assert!(study(&dir, &["--seed", "2", "--force"]).status.success());
+    assert_ne!(rows(&dir), whole);
+}
+
+#[test]
+fn links_are_not_followed() {
+    let dir = folder("links");
+    let precious = dir.join("precious");
+    fs::write(&precious, "precious\n").expect("a file");
+    let out = dir.join("out");
+    assert!(study(&out, &[]).status.success());
+    for name in ["report.html", "samples.jsonl", "results.jsonl"] {
+        fs::remove_file(out.join(name)).expect("it was there");
+        symlink(&precious, out.join(name)).expect("a link");
+        let _ = study(&out, &[]);
+        let _ = study(&out, &["--force"]);
+        assert_eq!(fs::read_to_string(&precious).expect("there"), "precious\n", "{name}");
+    }
+    assert_eq!(leftovers(&out), 0);
+}
+
+#[test]
+fn names_of_studies_give_folders_of_their_own() {
+    let dir = folder("names");
+    let text_of = "path = \"rate=20Mbit rtt=20ms\"\nstartups = [\"standard\"]\nsize = \"100kB\"\nruns = 1\n";
+    for sub in ["a", "b"] {
+        fs::create_dir(dir.join(sub)).expect("a folder");
+        fs::write(dir.join(sub).join("x.toml"), text_of).expect("a file");
+    }
+    fs::write(dir.join("...toml"), text_of).expect("a file");
+    let file = |name: &str| dir.join(name).display().to_string();
+    let out = dir.join("out").join("deep");
+    let run = |files: &[&str]| {
+        let files: Vec<String> = files.iter().map(|f| file(f)).collect();
+        let mut args = vec!["run", "--out", out.to_str().expect("text")];
+        args.extend(files.iter().map(String::as_str));
+        slowstart(&args)
+    };
+    let same = run(&["a/x.toml", "b/x.toml"]);
+    assert_eq!(same.status.code(), Some(2));
+    assert!(text(&same.stderr).contains("would both write"), "{}", text(&same.stderr));
+    let dots = run(&["a/x.toml", "...toml"]);
+    assert_eq!(dots.status.code(), Some(2), "{}", text(&dots.stderr));
+    assert!(!dir.join("out/results.jsonl").exists());
+}
+
+/// A limit on the size of files stands for a full disk: writes fail in the middle.
+#[test]
+fn a_full_disk_leaves_whole_lines() {
+    for blocks in [1, 3, 7, 12, 20, 40] {
+        let dir = folder("full");
+        let program = env!("CARGO_BIN_EXE_slowstart");
+        let args: Vec<String> = STUDY.iter().map(|a| format!("'{a}'")).collect();
+        let line = format!(
+            "trap '' XFSZ; ulimit -f {blocks}; exec {program} {} --out {}",
+            args.join(" "),
+            dir.display()
+        );
+        let out = Command::new("bash").args(["-c", &line]).output().expect("bash");
+        assert_eq!(out.status.code(), Some(2), "{blocks}: {}", text(&out.stderr));
+        let kept = rows(&dir);
+        assert!(kept.is_empty() || kept.ends_with('\n'), "{blocks}: half a line");
+        assert!(kept.lines().all(|l| serde_json::from_str::<slowstart_lab::record::Row>(l).is_ok()));
+        assert_eq!(leftovers(&dir), 0, "{blocks}");
+        // With room, it goes on.
+        assert!(study(&dir, &[]).status.success(), "{blocks}");
+        assert_eq!(rows(&dir).lines().count(), 12, "{blocks}");
+    }
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_finished() {
+    let dir = folder("interrupted");
+    let args = [&STUDY[..6], &["--runs", "50000", "--json", "--out", dir.to_str().expect("text")]].concat();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut printed = 0;
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    for line in lines.by_ref() {
+        line.expect("a row");
+        printed += 1;
+        if printed == 20 {
+            let sent = Command::new("bash")
+                .args(["-c", &format!("kill -INT {}", child.id())])
+                .status()
+                .expect("bash");
+            assert!(sent.success());
+        }
+    }
+    let out = child.wait_with_output().expect("it ends");
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!((20..150_000).contains(&printed), "{printed}");
+    assert!(said.contains(&format!("interrupted, {printed} of 150000")), "{printed}: {said}");
+    assert_eq!(rows(&dir).lines().count(), printed);
+    assert!(dir.join("report.html").is_file(), "what is finished is shown");
+}
+
+/// Killed at random moments and started again, a study has the rows of one that was not.
+#[test]
+fn a_killed_study_is_continued_to_the_same_bytes() {
+    let (dir, undisturbed) = (folder("killed"), folder("undisturbed"));
+    let more = ["--runs", "40"];
+    let of = |out: &Path| {
+        [&STUDY[..6], &more, &["--out", out.to_str().expect("text")]]
+            .concat()
+            .into_iter()
+            .map(str::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        Command::new(env!("CARGO_BIN_EXE_slowstart"))
+            .args(of(&undisturbed))
+            .output()
+            .expect("it runs")
+            .status
+            .success()
+    );
+    for milliseconds in [5, 20, 35, 50, 65, 80, 110, 140] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+            .args(of(&dir))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        let _ = child.kill();
+        child.wait().expect("it ends");
+    }
+    let last = Command::new(env!("CARGO_BIN_EXE_slowstart")).args(of(&dir)).output().expect("it runs");
+    assert!(last.status.success(), "{}", text(&last.stderr));
+    assert_eq!(rows(&dir), rows(&undisturbed));
+    assert_eq!(
+        fs::read(dir.join("samples.jsonl")).expect("there"),
+        fs::read(undisturbed.join("samples.jsonl")).expect("there")
+    );
+}
+
+#[test]
+fn two_at_once_do_not_mix() {
+    let dir = folder("twice");
+    let args = [&STUDY[..6], &["--runs", "2000", "--json", "--out", dir.to_str().expect("text")]].concat();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+        .args(&args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    lines.next().expect("a row").expect("a row");
+    let second = slowstart(&args);
+    assert_eq!(second.status.code(), Some(2), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("another slowstart is writing there"), "{}", text(&second.stderr));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+}

@@ -1,0 +1,288 @@
+//! What the commands print: widths, colour, pipes, lists, completions, and the examples of the documents.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    command.args(args).env_remove("NO_COLOR").env("TERM", "xterm");
+    command
+}
+
+fn slowstart(args: &[&str]) -> Output {
+    command(args).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// Standard output of a command that succeeds.
+fn printed(args: &[&str]) -> String {
+    let out = slowstart(args);
+    assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+    text(&out.stdout)
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+const PATH: &str = "rate=20Mbit rtt=20ms queue=1bdp jitter=1ms";
+const QUICK: [&str; 6] = ["compare", PATH, "--size", "300kB", "--runs", "3"];
+
+#[test]
+fn a_pipe_gets_a_hundred_columns() {
+    let shown = printed(&QUICK);
+    assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
+    // This path is so short that many startups did the same.
+    assert!(shown.contains(" more") && shown.contains("same in every run: "), "{shown}");
+    assert!(shown.contains("--wide shows everything") || shown.contains("queue (ms)"), "{shown}");
+    assert!(!printed(&[&QUICK[..], &["--quiet"]].concat()).contains("same in every run: "));
+    let top = printed(&[&QUICK[..], &["--top", "2", "--columns", "exit,all", "--sort", "all"]].concat());
+    assert!(top.contains("2 of ") && !top.contains("lost  "), "{top}");
+}
+
+#[test]
+fn colour_is_asked_for_or_follows_the_terminal() {
+    let always = [&QUICK[..], &["--color", "always"]].concat();
+    assert!(printed(&always).contains("\u{1b}[1m"));
+    assert!(!printed(&QUICK).contains('\u{1b}'));
+    let out = command(&always).env("NO_COLOR", "1").output().expect("it runs");
+    assert!(text(&out.stdout).contains("\u{1b}[1m"), "--color always is stronger than NO_COLOR");
+    assert!(!printed(&[&QUICK[..], &["--color", "never"]].concat()).contains('\u{1b}'));
+}
+
+#[test]
+fn a_pipe_that_is_closed_early_is_no_error() {
+    for args in [&[&QUICK[..], &["--json"]].concat()[..], &["list"], &["explain", PATH, "hystart"]] {
+        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        let status = child.wait().expect("it ends");
+        assert!(status.success() && said.is_empty(), "{args:?}: {status}, {said}");
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_jobs() {
+    let rows = |jobs: &str| printed(&[&QUICK[..], &["--json", "--jobs", jobs]].concat());
+    assert_eq!(rows("1"), rows("3"));
+    assert_eq!(slowstart(&["compare", "geo", "--jobs", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn timing_says_how_long_it_took() {
+    let out = slowstart(&[&QUICK[..], &["--timing", "--startup", "standard"]].concat());
+    let said = text(&out.stderr);
+    assert!(said.contains("3 runs in ") && said.contains(" s: ") && said.contains("data packets"), "{said}");
+}
+
+#[test]
+fn several_paths_give_one_summary() {
+    let dir = folder("paths");
+    for (name, rate) in [("slow", "5Mbit"), ("fast", "50Mbit")] {
+        let path = format!("rate = \"{rate}\"\nrtt = \"20ms\"\n");
+        std::fs::write(dir.join(format!("{name}.toml")), path).expect("a file");
+    }
+    let paths = dir.to_str().expect("text");
+    let common = ["--size", "200kB", "--runs", "2", "--startup", "standard,search,limited"];
+    let shown = printed(&[&["compare", PATH, paths][..], &common].concat());
+    for part in ["On slow, ", "On fast, ", "startup", "mean", "worst", "first", "/3"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let rows = printed(&[&["compare", paths, "--json"][..], &common].concat());
+    assert_eq!(rows.lines().count(), 2 * 2 * 3);
+    let empty = folder("no-paths");
+    assert_eq!(slowstart(&["compare", empty.to_str().expect("text")]).status.code(), Some(2));
+}
+
+#[test]
+fn one_run_is_explained() {
+    let shown = printed(&["explain", PATH, "standard", "--size", "2MB"]);
+    for part in [
+        "standard on rate=20Mbit",
+        "finds its reason to exit: ",
+        "What that cost",
+        "Time: ",
+        "Loss: ",
+        "Delay: ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
+    // It is the run that compare makes.
+    let row = printed(&["compare", PATH, "--startup", "standard", "--size", "2MB", "--runs", "2", "--json"]);
+    let row: serde_json::Value = serde_json::from_str(row.lines().nth(1).expect("two rows")).expect("a row");
+    let second = printed(&["explain", PATH, "standard", "--size", "2MB", "--run", "1"]);
+    assert!(second.contains(&format!("seed {}", row["seed"])), "{second}");
+    let completion =
+        format!("{:.3} s  The receiver has everything", row["completion_s"].as_f64().expect("a time"));
+    assert!(second.contains(&completion), "{completion}: {second}");
+    assert_eq!(slowstart(&["explain", PATH, "standart"]).status.code(), Some(2));
+}
+
+#[test]
+fn two_results_are_compared() {
+    let dir = folder("diff");
+    let save = |name: &str, more: &[&str]| {
+        let file = dir.join(name);
+        let rows = printed(&[&QUICK[..], &["--json", "--startup", "standard,search,limited"], more].concat());
+        std::fs::write(&file, rows).expect("a file");
+        file.display().to_string()
+    };
+    let (a, b) = (save("a.jsonl", &[]), save("b.jsonl", &["--set", "iw=2", "--runs", "8"]));
+    let same = slowstart(&["diff", &a, &a]);
+    assert_eq!(same.status.code(), Some(0));
+    assert!(text(&same.stdout).contains("same"));
+    let changed = slowstart(&["diff", &a, &b]);
+    assert_eq!(changed.status.code(), Some(1), "{}", text(&changed.stdout));
+    assert!(text(&changed.stdout).contains("slower"), "{}", text(&changed.stdout));
+    std::fs::write(dir.join("c.jsonl"), "{}\n").expect("a file");
+    let bad = slowstart(&["diff", &a, dir.join("c.jsonl").to_str().expect("text")]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(text(&bad.stderr).contains("c.jsonl: line 1"), "{}", text(&bad.stderr));
+    assert_eq!(slowstart(&["diff", &a, "nowhere"]).status.code(), Some(2));
+}
+
+#[test]
+fn keys_and_knobs_are_listed() {
+    let keys = printed(&["list", "path-keys"]);
+    for key in slowstart_lab::path::PATH_KEYS {
+        assert!(keys.contains(key.name) && keys.contains(key.about), "{}", key.name);
+    }
+    let knobs = printed(&["list", "knobs"]);
+    for (name, expects, about) in slowstart_lab::tcp::profile::Profile::KEYS {
+        assert!(knobs.contains(name) && knobs.contains(expects) && knobs.contains(about), "{name}");
+    }
+    let all: serde_json::Value = serde_json::from_str(&printed(&["list", "--all", "--json"])).expect("JSON");
+    for kind in ["startups", "avoidances", "paths", "path_keys", "profiles", "knobs", "not_implemented"] {
+        assert!(all[kind][0]["name"].is_string(), "{kind}: {all}");
+    }
+    assert_eq!(all["startups"].as_array().map(Vec::len), Some(slowstart::registry::all().count()));
+}
+
+#[test]
+fn shells_and_man_get_their_files() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(printed(&["completions", shell]).contains("explain"), "{shell}");
+    }
+    let dir = folder("man");
+    printed(&["man", dir.to_str().expect("text")]);
+    let page = std::fs::read_to_string(dir.join("slowstart-compare.1")).expect("a page");
+    assert!(page.contains(".TH") && page.contains("satellite") | page.contains("startups"), "{page}");
+    assert!(dir.join("slowstart.1").is_file());
+}
+
+#[test]
+fn every_help_has_two_examples() {
+    for verb in ["compare", "run", "explain", "diff", "packetdrill", "list", "completions", "man"] {
+        let help = printed(&[verb, "--help"]);
+        let (_, examples) = help.split_once("Examples:").unwrap_or_else(|| panic!("{verb}: {help}"));
+        let count = examples.lines().filter(|l| l.contains(&format!("slowstart {verb}"))).count();
+        assert!(count >= 2, "{verb}: {help}");
+    }
+}
+
+#[test]
+fn text_of_others_is_made_printable() {
+    let dir = folder("escapes");
+    let file = dir.join("path.toml");
+    std::fs::write(&file, "name = \"a\\u001b[2Jb\"\nrate = \"5Mbit\"\nrtt = \"20ms\"\n").expect("a file");
+    let file = file.to_str().expect("text");
+    let shown =
+        printed(&["compare", file, "--startup", "standard,limited", "--runs", "1", "--size", "100kB"]);
+    assert!(!shown.contains('\u{1b}') && shown.contains("a\\u{1b}[2Jb"), "{shown}");
+    let shown = printed(&["explain", file, "standard", "--size", "100kB"]);
+    assert!(!shown.contains('\u{1b}') && shown.contains("a\\u{1b}[2Jb"), "{shown}");
+    let out = slowstart(&["compare", "no\u{1b}[2Jwhere"]);
+    assert!(!text(&out.stderr).contains('\u{1b}'));
+}
+
+/// The blocks of a document in a language.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let file = root().join(document);
+    let document = std::fs::read_to_string(&file).expect("a document");
+    let mut all = Vec::new();
+    let mut inside: Option<String> = None;
+    for line in document.lines() {
+        match &mut inside {
+            Some(_) if line == "```" => all.extend(inside.take()),
+            Some(block) => *block += &format!("{line}\n"),
+            None if line == format!("```{language}") => inside = Some(String::new()),
+            None => {}
+        }
+    }
+    all
+}
+
+/// Every command of the README runs as typed, in a folder that has the repository's files.
+#[test]
+#[cfg(unix)]
+fn commands_of_the_readme_run() {
+    let dir = folder("readme");
+    for name in ["docs", "scenarios", "crates"] {
+        std::os::unix::fs::symlink(root().join(name).canonicalize().expect("there"), dir.join(name))
+            .expect("a link");
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_slowstart")).parent().expect("a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
+    let mut ran = 0;
+    for line in blocks("README.md", "sh").iter().flat_map(|b| b.lines()) {
+        if line.starts_with("cargo install ") {
+            continue;
+        }
+        assert!(line.starts_with("slowstart "), "a command that this test does not know: {line}");
+        // The whole comparison is compared to the byte in ci/test.sh; in a debug build it takes long.
+        let line = line.replace("slowstart compare geo", "slowstart compare geo --runs 1");
+        let line = if line.contains("--runs 3") { line.replacen(" --runs 1", "", 1) } else { line };
+        let out = Command::new("bash")
+            .args(["-o", "pipefail", "-c", &line])
+            .env("PATH", &path)
+            .current_dir(&dir)
+            .output()
+            .expect("bash");
+        assert!(out.status.success(), "{line}: {}", text(&out.stderr));
+        assert!(!out.stdout.is_empty(), "{line} printed nothing");
+        ran += 1;
+    }
+    assert!(ran >= 10, "{ran} commands");
+    assert!(dir.join("out/report.html").is_file());
+}
+
+/// The examples of docs/studies.md run, and between them they use every key, each of which is in the table.
+#[test]
+fn studies_are_documented() {
+    let dir = folder("studies");
+    let document = std::fs::read_to_string(root().join("docs/studies.md")).expect("a document");
+    let mut used = BTreeSet::new();
+    for (i, example) in blocks("docs/studies.md", "toml").iter().enumerate() {
+        let file = dir.join(format!("{i}.toml"));
+        std::fs::write(&file, example).expect("a file");
+        let shown = printed(&["run", file.to_str().expect("text")]);
+        assert!(shown.contains("exit"), "{example}\n{shown}");
+        used.extend(example.lines().filter_map(|l| Some(l.split_once(" = ")?.0.to_string())));
+        used.extend(example.contains("[set]").then(|| "set".to_string()));
+    }
+    // The error for an unknown key lists all keys.
+    let file = dir.join("unknown.toml");
+    std::fs::write(&file, "path = \"geo\"\nunknown = 1\n").expect("a file");
+    let said = text(&slowstart(&["run", file.to_str().expect("text")]).stderr);
+    let keys: Vec<&str> =
+        said.split("expected one of ").nth(1).expect("the keys").split('`').skip(1).step_by(2).collect();
+    assert!(keys.len() >= 12, "{said}");
+    for key in keys {
+        assert!(document.contains(&format!("| `{key}` |")), "docs/studies.md has no {key}");
+        assert!(used.contains(key), "no example has {key}");
+    }
+}
