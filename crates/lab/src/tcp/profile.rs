@@ -83,6 +83,8 @@ pub struct Profile {
     pub rmem_first: Bytes,
     /// The largest receive window, bytes.
     pub rmem: Bytes,
+    /// The send buffer, bytes: data sent and not acknowledged never exceeds it. Unlimited by default.
+    pub send_buffer: Bytes,
     /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
     pub syn_linear: u32,
     /// How often a SYN is sent again before the connection is given up, beyond those a second apart.
@@ -126,6 +128,7 @@ impl Profile {
         autotune: true,
         rmem_first: Bytes(128 << 10),
         rmem: Bytes(256 << 20),
+        send_buffer: Bytes(u64::MAX),
         syn_linear: 4,
         syn_retries: 6,
         synack_retries: 5,
@@ -243,7 +246,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 27] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 28] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -291,6 +294,11 @@ impl Profile {
             "Upper limit of the receive window.",
         ),
         (
+            "send_buffer",
+            "bytes that may be sent and not acknowledged, 2920 to 1073741824",
+            "The sender's socket buffer; unlimited by default.",
+        ),
+        (
             "syn_linear",
             "a number of retransmissions from 0 to 10",
             "SYN retransmissions 1 s apart before the timer doubles.",
@@ -308,6 +316,7 @@ impl Profile {
             "tso" => number(0, 524_280).map(|n| self.tso = n),
             "quick" => number(0, u32::MAX).map(|n| self.quick = n),
             "syn_linear" => number(0, 10).map(|n| self.syn_linear = n),
+            "send_buffer" => number(2920, 1 << 30).map(|n| self.send_buffer = Bytes(u64::from(n))),
             "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
             "rmem_first" => number(5840, 1 << 30).map(|n| self.rmem_first = Bytes(u64::from(n))),
             "rto_min" => Span::read(value).map(|t| self.rto_min = t),

@@ -315,6 +315,10 @@ impl<C: Controller + Clone> Sender<C> {
     fn data_end(&self) -> u64 {
         self.end + u64::from(self.closed)
     }
+    /// The end of what the peer's window and the send buffer allow to be sent.
+    fn send_limit(&self) -> u64 {
+        self.window_end.min(self.board.una().saturating_add(self.profile.send_buffer.0))
+    }
     /// True if everything written is acknowledged, the FIN included.
     pub fn done(&self) -> bool {
         self.board.una() == self.data_end()

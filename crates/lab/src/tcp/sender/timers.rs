@@ -50,7 +50,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// Probes a window that is closed or smaller than a segment (`tcp_write_wakeup`).
     pub(super) fn probe_window(&mut self, now: Instant, out: &mut impl FnMut(Outgoing)) {
-        let room = self.window_end.saturating_sub(self.next);
+        let room = self.send_limit().saturating_sub(self.next);
         let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
         if len == 0 {
             out(Outgoing { start: self.board.una() - 1, len: 0, fin: false, retransmission: true, times: 1 });

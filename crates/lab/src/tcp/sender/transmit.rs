@@ -164,7 +164,7 @@ impl<C: Controller + Clone> Sender<C> {
     /// (`tcp_tso_should_defer`). Only if something was sent within the last millisecond.
     fn defers_burst(&self, now: Instant, room: u64, window: u64) -> bool {
         let mss = u64::from(self.profile.mss);
-        let limit = (room * mss).min(self.window_end.saturating_sub(self.next));
+        let limit = (room * mss).min(self.send_limit().saturating_sub(self.next));
         // Writes are cut into buffers of at most 64 kB; the end of one is sent if all of it can be.
         let part = WRITTEN / mss * mss;
         let end = self.end.min((self.next - 1) / part * part + part + 1);
@@ -231,7 +231,7 @@ impl<C: Controller + Clone> Sender<C> {
     #[inline]
     pub(super) fn send_new(&mut self, now: Instant, burst: u32, out: &mut impl FnMut(Outgoing)) -> u64 {
         let all = u64::from(burst) * u64::from(self.profile.mss);
-        let room = self.window_end.saturating_sub(self.next);
+        let room = self.send_limit().saturating_sub(self.next);
         if all <= room.min(self.end.saturating_sub(self.next)) && !self.control.needs_on_sent() {
             self.send_train(now, burst, out);
             return all;
@@ -249,7 +249,7 @@ impl<C: Controller + Clone> Sender<C> {
         let mut sent = 0;
         for _ in 0..burst {
             let left = self.end - self.next.min(self.end);
-            let room = self.window_end.saturating_sub(self.next);
+            let room = self.send_limit().saturating_sub(self.next);
             let len = mss.min(left);
             let fin = left == 0 && self.closed && self.end == self.next;
             // A segment that the window would cut waits (sender-side silly window avoidance, RFC 1122 §4.2.3.4).
