@@ -34,6 +34,9 @@ params! {
         td: Span = Span::micros(TD), "a time such as 80us", |v| v <= Span::secs(10);
         /// If on, a negative output holds the window; if off, it reduces it.
         hold: bool = true, "on or off", |_v| true;
+        /// Sampling period if the output is an increment of the window in segments for each period; 0s: the output scales
+        /// the growth of each ACK.
+        every: Span = Span::ZERO, "a time such as 1ms, 0s for each ACK", |v| v <= Span::secs(10);
     }
 }
 
@@ -101,6 +104,19 @@ impl Startup for Restricted {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         let earned = v.slow_start_growth(ack);
         let Some(queue) = v.host_queue else { return Step::grow(earned) };
+        let every = self.params.every;
+        if every > Span::ZERO {
+            if self.last.is_some_and(|(at, _)| v.now.since(at) < every) {
+                return Step::HOLD;
+            }
+            self.sample(v, queue);
+            let step = v.mss.scale(self.output.unsigned_abs(), Fixed::ONE.unsigned_abs());
+            return match self.output {
+                0.. => Step::grow(step),
+                _ if self.params.hold => Step::HOLD,
+                _ => Step::set(v.cwnd - step),
+            };
+        }
         self.sample(v, queue);
         let part = earned
             .scale(self.output.unsigned_abs().min(Fixed::ONE.unsigned_abs()), Fixed::ONE.unsigned_abs());
