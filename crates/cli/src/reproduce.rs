@@ -126,7 +126,7 @@ fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
                 j.bound_text()
             ))?;
         }
-        print(&format!("      {}", j.claim.why))?;
+        print(&format!("      {}", j.reason))?;
     }
     Ok(())
 }

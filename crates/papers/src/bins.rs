@@ -83,6 +83,17 @@ pub fn mean_error(acks: &[Ack], bins: usize) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
+/// The standard deviation of the normalised difference with `bins` bins a window before the time `until`, seconds.
+pub fn noise(acks: &[Ack], bins: usize, until: f64) -> Option<f64> {
+    let before: Vec<f64> = binned(acks, bins).into_iter().filter(|(t, ..)| *t < until).map(|b| b.1).collect();
+    if before.len() < 2 {
+        return None;
+    }
+    let n = before.len() as f64;
+    let mean = before.iter().sum::<f64>() / n;
+    Some((before.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0)).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

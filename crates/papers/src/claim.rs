@@ -29,6 +29,8 @@ pub struct Judged<'a> {
     pub measured: Vec<Measured>,
     /// The verdict on the measured values.
     pub verdict: Verdict,
+    /// The reason, with the figures of these runs.
+    pub reason: String,
 }
 
 impl Judged<'_> {
@@ -68,6 +70,7 @@ impl Judged<'_> {
             (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
             (Some(a), None) => format!("at least {}", number(a)),
             (None, Some(b)) => format!("at most {}", number(b)),
+            (None, None) if self.claim.grows => "grows".into(),
             (None, None) => "-".into(),
         }
     }
@@ -94,6 +97,16 @@ pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(
             let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
             let half = student(values.len()) * (variance / n).sqrt();
             Some((mean, mean - half, mean + half))
+        }
+        Statistic::Deviation => {
+            let freedom = n - 1.0;
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / freedom;
+            // The quantiles of chi square over its degrees of freedom (Wilson & Hilferty, PNAS 17, 1931).
+            let end = |z: f64| {
+                let c = 2.0 / (9.0 * freedom);
+                (variance / (1.0 - c + z * c.sqrt()).max(1e-9).powi(3)).sqrt()
+            };
+            (n > 1.0).then(|| (variance.sqrt(), end(1.96), end(-1.96)))
         }
         Statistic::Share => Some(share(mean)),
         Statistic::Most => {
@@ -123,19 +136,37 @@ fn student(n: usize) -> f64 {
 }
 
 fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
+    if claim.grows {
+        return match measured {
+            [] | [_] => Verdict::Undecided,
+            _ if measured.windows(2).all(|w| w[0].high <= w[1].low && w[0].value < w[1].value) => {
+                Verdict::Holds
+            }
+            _ if measured.windows(2).any(|w| w[0].low >= w[1].high) => Verdict::Differs,
+            _ => Verdict::Undecided,
+        };
+    }
     let low = claim.at_least.unwrap_or(f64::NEG_INFINITY);
     let high = claim.at_most.unwrap_or(f64::INFINITY);
-    let mut worst = Verdict::Holds;
-    for m in measured {
+    let one = |m: &Measured| {
         if m.runs == 0 {
-            worst = Verdict::Undecided;
+            Verdict::Undecided
         } else if m.high < low || m.low > high {
-            return Verdict::Differs;
+            Verdict::Differs
         } else if m.low < low || m.high > high {
-            worst = Verdict::Undecided;
+            Verdict::Undecided
+        } else {
+            Verdict::Holds
         }
+    };
+    let every = |v: Verdict| measured.iter().all(|m| one(m) == v);
+    let differs = measured.iter().any(|m| one(m) == Verdict::Differs);
+    match claim.unknown {
+        _ if every(Verdict::Holds) => Verdict::Holds,
+        None if differs => Verdict::Differs,
+        Some(_) if every(Verdict::Differs) => Verdict::Differs,
+        _ => Verdict::Undecided,
     }
-    worst
 }
 
 /// The verdicts on all claims of an experiment.
@@ -144,48 +175,74 @@ pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
 }
 
 fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
-    let Some(measure) = claim.measure else {
-        return Judged { claim, measured: Vec::new(), verdict: Verdict::NotCheckable };
-    };
-    let mut measured = Vec::new();
-    if let Some(value) = measure.formula() {
-        measured.push(Measured { of: String::new(), value, low: value, high: value, runs: 1 });
-    } else {
-        let cells = e.cells(1, false).unwrap_or_default();
-        for study in e.studies_of(claim, &cells) {
-            for of in &claim.of {
-                let value = |study: &str, label: &str, run: u32| {
-                    let found =
-                        results.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
-                    measure.of(found, claim.flow)
-                };
-                let runs = results.iter().filter(|s| s.study == study && s.label == *of);
-                let values: Vec<f64> = runs
-                    .filter_map(|s| {
-                        let own = measure.of(s, claim.flow)?;
-                        if let Some(less) = &claim.less {
-                            return Some(own - value(&study, less, s.run)?);
-                        }
-                        let other = claim.versus.as_ref().unwrap_or(of);
-                        let against = claim.versus_study.as_ref().unwrap_or(&study);
-                        if claim.versus.is_none() && claim.versus_study.is_none() {
-                            return Some(own);
-                        }
-                        let by = value(against, other, s.run)?;
-                        // The ratio of two zeros is 1.
-                        Some(if own.abs().max(by.abs()) <= 0.0 { 1.0 } else { own / by })
-                    })
-                    .filter(|v| !v.is_nan())
-                    .collect();
-                let (value, low, high) = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values)
-                    .unwrap_or((f64::NAN, f64::NAN, f64::NAN));
-                let of = format!("{study}, {of}");
-                measured.push(Measured { of, value, low, high, runs: values.len() });
+    let measured = measure(e, claim, results);
+    let verdict = if claim.measure.is_some() { verdict(claim, &measured) } else { Verdict::NotCheckable };
+    let mut reason = claim.why.clone();
+    if reason.is_empty() && verdict == Verdict::Holds {
+        reason = "The whole interval lies within the bound.".into();
+    }
+    for name in claim.cited() {
+        let text = match name {
+            "value" => range(measured.iter().map(|m| (m.value, m.value))),
+            "interval" => range(measured.iter().map(|m| (m.low, m.high))),
+            _ => {
+                let figure = claim.figures.get(name).map(|f| measure(e, &claim.with(f), results));
+                range(figure.iter().flatten().map(|m| (m.value, m.value)))
             }
+        };
+        reason = reason.replace(&format!("{{{name}}}"), &text);
+    }
+    Judged { claim, measured, verdict, reason }
+}
+
+/// The smallest and the greatest of some values, as text.
+fn range(values: impl Iterator<Item = (f64, f64)>) -> String {
+    let whole = values.filter(|(low, high)| !low.is_nan() && !high.is_nan());
+    match whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
+        Some((low, high)) if words::number(low) == words::number(high) => words::number(low),
+        Some((low, high)) => format!("{} to {}", words::number(low), words::number(high)),
+        None => "-".into(),
+    }
+}
+
+/// The values of a claim's measure: one for each study and startup.
+fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured> {
+    let Some(measure) = claim.measure else { return Vec::new() };
+    if let Some(value) = measure.formula() {
+        return vec![Measured { of: String::new(), value, low: value, high: value, runs: 1 }];
+    }
+    let mut measured = Vec::new();
+    let cells = e.cells(1, false).unwrap_or_default();
+    for study in e.studies_of(claim, &cells) {
+        for of in &claim.of {
+            let value = |study: &str, label: &str, run: u32| {
+                let found = results.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
+                measure.of(found, claim.flow)
+            };
+            let runs = results.iter().filter(|s| s.study == study && s.label == *of);
+            let values: Vec<f64> = runs
+                .filter_map(|s| {
+                    let own = measure.of(s, claim.flow)?;
+                    if let Some(less) = &claim.less {
+                        return Some(own - value(&study, less, s.run)?);
+                    }
+                    let other = claim.versus.as_ref().unwrap_or(of);
+                    let against = claim.versus_study.as_ref().unwrap_or(&study);
+                    if claim.versus.is_none() && claim.versus_study.is_none() {
+                        return Some(own);
+                    }
+                    let by = value(against, other, s.run)?;
+                    // The ratio of two zeros is 1.
+                    Some(if own.abs().max(by.abs()) <= 0.0 { 1.0 } else { own / by })
+                })
+                .filter(|v| !v.is_nan())
+                .collect();
+            let (value, low, high) = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values)
+                .unwrap_or((f64::NAN, f64::NAN, f64::NAN));
+            measured.push(Measured { of: format!("{study}, {of}"), value, low, high, runs: values.len() });
         }
     }
-    let verdict = verdict(claim, &measured);
-    Judged { claim, measured, verdict }
+    measured
 }
 
 #[cfg(test)]
@@ -208,7 +265,32 @@ mod tests {
         // The claim must hold for each value.
         assert_eq!(of(&[m(1.0, 2.0), m(0.9, 1.5)]), Verdict::Undecided);
         assert_eq!(of(&[m(0.9, 1.5), m(0.1, 0.5)]), Verdict::Differs);
+        let grows = Claim { grows: true, ..claim(None, None) };
+        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(1.2, 1.3)]), Verdict::Holds);
+        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(1.05, 1.3)]), Verdict::Undecided);
+        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(0.5, 0.9)]), Verdict::Differs);
+        // Where the studies vary an unknown, it must differ in each.
+        let unknown = Claim { unknown: Some("buffer".into()), ..claim(Some(1.0), Some(2.0)) };
+        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.1, 0.5)]), Verdict::Undecided);
+        assert_eq!(verdict(&unknown, &[m(2.1, 2.5), m(0.1, 0.5)]), Verdict::Differs);
+        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(1.2, 1.6)]), Verdict::Holds);
         assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_reason_has_the_figures_of_the_runs() {
+        let text = "title = 't'\nfigure = 'f'\ncovers = []\nabout = 'a'\n[[claim]]\nsays = 'c'\nverdict = 'holds'\n\
+                    measure = 'best_window:10,12'\nat_least = 1.0\nwhy = 'It is {value}, not {other}.'\n\
+                    figures.other = { measure = 'best_window:8,12' }\n";
+        let e = Experiment::read("x/y", text).expect("as written");
+        assert_eq!(judge(&e, &[])[0].reason, "It is 15,000, not 12,000.");
+        let why = |text: String| Experiment::read("x/y", &text).expect_err("refused").to_string();
+        assert!(why(text.replace("{other}", "{another}")).contains("found {another}"));
+        assert!(why(text.replace(", not {other}", "")).contains("expected {other} in why"));
+        assert!(
+            why(text.replace("holds", "differs").replace("It is {value}, not {other}.", ""))
+                .contains("reason")
+        );
     }
 
     #[test]
@@ -232,9 +314,20 @@ mod tests {
     }
 
     #[test]
+    fn deviations_have_the_interval_of_chi_square() {
+        // 21 values with a variance of 1: chi square of 20 degrees is between 9.59 and 34.17 in 95 % of the cases.
+        let values: Vec<f64> = (0..21).map(|i| f64::from(i) - 10.0).collect();
+        let (sd, low, high) = statistic(Statistic::Deviation, 0.0, &values).expect("21 values");
+        assert!((sd - 38.5_f64.sqrt()).abs() < 1e-9, "{sd}");
+        assert!((low / sd - (20.0_f64 / 34.17).sqrt()).abs() < 0.01, "{low}");
+        assert!((high / sd - (20.0_f64 / 9.591).sqrt()).abs() < 0.01, "{high}");
+        assert_eq!(statistic(Statistic::Deviation, 0.0, &[1.0]), None);
+    }
+
+    #[test]
     fn another_seed_may_be_undecided_but_not_the_opposite() {
         let claim = claim(Some(1.0), Some(2.0));
-        let of = |verdict| Judged { claim: &claim, measured: Vec::new(), verdict };
+        let of = |verdict| Judged { claim: &claim, measured: Vec::new(), verdict, reason: String::new() };
         assert!(of(Verdict::Holds).matches_record() && !of(Verdict::Holds).contradicts_record());
         assert!(!of(Verdict::Undecided).matches_record() && !of(Verdict::Undecided).contradicts_record());
         assert!(of(Verdict::Differs).contradicts_record());

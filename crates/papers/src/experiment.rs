@@ -65,6 +65,8 @@ pub enum Statistic {
     Median,
     /// The mean, with Student's 95 % interval.
     Mean,
+    /// The standard deviation, with the 95 % interval of normal values.
+    Deviation,
     /// The share of runs, in per cent, with Wilson's 95 % interval; for measures that are 0 or 1.
     Share,
     /// The maximum; it has no interval.
@@ -108,13 +110,66 @@ pub struct Claim {
     pub at_least: Option<f64>,
     /// Upper end of the bound.
     pub at_most: Option<f64>,
+    /// True if the claim is that the measured values grow in the order of the studies, in place of a bound.
+    #[serde(default)]
+    pub grows: bool,
+    /// A value that the paper does not give, if the studies of the claim vary it ("buffer"). The claim then holds if it
+    /// holds in every study, differs if it differs in every study, and is undecided otherwise.
+    pub unknown: Option<String>,
     /// The recorded verdict.
     pub verdict: Verdict,
-    /// The reason for the verdict and, where it is known, the assumption under which the claim would hold.
+    /// The reason for the verdict and, where it is known, the assumption under which the claim would hold. `{value}` stands
+    /// for the measured values, `{interval}` for their intervals, `{name}` for a figure. If empty, the verdict is *holds*.
+    #[serde(default)]
     pub why: String,
+    /// Figures that the reason cites, computed from the runs.
+    #[serde(default)]
+    pub figures: BTreeMap<String, Figure>,
     /// True if the claim is ours: the paper leaves it to future work, or assumes it.
     #[serde(default)]
     pub ours: bool,
+}
+
+/// A quantity that a reason cites. What it does not give is that of its claim, except `versus`, `versus_study`, `less` and
+/// `within`, which it has only if it gives them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    measure: Option<Measure>,
+    studies: Option<Vec<String>>,
+    of: Option<Vec<String>>,
+    versus: Option<String>,
+    versus_study: Option<String>,
+    less: Option<String>,
+    flow: Option<usize>,
+    take: Option<Statistic>,
+    within: Option<f64>,
+}
+
+impl Claim {
+    /// The claim's own quantity with the fields of `figure`; its bound is not used.
+    #[must_use]
+    pub fn with(&self, figure: &Figure) -> Self {
+        let f = figure.clone();
+        Self {
+            measure: f.measure.or(self.measure),
+            studies: f.studies.unwrap_or_else(|| self.studies.clone()),
+            of: f.of.unwrap_or_else(|| self.of.clone()),
+            versus: f.versus,
+            versus_study: f.versus_study,
+            less: f.less,
+            flow: f.flow.unwrap_or(self.flow),
+            take: f.take.unwrap_or(self.take),
+            within: f.within,
+            figures: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The names of the figures that the reason cites, in order.
+    pub fn cited(&self) -> impl Iterator<Item = &str> {
+        self.why.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+    }
 }
 
 /// A column of a table.
@@ -147,7 +202,7 @@ pub struct Comparison {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "toml::Table")]
 pub struct StudyRuns {
-    /// The study itself. In its path `{key}` is replaced by the value that `over` or `draw` gives; in `against`,
+    /// The study itself. In its path `{key}` is replaced by the value that `over` gives; in `against`,
     /// `{startup}` is replaced by the startup studied.
     pub text: StudyText,
     /// The keys that only experiments have.
@@ -163,9 +218,6 @@ pub struct StudyOptions {
     /// One study for each entry, with these values for the keys of the path; `name` is its name.
     #[serde(default)]
     pub over: Vec<BTreeMap<String, String>>,
-    /// Values drawn for each run, uniform over the whole numbers of a range: an ensemble of paths.
-    #[serde(default)]
-    pub draw: BTreeMap<String, [u64; 2]>,
     /// Startups that are evaluated offline, over the ACKs of the first startup's runs.
     #[serde(default)]
     pub offline: Vec<String>,
@@ -187,8 +239,8 @@ pub struct StudyOptions {
 impl TryFrom<toml::Table> for StudyRuns {
     type Error = toml::de::Error;
     fn try_from(all: toml::Table) -> Result<Self, Self::Error> {
-        const OPTIONS: [&str; 9] =
-            ["name", "over", "draw", "offline", "background", "full", "charts", "each_ack", "acks"];
+        const OPTIONS: [&str; 8] =
+            ["name", "over", "offline", "background", "full", "charts", "each_ack", "acks"];
         let (more, text): (toml::Table, toml::Table) =
             all.into_iter().partition(|(key, _)| OPTIONS.contains(&key.as_str()));
         Ok(Self { text: text.try_into()?, more: more.try_into()? })
@@ -275,7 +327,6 @@ pub struct Cell {
     /// Background flows.
     pub background: Option<Background>,
     text: StudyText,
-    draw: BTreeMap<String, [u64; 2]>,
     cloud: Option<(Web, Profile, bool)>,
 }
 
@@ -287,16 +338,9 @@ impl Cell {
         Some(web::run(web, &self.label, profile, seeds.any(), *full))
     }
 
-    /// The study of one run, with the values drawn for it, which are the same for every startup.
-    pub fn study(&self, run: u32) -> Result<Study, StudyError> {
-        let mut text = self.text.clone();
-        let seed = text.seed.unwrap_or(1);
-        for (key, [low, high]) in &self.draw {
-            let mut stream = Stream::named(seed, &format!("{}.{key}.{run}", self.study));
-            let value = low + stream.below(high.saturating_sub(*low) + 1);
-            text.path = text.path.replace(&format!("{{{key}}}"), &value.to_string());
-        }
-        Study::check(&text, None)
+    /// The study, in which each run draws its path if the path is an ensemble.
+    pub fn study(&self) -> Result<Study, StudyError> {
+        Study::check(&self.text, None)
     }
 }
 
@@ -320,33 +364,29 @@ impl Experiment {
         (e.id, e.file) = (id.to_string(), file.to_string());
         let cells = e.cells(1, false)?;
         for c in &e.claim {
+            let bad = |why: &str| bad(format!("claim {:?}: {why}", c.says));
             if c.measure.is_none() != (c.verdict == Verdict::NotCheckable) {
-                return Err(bad(format!(
-                    "claim {:?}: expected a measure, or the verdict not-checkable",
-                    c.says
-                )));
+                return Err(bad("expected a measure, or the verdict not-checkable"));
             }
-            let Some(measure) = &c.measure else { continue };
-            if c.at_least.is_none() && c.at_most.is_none() {
-                return Err(bad(format!("claim {:?}: expected at_least or at_most", c.says)));
+            if c.why.is_empty() && c.verdict != Verdict::Holds {
+                return Err(bad("why: expected a reason for a verdict other than holds"));
             }
-            if measure.is_formula() {
-                continue;
-            }
-            if c.of.is_empty() {
-                return Err(bad(format!("claim {:?}: of: expected a startup of a study", c.says)));
-            }
-            for study in e.studies_of(c, &cells).iter().chain(&c.versus_study) {
-                for of in c.of.iter().chain(&c.versus).chain(&c.less) {
-                    let there = |cell: &Cell| {
-                        cell.study == *study
-                            && (cell.label == *of || cell.offline.iter().any(|o| offline_label(o) == *of))
-                    };
-                    if !cells.iter().any(there) {
-                        let why = format!("claim {:?}: found {of:?} in {study:?}, expected it there", c.says);
-                        return Err(bad(why));
-                    }
+            for name in c.cited() {
+                if !c.figures.contains_key(name) && !["value", "interval"].contains(&name) {
+                    return Err(bad(&format!("why: found {{{name}}}, expected it in figures")));
                 }
+            }
+            for (name, figure) in &c.figures {
+                if !c.cited().any(|cited| cited == name) {
+                    return Err(bad(&format!("figures: found {name:?}, expected {{{name}}} in why")));
+                }
+                e.check_quantity(&c.with(figure), &cells).map_err(|why| bad(&why))?;
+            }
+            if c.measure.is_some() {
+                if (c.at_least.is_none() && c.at_most.is_none()) != c.grows {
+                    return Err(bad("expected at_least or at_most, or grows"));
+                }
+                e.check_quantity(c, &cells).map_err(|why| bad(&why))?;
             }
         }
         for (study, startup, values) in e.beside.iter().flat_map(|b| &b.rows) {
@@ -364,10 +404,32 @@ impl Experiment {
             }
         }
         for cell in cells.iter().filter(|c| c.cloud.is_none()) {
-            cell.study(0)
+            cell.study()
                 .map_err(|why| ExperimentError::Study(e.id.clone(), cell.study.clone(), Box::new(why)))?;
         }
         Ok(e)
+    }
+
+    /// Checks that the studies and startups of a claim, or of a figure, are run.
+    fn check_quantity(&self, c: &Claim, cells: &[Cell]) -> Result<(), String> {
+        if c.measure.is_none_or(|m| m.is_formula()) {
+            return Ok(());
+        }
+        if c.of.is_empty() {
+            return Err("of: expected a startup of a study".into());
+        }
+        for study in self.studies_of(c, cells).iter().chain(&c.versus_study) {
+            for of in c.of.iter().chain(&c.versus).chain(&c.less) {
+                let runs = |cell: &Cell| {
+                    cell.study == *study
+                        && (cell.label == *of || cell.offline.iter().any(|o| offline_label(o) == *of))
+                };
+                if !cells.iter().any(runs) {
+                    return Err(format!("found {of:?} in {study:?}, expected it there"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The studies in which a claim must hold.
@@ -411,7 +473,6 @@ impl Experiment {
                         acks: more.acks,
                         background: more.background.clone(),
                         text,
-                        draw: more.draw.clone(),
                         cloud: None,
                     });
                 }
@@ -436,7 +497,6 @@ impl Experiment {
                     acks: false,
                     background: None,
                     text: StudyText { seed: Some(seed), ..StudyText::default() },
-                    draw: BTreeMap::new(),
                     cloud: Some((cloud.web.clone(), profile, full)),
                 });
             }
@@ -504,6 +564,7 @@ pub const ALL: &[(&str, &str)] = texts!(
     "rss/ziegler-nichols",
     "rss/modern",
     "rss/queue",
+    "rss/readings",
     "search/closed-form",
     "search/bins",
     "search/sensitivity",
@@ -519,6 +580,7 @@ pub const ALL: &[(&str, &str)] = texts!(
     "tsl/load-40",
     "tsl/load-90",
     "tsl/load-98",
+    "tsl/buffers",
     "tsl/mix",
     "tsl/feedback",
 );

@@ -47,6 +47,8 @@ pub enum Measure {
     PeakWindowPackets,
     /// The smallest ratio of the window to its previous maximum, up to this many seconds after the exit.
     WindowKept(f64),
+    /// The smallest ssthresh of the run, in BDPs.
+    LeastSsthreshBdp,
     /// Number of packets dropped that were sent during the startup.
     StartupLostPackets,
     /// Number of packets dropped.
@@ -71,6 +73,12 @@ pub enum Measure {
     MaxRttRatio,
     /// The longest RTT before the exit divided by the first RTT.
     MaxRttOverFirst,
+    /// The longest RTT before the exit, seconds.
+    MaxRttBeforeExitS,
+    /// The first RTT, seconds.
+    FirstRttS,
+    /// The longest RTT before half of the time to capacity, divided by the shortest.
+    RttSpreadBeforeCapacity,
     /// The mean RTT of the last third of the run divided by the base RTT.
     LateRttRatio,
     /// Payload that all flows delivered between two times, divided by what the link can carry.
@@ -107,6 +115,8 @@ pub enum Measure {
     BinsError(usize),
     /// A measure of web clients.
     Web(web::Measure),
+    /// Standard deviation of SEARCH's normalised difference with this many bins, before capacity.
+    DifferenceNoise(usize),
     /// Rounds of limited slow start: target window, limit.
     LimitedRounds(f64, f64),
     /// The best window of a path (ESS, equation 6), bytes: Mbit/s, RTT in ms.
@@ -155,6 +165,7 @@ impl FromStr for Measure {
             ("time_to_bdp_rtts", []) => Self::TimeToBdpRtts,
             ("heuristic_error_s", []) => Self::HeuristicErrorS,
             ("extra_bins", []) => Self::ExtraBins,
+            ("least_ssthresh_bdp", []) => Self::LeastSsthreshBdp,
             ("startup_lost_packets", []) => Self::StartupLostPackets,
             ("lost_packets", []) => Self::LostPackets,
             ("retransmitted_packets", []) => Self::RetransmittedPackets,
@@ -166,6 +177,10 @@ impl FromStr for Measure {
             ("max_rtt_ratio", []) => Self::MaxRttRatio,
             ("max_rtt_over_first", []) => Self::MaxRttOverFirst,
             ("late_rtt_ratio", []) => Self::LateRttRatio,
+            ("max_rtt_before_exit_s", []) => Self::MaxRttBeforeExitS,
+            ("first_rtt_s", []) => Self::FirstRttS,
+            ("rtt_spread_before_capacity", []) => Self::RttSpreadBeforeCapacity,
+            ("difference_noise", [n]) => Self::DifferenceNoise(*n as usize),
             ("utilisation", [from, to]) => Self::Utilisation(*from, *to),
             ("blackout_s", []) => Self::BlackoutS,
             ("recovery_s", []) => Self::RecoveryS,
@@ -292,6 +307,9 @@ impl Measure {
                 Some(least)
             }
             Self::PeakWindowPackets => samples().map(|s| s.cwnd_bytes).max().map(|b| b as f64 / result.mss),
+            Self::LeastSsthreshBdp => {
+                samples().filter_map(|s| s.ssthresh_bytes).min().map(|b| b as f64 / bdp)
+            }
             Self::StartupLostPackets => Some(row.startup_lost_packets as f64),
             Self::LostPackets => Some(row.lost_packets as f64),
             Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
@@ -327,6 +345,16 @@ impl Measure {
                 let left = start + exit.map_or(f64::INFINITY, |e| e.time_s);
                 let before = || samples().filter(move |s| s.time_s <= left).filter_map(|s| s.rtt_s);
                 Some(before().max_by(f64::total_cmp)? / before().next()?)
+            }
+            Self::MaxRttBeforeExitS => {
+                let left = start + exit?.time_s;
+                samples().filter(|s| s.time_s <= left).filter_map(|s| s.rtt_s).max_by(f64::total_cmp)
+            }
+            Self::FirstRttS => samples().find_map(|s| s.rtt_s),
+            Self::RttSpreadBeforeCapacity => {
+                let until = start + row.capacity_time_s? / 2.0;
+                let before = || samples().filter(move |s| s.time_s <= until).filter_map(|s| s.rtt_s);
+                Some(before().max_by(f64::total_cmp)? / before().min_by(f64::total_cmp)?)
             }
             Self::LateRttRatio => {
                 let from = start + row.duration_s * 2.0 / 3.0;
@@ -383,6 +411,7 @@ impl Measure {
                 Some(flag(by_bins(result, row, TEN, a)? == by_bins(result, row, TEN, b)?))
             }
             Self::BinsError(n) => bins::mean_error(&result.acks, n),
+            Self::DifferenceNoise(n) => bins::noise(&result.acks, n, row.capacity_time_s?),
             Self::LimitedRounds(..)
             | Self::BestWindow(..)
             | Self::DoublingRounds(..)

@@ -149,7 +149,7 @@ fn judged(j: &Judged) -> Markup {
                 "Bound: " (j.bound_text()) ". "
                 @if !many { "Measured: " (j.measured_text()) ". " }
             }
-            (j.claim.why)
+            (j.reason)
         }
         @if many { details { summary { "Measured" } (measured(&j.measured)) } }
     }

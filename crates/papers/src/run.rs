@@ -80,7 +80,7 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
             web: Some(result?),
         }]);
     }
-    let study = cell.study(run)?;
+    let study = cell.study()?;
     let interval = study.duration / SAMPLES;
     let sampling = if cell.each_ack { Sampling::EachAck } else { Sampling::Every(interval) };
     let seed = study.run_seed(run);

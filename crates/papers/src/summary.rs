@@ -43,7 +43,7 @@ pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
                 j.bound_text(),
                 cell(&j.measured_text()),
                 j.verdict.name(),
-                cell(&j.claim.why),
+                cell(&j.reason),
             );
         }
     }

@@ -82,6 +82,7 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
     let share = Axis::decades("share of connections above", LEAST, 1.0);
     let seconds = Axis::decades("share of seconds above", LEAST, 1.0);
     let rtts = Axis::decades("response time (RTTs)", 2.0, 1000.0);
+    let time = Axis::decades("response time (s)", 0.1, 1000.0);
     let median = Axis::decades("median response time (RTTs)", 1.0, 100.0);
     let size = Axis::cut("answer (kB)", SEGMENT * SEGMENTS as f64 / 1000.0);
     let lost = lines(&|l| {
@@ -90,10 +91,20 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
     });
     let worst = lost.iter().flat_map(|(_, p)| p).map(|p| p.0).fold(0.0, f64::max);
     let slower = lines(&|l| above(retried(l).iter().map(|h| h.rtts()).collect()));
+    let seconds_of = |l: &str| retried(l).iter().filter(|h| h.rtt_s >= 0.05).map(|h| h.response_s).collect();
+    let slower_s = lines(&|l| above(seconds_of(l)));
     let by_size = lines(&|l| steps(&retried(l)));
     let title = |what: &str| format!("{name}: {what}");
     vec![
         line_chart(id, &title("response times"), "distribution", &rtts, &share, &slower),
+        line_chart(
+            id + 3,
+            &title("response times in seconds, RTT of 50 ms or more"),
+            "distribution",
+            &time,
+            &share,
+            &slower_s,
+        ),
         line_chart(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
         line_chart(
             id + 2,
@@ -128,7 +139,7 @@ fn table(results: &[RunResult]) -> Markup {
             table {
                 thead { tr {
                     @for h in ["study", "startup", "run", "connections", "retransmitted SYNs", "lost packets (%)",
-                        "highest in a second (%)", "throughput (%)", "correlation of neighbours"] {
+                        "highest in a second (%)", "throughput (%)", "utilisation (%)", "correlation of neighbours"] {
                         th scope="col" { (h) }
                     }
                     @for s in SHARES { th scope="col" { (words::number(100.0 * s)) " % (RTTs)" } }
@@ -144,6 +155,7 @@ fn table(results: &[RunResult]) -> Markup {
                             td { (words::number(100.0 * w.loss_rate())) }
                             td { (words::number(100.0 * w.peak_loss_rate())) }
                             td { (words::number(100.0 * w.throughput())) }
+                            td { (words::number(100.0 * w.utilisation())) }
                             td { (Measure::Correlation.of(w).map_or("-".into(), words::number)) }
                             @for share in SHARES {
                                 td { (Measure::Quantile(share).of(w).map_or("-".into(), words::number)) }

@@ -42,6 +42,12 @@ pub enum Measure {
     PeakLoss,
     /// Bytes of completed answers, in per cent of the bottleneck's rate.
     Throughput,
+    /// Bytes that the bottleneck carried, in per cent of what it can carry.
+    Utilisation,
+    /// The mean throughput of answers of this many bytes or more, bit/s.
+    LargeThroughput(f64),
+    /// The mean response time in seconds, for connections with an RTT of 50 ms or more.
+    FarMeanS,
 }
 
 impl Measure {
@@ -65,6 +71,9 @@ impl Measure {
             ("web_loss", []) => Self::Loss,
             ("web_peak_loss", []) => Self::PeakLoss,
             ("web_throughput", []) => Self::Throughput,
+            ("web_utilisation", []) => Self::Utilisation,
+            ("web_large_throughput", [bytes]) => Self::LargeThroughput(*bytes),
+            ("web_far_mean_s", []) => Self::FarMeanS,
             _ => return None,
         })
     }
@@ -110,6 +119,11 @@ impl Measure {
             Self::Loss => Some(100.0 * result.loss_rate()),
             Self::PeakLoss => Some(100.0 * result.peak_loss_rate()),
             Self::Throughput => Some(100.0 * result.throughput()),
+            Self::Utilisation => Some(100.0 * result.utilisation()),
+            Self::LargeThroughput(bytes) => {
+                mean(result.large.iter().filter(|l| l.0 as f64 >= bytes).map(|l| l.1))
+            }
+            Self::FarMeanS => mean(far()),
         }
     }
 }

@@ -21,8 +21,10 @@ use slowstart_lab::tcp::profile::Profile;
 const SLOTS: usize = 8192;
 /// Connections that begin before this time are not counted.
 const WARM_UP: Span = Span::secs(60);
-/// Mean answer with its headers, which converts the load to a connection rate (PackMime's marginals).
-const MEAN_BYTES: f64 = 8300.0;
+/// IP and TCP headers of a packet, bytes.
+const HEADER: u64 = 40;
+/// Answers of this size or more are large: their throughput is kept.
+const LARGE: u64 = 100_000;
 /// The first timeout of a handshake (RFC 6298 §2).
 const TIMEOUT_S: f64 = 1.0;
 /// Width of the engine's bins of delivered bytes, seconds.
@@ -32,13 +34,11 @@ const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
-    /// Offered load, as a share of the bottleneck's rate.
+    /// Offered load, as a share of the bottleneck's rate: the mean answer, with the headers of its packets.
     pub load: f64,
     /// The bottleneck, without the connections' own round-trip times.
     pub path: String,
-    /// The run ends when this many connections had their SYN retransmitted ...
-    pub lost: u64,
-    /// ... or this many connections have arrived.
+    /// The run ends when this many connections have arrived after the warm-up.
     pub connections: u64,
     /// Number of connections with `--full`: that of the paper.
     pub full: u64,
@@ -93,7 +93,9 @@ pub struct WebResult {
     pub drawn: Vec<(u32, u32, f32)>,
     /// Mean response time of connections whose SYN was not retransmitted, in round-trip times.
     pub others_rtts: f64,
-    /// Packets sent and dropped in each second after the warm-up.
+    /// Throughput of large answers in bit/s, with their size in bytes and true if they used the startup studied.
+    pub large: Vec<(u64, f64, bool)>,
+    /// Number of data packets that servers sent, and of those dropped, in each second after the warm-up.
     pub seconds: Vec<(u64, u64)>,
     /// Bytes of completed answers after the warm-up.
     pub delivered: u64,
@@ -114,6 +116,14 @@ impl WebResult {
         self.seconds.iter().filter(|s| s.0 >= 100).map(rate).fold(0.0, f64::max)
     }
 
+    /// Bytes of IP packets that the bottleneck carried, from completed answers, packets and handshakes, as a share of what
+    /// it can carry.
+    pub fn utilisation(&self) -> f64 {
+        let packets: u64 = self.seconds.iter().map(|s| s.0 - s.1.min(s.0)).sum();
+        let bytes = self.delivered + HEADER * (packets + 2 * self.connections);
+        bytes as f64 * 8.0 / (self.seconds.len() as f64 * self.rate_bps as f64)
+    }
+
     /// Rate of completed answers, as a share of the bottleneck's rate.
     pub fn throughput(&self) -> f64 {
         self.delivered as f64 * 8.0 / (self.seconds.len() as f64 * self.rate_bps as f64)
@@ -128,6 +138,8 @@ struct Open {
     studied: bool,
     /// True if it began after the warm-up.
     counts: bool,
+    /// Data packets that its server sent before this second.
+    sent: u64,
 }
 
 struct Cloud<'a> {
@@ -138,6 +150,8 @@ struct Cloud<'a> {
     /// Completed handshakes, and those with a retransmission, in each of the last ten seconds.
     handshakes: [(u64, u64); 10],
     others: u64,
+    /// Data packets that servers have sent.
+    sent: u64,
 }
 
 impl Cloud<'_> {
@@ -145,7 +159,11 @@ impl Cloud<'_> {
     fn sweep(&mut self) {
         let engine = &mut self.engine;
         let (result, handshakes, others) = (&mut self.result, &mut self.handshakes, &mut self.others);
-        self.open.retain(|o| {
+        self.open.retain_mut(|o| {
+            let f = engine.flow(o.slot);
+            let packets = f.ends[f.sender()].tx.counters.packets;
+            self.sent += packets - o.sent;
+            o.sent = packets;
             if !engine.is_finished(o.slot) {
                 return true;
             }
@@ -158,6 +176,10 @@ impl Cloud<'_> {
             result.delivered += o.connection.response;
             let rtt_s = o.connection.rtt.as_secs_f64();
             let took = done.since(f.spec.start).as_secs_f64();
+            if o.connection.response >= LARGE {
+                let bps = o.connection.response as f64 * 8.0 / took;
+                result.large.push((o.connection.response, bps, o.studied));
+            }
             if losses == 0 {
                 *others += 1;
                 result.others_rtts += took / rtt_s;
@@ -198,7 +220,8 @@ pub fn run(
     let (_, standard) = scenario::algorithm("web", STANDARD)?;
     let spec = PathSpec::load(&web.path, None)?;
     let rate_bps = spec.facts().rate.0;
-    let rate = web.load * rate_bps as f64 / (8.0 * MEAN_BYTES);
+    let offered = web.load * rate_bps as f64 / 8.0;
+    let rate = packmime::connection_rate(offered, f64::from(profile.mss), HEADER as f64);
     let reno = avoidance::REGISTRY.iter().find(|a| a.name == "reno").map(|a| (a.make)());
     let avoidance = reno.unwrap_or_else(|| (avoidance::REGISTRY[0].make)());
     let mut cloud = Cloud {
@@ -208,6 +231,7 @@ pub fn run(
         result: WebResult { rate_bps, ..WebResult::default() },
         handshakes: [(0, 0); 10],
         others: 0,
+        sent: 0,
     };
     let mut chance = Stream::named(seed, "web.share");
     let mut at = Instant::ZERO;
@@ -220,7 +244,7 @@ pub fn run(
             cloud.sweep();
             cloud.handshakes.rotate_right(1);
             cloud.handshakes[0] = (0, 0);
-            let now = (cloud.engine.cost.packets, cloud.engine.dropped);
+            let now = (cloud.sent, cloud.engine.dropped);
             if Span::secs(second) > WARM_UP {
                 cloud.result.seconds.push((now.0 - before.0, now.1 - before.1));
             }
@@ -229,8 +253,7 @@ pub fn run(
         }
         cloud.engine.run(at);
         let counts = at.since(Instant::ZERO) > WARM_UP;
-        let lost = cloud.result.retried.len() as u64;
-        if cloud.result.connections >= most || (!full && lost >= web.lost) {
+        if cloud.result.connections >= most {
             break;
         }
         cloud.result.connections += u64::from(counts);
@@ -252,7 +275,7 @@ pub fn run(
             impact_from: None,
         };
         match cloud.engine.add_flow(flow, seed) {
-            Some(slot) => cloud.open.push(Open { slot, connection, studied: uses, counts }),
+            Some(slot) => cloud.open.push(Open { slot, connection, studied: uses, counts, sent: 0 }),
             None => cloud.result.refused += 1,
         }
     }
@@ -269,7 +292,7 @@ mod tests {
     #[test]
     fn connections_arrive_and_end() {
         let web: Web = toml::from_str(
-            "load = 0.9\npath = 'rate=10Mbit rtt=1us queue=100packets'\nlost = 1000000\nconnections = 20000\nfull = 20000",
+            "load = 0.9\npath = 'rate=10Mbit rtt=1us queue=100packets'\nconnections = 20000\nfull = 20000",
         )
         .expect("as written");
         let one = run(&web, "tsl", &Profile::NS2, 1, false).expect("a run");

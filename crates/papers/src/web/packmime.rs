@@ -166,18 +166,61 @@ impl Gaps {
     }
 }
 
+/// The mean of a table's distribution, with `overhead(bytes)` added to each value. Above the last share the value is that
+/// of the last entry.
+fn mean(table: &Quantiles, overhead: impl Fn(f64) -> f64) -> f64 {
+    // The midpoint rule in x = -log10(1 - share), in which the table is smooth.
+    const STEPS: u32 = 100_000;
+    let end = -libm::log10(1.0 - table[table.len() - 1].0);
+    let width = end / f64::from(STEPS);
+    let total = |bytes: f64| bytes + overhead(bytes);
+    let body: f64 = (0..STEPS)
+        .map(|i| {
+            let rest = libm::pow(10.0, -(f64::from(i) + 0.5) * width);
+            total(quantile(table, 1.0 - rest)) * rest * std::f64::consts::LN_10 * width
+        })
+        .sum();
+    body + total(table[table.len() - 1].1) * libm::pow(10.0, -end)
+}
+
+/// The mean length of a run of answers: a Weibull length, rounded up.
+fn mean_run(shape: f64, scale: f64) -> f64 {
+    (0..1000).map(|k| libm::exp(-libm::pow(f64::from(k) / scale, shape))).sum()
+}
+
+/// Weibull shapes of the lengths of runs of small answers and of downloads, at `rate` connections a second.
+fn shapes(rate: f64) -> [f64; 2] {
+    [logistic(0.718, 0.357, rate), logistic(1.293, 0.316, rate)]
+}
+
+/// Their scales.
+const SCALES: [f64; 2] = [0.775, 3.11];
+
+/// The rate of connections whose answers, with `header` bytes on each packet of up to `mss` bytes of payload and two
+/// packets without payload (SYN-ACK and FIN), offer `bytes_per_s`.
+pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64) -> f64 {
+    let wire = |payload: f64| header * (libm::ceil(payload / mss) + 2.0);
+    let means = [mean(SMALL, wire), mean(DOWNLOAD, wire)];
+    let mut rate = bytes_per_s / means[1];
+    // The share of downloads depends a little on the rate: the iteration converges in a few steps.
+    for _ in 0..20 {
+        let [small, downloads] = shapes(rate);
+        let (small, downloads) = (mean_run(small, SCALES[0]), mean_run(downloads, SCALES[1]));
+        rate = bytes_per_s * (small + downloads) / (small * means[0] + downloads * means[1]);
+    }
+    rate
+}
+
 impl PackMime {
     /// A generator with a mean of `rate` connections a second.
     pub fn new(rate: f64, seed: u64) -> Self {
         let mut chance = Stream::named(seed, "packmime");
         let gaps = Gaps::new(rate, &mut chance);
-        let shapes = [logistic(0.718, 0.357, rate), logistic(1.293, 0.316, rate)];
-        Self { gaps, chance, shapes, downloads: false, left: 0 }
+        Self { gaps, chance, shapes: shapes(rate), downloads: false, left: 0 }
     }
 
     /// Size of the next answer, bytes. Runs of small answers and of downloads alternate.
     fn response(&mut self) -> u64 {
-        const SCALES: [f64; 2] = [0.775, 3.11];
         if self.left == 0 {
             self.downloads = !self.downloads;
             let i = usize::from(self.downloads);
@@ -223,6 +266,19 @@ mod tests {
             assert!((gap * rate - 1.0).abs() < 0.05, "{gap}");
             assert!((0.055..0.075).contains(&rtts[100_000]), "{}", rtts[100_000]);
         }
+    }
+
+    /// The mean that converts a load to a rate is that of the answers drawn.
+    #[test]
+    fn the_offered_load_is_that_of_the_answers() {
+        let offered = 1e6;
+        let rate = connection_rate(offered, 1460.0, 40.0);
+        let mut draws = PackMime::new(rate, 7);
+        let n = 2_000_000;
+        let wire = |b: u64| b + 40 * (b.div_ceil(1460) + 2);
+        let sum: u64 = (0..n).map(|_| wire(draws.response())).sum();
+        let drawn = rate * sum as f64 / f64::from(n);
+        assert!((drawn / offered - 1.0).abs() < 0.03, "{drawn}");
     }
 
     /// Long-range dependence: counts in windows vary more than those of independent arrivals, and the excess grows with
