@@ -139,3 +139,18 @@ fn a_host_that_shows_no_queue_gets_standard_slow_start() {
 fn a_stall_ends_it_all_the_same() {
     play("startup restricted\nqueue 0 100\nstall -> exit local-stall, cwnd 5");
 }
+
+/// The other reading of the output: an increment of the window in segments, once each sampling period.
+#[test]
+fn the_output_can_be_an_increment_each_period() {
+    play(
+        "startup restricted:kp=0.5,ti=0s,td=0us,every=10ms
+         queue 88 100
+         +1ms ack 1 -> cwnd 11, output 1
+         queue 84 100
+         +1ms ack 1 -> cwnd 11, output 1
+         +9ms ack 1 -> cwnd 14, output 3
+         queue 95 100
+         +10ms ack 1 -> cwnd 14, output -2.5",
+    );
+}
