@@ -221,8 +221,8 @@ impl Compare {
             let finished = self.how.run(study, dirs.as_ref().map(|d| d[i].as_path()), interrupt)?;
             done += finished.rows.len();
             if !self.how.json {
-                print(&title(study))?;
-                print(&output::wrap(&format!("  {}", table::verdict(&finished.rows)), 2))?;
+                print(&output::wrap(&title(study), 2))?;
+                print(&output::wrap(&format!("  {}", printable(&table::verdict(&finished.rows))), 2))?;
             }
             results.push(PathResult { name: study.path.name.clone(), rows: finished.rows });
             if interrupt.signal().is_some() {
@@ -377,7 +377,7 @@ impl How {
         let (color, width) = (output::color(), output::width());
         let view = self.view();
         let comparison = Comparison::new(rows, &view);
-        print(title)?;
+        print(&output::wrap(title, 2))?;
         let (text, left_out) = comparison.render(&view, color, width);
         print(text.trim_end())?;
         print_legend(&comparison.legend(&view, &left_out, width))?;
@@ -387,9 +387,9 @@ impl How {
         }
         print("")?;
         print(&sparks(study, &comparison, drawn, width))?;
-        print(&output::wrap(&table::verdict(rows), 0))?;
+        print(&output::wrap(&printable(&table::verdict(rows)), 0))?;
         for sentence in split::sentences(rows) {
-            print(&output::wrap(&sentence, 2))?;
+            print(&output::wrap(&printable(&sentence), 2))?;
         }
         if !output::quiet() {
             for caveat in caveats(rows) {
@@ -470,7 +470,8 @@ fn title(study: &Study) -> String {
         Some(bytes) => words::bytes(bytes),
         None => format!("{:.0} s", study.duration.as_secs_f64()),
     };
-    let (name, runs, profile) = (printable(&study.path.name), study.runs, &study.profile_label);
+    let (name, profile) = (printable(&study.path.name), &study.profile_label);
+    let runs = if study.runs == 1 { "1 run".to_string() } else { format!("{} runs", study.runs) };
     if study.path.is_ensemble() {
         let laws = study.path.distributions();
         let laws: Vec<String> =
@@ -479,10 +480,10 @@ fn title(study: &Study) -> String {
         let laws = printable(&laws.join(", ")).to_string();
         // The name of an inline path has them all.
         let drawn = if study.path.name.contains('=') { "its path".to_string() } else { laws };
-        return format!("{name}: an ensemble, each run draws {drawn}{fixed}; {what}, {runs} runs, {profile}");
+        return format!("{name}: an ensemble, each run draws {drawn}{fixed}; {what}, {runs}, {profile}");
     }
     format!(
-        "{name}: {}, {:.1} ms, BDP {}; {what}, {runs} runs, {profile}",
+        "{name}: {}, {:.1} ms, BDP {}; {what}, {runs}, {profile}",
         words::rate(facts.rate.0 as f64),
         facts.base_rtt.as_secs_f64() * 1e3,
         words::bytes(facts.bdp.0),

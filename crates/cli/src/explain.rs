@@ -161,8 +161,8 @@ impl<'a> Told<'a> {
         let mut all = vec![(
             *first_at,
             format!(
-                "The first acknowledgement arrives: the RTT is {} ms, the window {}.",
-                first.rtt_s.map_or("unknown".to_string(), |r| number(r * 1e3)),
+                "The first acknowledgement arrives{}; the window is {}.",
+                first.rtt_s.map_or(String::new(), |r| format!(" after an RTT of {} ms", number(r * 1e3))),
                 self.window(first.cwnd_bytes)
             ),
         )];
@@ -405,10 +405,10 @@ mod tests {
 
     #[test]
     fn an_exit_by_its_own_rule_has_no_loss() {
-        let (row, text) = told("rate=20Mbit rtt=40ms queue=4bdp", "hystart++");
+        let (row, text) = told("rate=20Mbit rtt=40ms queue=4bdp", "hystart");
         let exit = row.exit.as_ref().expect("an exit");
         assert!(text.contains(reason(&exit.reason)) && text.contains("Loss: 0 packets"), "{text}");
-        assert!(text.contains(&format!("{:.3} hystart++ finds its reason", exit.time_s)), "{text}");
+        assert!(text.contains(&format!("{:.3} hystart finds its reason", exit.time_s)), "{text}");
     }
 
     #[test]

@@ -2,10 +2,18 @@
 
 /// Least similarity (Jaro-Winkler) of a suggestion, the same that clap uses for arguments.
 const SIMILAR: f64 = 0.7;
+/// Similarity of names that are one edit or one swap of neighbours apart. Jaro-Winkler rates short ones too low.
+const ONE_EDIT: f64 = 0.95;
 
 /// Returns ` (did you mean "search"?)` for the most similar of `names`, or nothing if none is similar.
 pub(crate) fn did_you_mean(found: &str, names: &[&str]) -> String {
-    let score = |name: &str| strsim::jaro_winkler(&found.to_lowercase(), &name.to_lowercase());
+    let found = found.to_lowercase();
+    let score = |name: &str| {
+        let name = name.to_lowercase();
+        let similar = strsim::jaro_winkler(&found, &name);
+        let near = name.len() > 2 && strsim::osa_distance(&found, &name) == 1;
+        if near { similar.max(ONE_EDIT) } else { similar }
+    };
     let best = names.iter().map(|n| (score(n), n)).filter(|(s, _)| *s > SIMILAR);
     best.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(String::new(), |(_, n)| format!(" (did you mean {n:?}?)"))
 }
@@ -19,6 +27,7 @@ mod tests {
         let names = ["standard", "search", "hystart", "hystart++"];
         assert_eq!(did_you_mean("serch", &names), " (did you mean \"search\"?)");
         assert_eq!(did_you_mean("Hystart", &names), " (did you mean \"hystart\"?)");
+        assert_eq!(did_you_mean("goe", &["leo", "geo"]), " (did you mean \"geo\"?)");
         assert_eq!(did_you_mean("quux", &names), "");
         assert_eq!(did_you_mean("", &names), "");
     }
