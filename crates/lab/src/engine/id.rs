@@ -18,6 +18,7 @@ pub enum End {
 impl End {
     /// The peer of this end.
     #[inline]
+    #[must_use]
     pub const fn other(self) -> Self {
         match self {
             Self::Server => Self::Client,
@@ -40,6 +41,15 @@ impl<T> PerEnd<T> {
     /// Both values, the server's first.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a PerEnd<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -86,7 +96,7 @@ impl LineId {
     /// The end of a flow that sends into this line.
     #[inline]
     pub(super) const fn sender(self) -> End {
-        if self.0 % 2 == 0 { End::Server } else { End::Client }
+        if self.0.is_multiple_of(2) { End::Server } else { End::Client }
     }
 
     /// The pair of lines, one for each direction, to which it belongs.

@@ -119,7 +119,7 @@ impl Engine {
         let f = self.flow(id);
         let idle = |end: &Endpoint<Control>| end.deadlines().into_iter().all(|d| d == Instant::NEVER);
         let app = f.armed[ClockId::APPLICATION.index()];
-        f.ends.iter().all(idle) && app == Instant::NEVER && self.net.is_empty(&f.lines)
+        f.ends.iter().all(idle) && app == Instant::NEVER && self.net.is_empty(f.lines)
     }
 
     /// Frees the slot of a flow that [is finished](Self::is_finished).

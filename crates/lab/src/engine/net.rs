@@ -282,7 +282,7 @@ impl Net {
     }
 
     /// True if no packet is on its way over these lines.
-    pub(super) fn is_empty(&self, lines: &PerEnd<LineId>) -> bool {
+    pub(super) fn is_empty(&self, lines: PerEnd<LineId>) -> bool {
         lines.iter().all(|l| self.lines[l.index()].line.is_empty())
     }
 

@@ -98,7 +98,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Linux 6.18 as distributions ship it: under the default qdisc fq_codel, which does not pace. Buffers are large enough
+    /// Linux 6.18 as distributions ship it: under the default qdisc `fq_codel`, which does not pace. Buffers are large enough
     /// for the path, as an operator of it would set them.
     pub const LINUX_6_18: Self = Self {
         name: "linux-6.18",

@@ -51,7 +51,7 @@ impl<C: Controller + Clone> Sender<C> {
         // The end of a recovery.
         match self.phase {
             Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => {
-                self.exit_recovery(now, true)
+                self.exit_recovery(now, true);
             }
             Phase::Loss | Phase::Recovery if una >= self.high => self.exit_recovery(now, false),
             _ => {}
@@ -61,7 +61,7 @@ impl<C: Controller + Clone> Sender<C> {
             // Segments sent during a recovery that are lost begin another when that one ends (tcp_time_to_recover).
             Phase::Open | Phase::Disorder if self.board.lost.packets > 0 => self.enter_recovery(now, lost),
             Phase::Recovery | Phase::Loss if lost.bytes > 0 => {
-                self.signal_congestion(now, Signal::Loss, false, lost)
+                self.signal_congestion(now, Signal::Loss, false, lost);
             }
             Phase::Open | Phase::Disorder => {
                 let held = self.board.sacked.packets > 0 || self.duplicates > 0;
