@@ -218,7 +218,10 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
     for line in document.lines() {
         match &mut inside {
             Some(_) if line == "```" => all.extend(inside.take()),
-            Some(block) => *block += &format!("{line}\n"),
+            Some(block) => {
+                block.push_str(line);
+                block.push('\n');
+            }
             None if line == format!("```{language}") => inside = Some(String::new()),
             None => {}
         }
