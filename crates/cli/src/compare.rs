@@ -482,8 +482,11 @@ fn title(study: &Study) -> String {
         let drawn = if study.path.name.contains('=') { "its path".to_string() } else { laws };
         return format!("{name}: an ensemble, each run draws {drawn}{fixed}; {what}, {runs}, {profile}");
     }
+    let jitter = study.path.default_jitter().map_or(String::new(), |j| {
+        format!(", ACK jitter {} us (ack_jitter=0: none)", words::number(j.as_secs_f64() * 1e6))
+    });
     format!(
-        "{name}: {}, {:.1} ms, BDP {}; {what}, {runs}, {profile}",
+        "{name}: {}, {:.1} ms, BDP {}{jitter}; {what}, {runs}, {profile}",
         words::rate(facts.rate.0 as f64),
         facts.base_rtt.as_secs_f64() * 1e3,
         words::bytes(facts.bdp.0),

@@ -33,7 +33,7 @@ fn within(what: &str, got: f64, want: f64, share: f64) {
     assert!((got / want - 1.0).abs() < share, "{what}: {got}, not {want}");
 }
 
-const LINK: &str = "rate=400Mbit rtt=360ms";
+const LINK: &str = "rate=400Mbit rtt=360ms ack_jitter=0";
 
 /// The sender of the `HyStart` paper: packets of 1460 bytes on the wire, an initial window of 3 (Linux 2.6.23).
 fn of_2_6(knobs: &[(&str, &str)]) -> Profile {
@@ -93,7 +93,8 @@ fn figure_1_of_the_hystart_paper() {
 
 #[test]
 fn the_window_doubles_each_round_trip() {
-    let mut e = engine("rate=10Gbit rtt=100ms queue=infinite", vec![flow("standard", Profile::IDEAL)]);
+    let mut e =
+        engine("rate=10Gbit rtt=100ms queue=infinite ack_jitter=0", vec![flow("standard", Profile::IDEAL)]);
     for n in 0..9 {
         // The server sends after one and a half RTTs; half an RTT later all ACKs of its rounds have arrived.
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
@@ -105,7 +106,7 @@ fn the_window_doubles_each_round_trip() {
 #[test]
 fn with_every_second_packet_acknowledged_the_window_grows_by_half() {
     let profile = with(Profile::IDEAL, EVERY_SECOND);
-    let mut e = engine("rate=10Gbit rtt=100ms queue=infinite", vec![flow("standard", profile)]);
+    let mut e = engine("rate=10Gbit rtt=100ms queue=infinite ack_jitter=0", vec![flow("standard", profile)]);
     let (mut least, mut most) = (10, 10);
     for n in 0..12 {
         e.run(Instant::ZERO + Span::millis(100 * (n + 2)));
@@ -130,7 +131,7 @@ fn arrived(f: &Flow) -> u64 {
 fn a_full_link_delivers_its_rate_less_headers() {
     // The receive window is the limit: three BDPs of 400 packets.
     let profile = with(Profile::IDEAL, &[("rmem", "1800000")]);
-    let mut e = engine("rate=48Mbit rtt=100ms queue=infinite", vec![flow("standard", profile)]);
+    let mut e = engine("rate=48Mbit rtt=100ms queue=infinite ack_jitter=0", vec![flow("standard", profile)]);
     let mut last = None;
     for s in 5..15 {
         e.run(Instant::ZERO + Span::secs(s));
@@ -148,7 +149,7 @@ fn cubic_keeps_a_link_with_one_bdp_of_buffer_busy() {
     for (name, profile) in
         [("ideal", Profile::IDEAL), ("linux", Profile::LINUX_6_18), ("fq", Profile::LINUX_6_18_FQ)]
     {
-        let mut e = engine("rate=48Mbit rtt=50ms queue=1bdp", vec![flow("hystart", profile)]);
+        let mut e = engine("rate=48Mbit rtt=50ms queue=1bdp ack_jitter=0", vec![flow("hystart", profile)]);
         e.run(Instant::ZERO + Span::secs(10));
         let before = arrived(&e.flows[0]);
         e.run(Instant::ZERO + Span::secs(40));

@@ -32,7 +32,7 @@ impl Network {
     }
 
     fn exit(&self, startup: &str) -> Exited {
-        let path = format!("rate={}Mbit rtt={}ms queue=infinite", self.mbit, self.rtt_ms);
+        let path = format!("rate={}Mbit rtt={}ms queue=infinite ack_jitter=0", self.mbit, self.rtt_ms);
         let profile = with(Profile::IDEAL, &[("mss", &MSS.to_string())]);
         let e = run_to_exit(&path, vec![flow(startup, profile)], Span::millis(40 * self.rtt_ms));
         e.flows[0].truth.exit.expect("an exit")

@@ -30,7 +30,7 @@ impl Network {
     }
 
     fn exit(&self, startup: &str, profile: Profile) -> Option<Exited> {
-        let path = format!("rate={}Mbit rtt={}ms queue=infinite", self.mbit, self.rtt_ms);
+        let path = format!("rate={}Mbit rtt={}ms queue=infinite ack_jitter=0", self.mbit, self.rtt_ms);
         let e = run_to_exit(&path, vec![flow(startup, profile)], Span::millis(40 * self.rtt_ms));
         e.flows[0].truth.exit
     }

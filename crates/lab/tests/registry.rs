@@ -31,20 +31,20 @@ const MECHANISMS: &[(&str, &str, Seen)] = &[
         e.rows().any(|r| r.path == "transatlantic" && r.lost_packets == 0 && r.exit.is_none())
     }),
     ("adaptive", "the threshold rises from the initial window to the path's BDP and no further", |e| {
-        e.on("transatlantic").any(|(r, s)| {
+        ["datacenter", "interface"].iter().flat_map(|path| e.on(path)).all(|(r, s)| {
             let highest = s.ssthresh.unwrap_or(0) as f64 / r.bdp_bytes as f64;
             (0.9..1.2).contains(&highest)
         })
     }),
     ("capstart", "a gigabit path is at its interface's rate, a slower one is not", |e| {
-        e.on("geo").all(|(_, s)| s.phases.contains("limited"))
+        e.on("geo-144").all(|(_, s)| s.phases.contains("limited"))
             && e.on("datacenter").all(|(_, s)| !s.phases.contains("limited"))
     }),
     ("delay", "the waves of the satellite path limit its growth", |e| {
-        e.on("geo").all(|(_, s)| s.phases.contains("limited"))
+        e.on("geo-144").all(|(_, s)| s.phases.contains("limited"))
     }),
     ("hybla", "rho is 24 at 600 ms and 1 below 25 ms", |e| {
-        e.on("geo").all(|(_, s)| s.gauges["rho"] >= 20.0)
+        e.on("geo-144").all(|(_, s)| s.gauges["rho"] >= 20.0)
             && e.on("fiber").all(|(_, s)| s.gauges["rho"] <= 1.0)
     }),
     ("careful-resume", "it jumps where a path is remembered", |e| {
@@ -138,8 +138,13 @@ fn evidence_on(paths: &[&str], startups: &[&str], runs: u32) -> BTreeMap<String,
     let studies: Vec<Study> = paths
         .iter()
         .map(|path| {
+<<<<<<< HEAD
             let size = match *path {
                 "geo" | "transatlantic" => "50MB",
+=======
+            let size = match path.name {
+                "geo-144" | "transatlantic" => "50MB",
+>>>>>>> abbc941 (paths: built-in ensembles, and ACK jitter where nothing is drawn)
                 _ => "8MB",
             };
             let text = StudyText {

@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_packet_takes_its_transmission_and_half_the_rtt() {
-        let mut path = load("rate=12Mbit rtt=40ms").build(1);
+        let mut path = load("rate=12Mbit rtt=40ms ack_jitter=0").build(1);
         let at = |ms| Instant::ZERO + Span::millis(ms);
         let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
         assert_eq!(path.forward.pass(at(0), &data), Ok(at(21)));

@@ -53,6 +53,11 @@ const TEXTS: &[(&str, &str)] = texts!(
     "lte",
     "wifi-strong",
     "wifi-weak",
+    "geo-144",
+    "leo-100",
+    "lte-75",
+    "wifi-strong-200",
+    "wifi-weak-80",
     "fiber",
     "dsl",
     "cable",
@@ -117,6 +122,9 @@ pub struct PathSpec {
     least_rate: Rate,
     /// The built-in path that stands for this ensemble where one path is wanted.
     fixed: Option<String>,
+    ack_jitter_is_set: bool,
+    /// The ACK jitter it was given because it draws nothing.
+    default_jitter: Option<Span>,
 }
 
 /// The values of a path, some of which are drawn.
@@ -196,6 +204,11 @@ impl PathSpec {
         self.fixed.as_deref()
     }
 
+    /// The ACK jitter of one packet time that a path has by default if it draws nothing; `ack_jitter=0` turns it off.
+    pub const fn default_jitter(&self) -> Option<Span> {
+        self.default_jitter
+    }
+
     /// The least mean rate that a run may draw; the path's own mean rate if it draws none.
     pub const fn least_rate(&self) -> Rate {
         self.least_rate
@@ -264,7 +277,29 @@ impl PathSpec {
         if keys.values.iter().any(|(key, value)| ensemble::is_distribution(key, value)) {
             return Ensemble::check(keys, name, sources);
         }
-        Self::without_distributions(keys, name, sources)
+        let mut spec = Self::without_distributions(keys, name, sources)?;
+        spec.jitter_by_default();
+        Ok(spec)
+    }
+
+    /// Gives a path that draws nothing ACK jitter of one packet time, unless its `ack_jitter` is set. Without it every run is
+    /// the same, and ties at a full queue come out the same way each time, as they do on no network (Floyd and Jacobson, On
+    /// Traffic Phase Effects in Packet-Switched Gateways, 1992).
+    fn jitter_by_default(&mut self) {
+        let drawn = |d: &DirectionSpec| d.jitter > Span::ZERO || d.loss > 0 || d.aggregate.is_some();
+        let starts_anywhere =
+            self.random_start && (self.delay_trace.is_some() || matches!(self.supply, Supply::Trace(_)));
+        let draws = drawn(&self.forward)
+            || drawn(&self.back)
+            || starts_anywhere
+            || matches!(self.supply, Supply::Drawn { .. })
+            || self.random_drop.is_some()
+            || self.wave.is_some()
+            || self.handover.is_some();
+        if !draws && !self.ack_jitter_is_set {
+            self.back.jitter = self.facts.rate.time_for(PACKET);
+            self.default_jitter = Some(self.back.jitter);
+        }
     }
 
     fn without_distributions(
@@ -276,6 +311,7 @@ impl PathSpec {
         let about = keys.values.remove("about").unwrap_or_default();
         sources.extend(keys.values.remove("sources"));
         let fixed = keys.values.remove("fixed");
+        let ack_jitter_is_set = keys.values.contains_key("ack_jitter");
 
         let supply = keys.supply()?;
         let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
@@ -365,6 +401,8 @@ impl PathSpec {
             drawn: BTreeMap::new(),
             least_rate: rate,
             fixed,
+            ack_jitter_is_set,
+            default_jitter: None,
         })
     }
 
@@ -592,7 +630,13 @@ mod tests {
             assert!(!builtin.about.is_empty() && !builtin.sources.is_empty(), "{}", builtin.name);
             spec.build(1);
         }
-        let geo = PathSpec::load("geo", None).expect("a built-in path").facts();
+        for builtin in PathSpec::builtins() {
+            let spec = PathSpec::load(builtin.name, None).expect("as above");
+            let fixed = spec.fixed().map(|f| PathSpec::load(f, None).expect("a built-in path"));
+            assert_eq!(spec.is_ensemble(), fixed.is_some(), "{}", builtin.name);
+            assert!(fixed.is_none_or(|f| !f.is_ensemble()), "{}", builtin.name);
+        }
+        let geo = PathSpec::load("geo-144", None).expect("a built-in path").facts();
         assert_eq!(geo.bdp, Bytes(10_800_000));
         assert_eq!(geo.buffer, Some(Bytes(36_000_000)));
     }
@@ -716,6 +760,32 @@ mod tests {
         fs::remove_dir_all(&folder).expect("to be removed");
         let line = "schedule=0s:0bit,999998s:0bit,999999s:1kbit rtt=40ms";
         assert!(error(line).ends_with("expected a mean rate of at least 1kbit"), "{}", error(line));
+    }
+
+    #[test]
+    fn a_path_that_draws_nothing_has_ack_jitter_of_a_packet_time() {
+        let packet =
+            |line: &str| PathSpec::load(line, None).unwrap_or_else(|e| panic!("{e}")).default_jitter();
+        assert_eq!(packet("rate=12Mbit rtt=110ms queue=2bdp"), Some(Span::millis(1)));
+        assert_eq!(packet("schedule=0s:12Mbit,7s:36Mbit rtt=40ms drop=1"), Some(Span::micros(500)));
+        for fixed in ["fiber", "datacenter", "dsl"] {
+            assert!(packet(fixed).is_some(), "{fixed}");
+        }
+        for line in [
+            "rate=12Mbit rtt=40ms ack_jitter=0",
+            "rate=12Mbit rtt=40ms ack_jitter=5ms",
+            "rate=12Mbit rtt=40ms jitter=1ms",
+            "rate=12Mbit rtt=40ms loss=1%",
+            "rate=12Mbit rtt=40ms ack_aggregate=1ms",
+            "rate=12Mbit rtt=40ms random_drop=1%@3kB",
+            "rate=12Mbit rtt=40ms vary=1ms vary_period=1s",
+            "rate=12..20Mbit rtt=40ms",
+            "geo-144",
+            "geo",
+        ] {
+            assert_eq!(packet(line), None, "{line}");
+            assert_eq!(PathSpec::load(line, None).expect("good").draw(1).default_jitter(), None, "{line}");
+        }
     }
 
     #[test]

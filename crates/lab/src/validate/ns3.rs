@@ -156,7 +156,9 @@ impl Case {
         let rate = self.rate_bps * wire / (wire + PPP);
         let packets = (self.queue_bytes.saturating_sub(1500)) / (wire + PPP) + 1;
         let rtt_us = (self.rtt_s * 1e6).round();
-        format!("rate=10Gbit rtt={rtt_us}us queue=infinite ack_rate={rate}bit ack_queue={packets}packets")
+        format!(
+            "rate=10Gbit rtt={rtt_us}us queue=infinite ack_rate={rate}bit ack_queue={packets}packets ack_jitter=0"
+        )
     }
 
     fn flow(&self, i: u32) -> FlowSpec {
