@@ -1,4 +1,4 @@
-//! What a run says of a startup: where it left, what that cost, what it saved.
+//! Computes the row of a flow: exit, class, losses and times.
 
 use crate::engine::{BIN, Engine, Flow, MILESTONES, Truth};
 use crate::record::{Class, ExitRow, Others, Row, SCHEMA};
@@ -84,7 +84,7 @@ fn by_heuristic(f: &Flow, base_rtt: Span) -> (Option<Class>, Option<Instant>) {
     (judged, Some(at))
 }
 
-/// What the flow did to those that were there before it.
+/// The effect of the flow on those that were there before it.
 fn others(engine: &Engine, flow: usize) -> Option<Others> {
     let start = engine.flows[flow].spec.start;
     let witnesses: Vec<&Flow> = engine.flows.iter().filter(|f| f.truth.impact.is_some()).collect();
@@ -114,7 +114,7 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     })
 }
 
-/// What a reader must know before believing the numbers.
+/// The caveats of a row.
 fn caveats(study: &Study, f: &Flow) -> Vec<String> {
     let mut all = Vec::new();
     let tx = &f.ends[f.sender()].tx;
@@ -133,7 +133,7 @@ fn caveats(study: &Study, f: &Flow) -> Vec<String> {
     all
 }
 
-/// The row of one flow of a run.
+/// Returns the row of one flow of a run.
 pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, run: u32, seed: u64) -> Row {
     let f = &engine.flows[flow];
     let (t, p, facts) = (&f.truth, &f.spec.profile, engine.path().facts);

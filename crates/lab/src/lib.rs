@@ -1,19 +1,19 @@
-//! The laboratory: startups of transport connections over modelled paths, deterministic to the byte.
+//! The simulator: startups of transport connections over modelled paths, with the same bytes for the same input and seed.
 //!
-//! The rooms, each leaning only on those above it:
-//!
-//! - [`random`]: named streams of chance
-//! - [`path`]: links, queues, delays and losses, in chains
-//! - [`tcp`]: an endpoint that behaves like today's Linux
+//! - [`random`]: named streams of random numbers
+//! - [`path`]: links, queues, delays and losses; ensembles of paths
+//! - [`tcp`]: a TCP endpoint that behaves like today's Linux
 //! - [`app`]: what applications send
-//! - [`record`]: the schema of rows, samples and events
 //! - [`engine`]: flows over a path
-//! - [`eval`]: what a run says of a startup
-//! - [`stats`]: medians, intervals, differences
-//! - [`scenario`]: studies, read and checked
-//! - [`run`]: a study's runs, in parallel and in order
-//! - [`report`]: one self-contained page
-//! - [`packetdrill`]: scripts of packets and calls against one endpoint
+//! - [`record`]: the types of rows, samples and events
+//! - [`eval`]: the row of a flow: exit, class, losses, times
+//! - [`scenario`]: studies, read from TOML and checked
+//! - [`run`]: the runs of a study, in parallel and in order
+//! - [`stats`]: medians, intervals and paired differences
+//! - [`split`]: which drawn quantity decides a startup's class
+//! - [`report`]: one self-contained page of a study
+//! - [`validate`]: comparison with the live kernel and with ns-3
+//! - [`packetdrill`]: packetdrill scripts against one endpoint
 
 pub mod app;
 pub mod engine;

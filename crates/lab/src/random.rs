@@ -1,6 +1,7 @@
-//! Chance, as an argument: named streams of random numbers, in integers.
+//! Named streams of random integers.
 //!
-//! Every user of chance has a stream of its own, found by name, so that adding one shifts nobody else's numbers.
+//! Every user of random numbers has a stream of its own, found by name, so that a new one leaves the others' numbers as they
+//! were.
 //! The generator is `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014)
 //! read as a function of its counter; a stream is that function with a counter inside.
 
@@ -9,8 +10,8 @@ use slowstart::units::Span;
 /// The increment of `SplitMix64`: 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The `n`th random number under `seed`, uniform over all of `u64`: for values that are a function of time, which
-/// may be asked for in any order.
+/// Returns the `n`th random number of `seed`, uniform over all of `u64`. For values that are a function of time, which may be
+/// needed in any order.
 pub const fn at(seed: u64, n: u64) -> u64 {
     let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +19,7 @@ pub const fn at(seed: u64, n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Maps a random number to `0..n` (to 0 if `n` is 0). Its bias is n / 2^64 at most, far below what a run can show.
+/// Maps a random number to `0..n` (to 0 if `n` is 0). Its bias is n / 2^64 at most.
 pub const fn scale(random: u64, n: u64) -> u64 {
     ((random as u128 * n as u128) >> 64) as u64
 }
@@ -31,32 +32,32 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of this name in the run of this seed, the same on every machine.
+    /// Returns the stream of this name for this seed, the same on every machine.
     pub fn named(seed: u64, name: &str) -> Self {
-        // FNV-1a tells names apart; one step of the generator then spreads (seed, name) over all keys.
+        // FNV-1a distinguishes names; one step of the generator then spreads (seed, name) over all keys.
         let hash = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
         Self { key: at(at(seed, 0) ^ hash, 0), drawn: 0 }
     }
 
-    /// Any `u64`.
+    /// Returns any `u64`.
     pub fn any(&mut self) -> u64 {
         self.drawn += 1;
         at(self.key, self.drawn - 1)
     }
 
-    /// Uniform in `0..n`; 0 if `n` is 0.
+    /// Returns a number uniform in `0..n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         scale(self.any(), n)
     }
 
-    /// True with this probability, in millionths.
+    /// Returns true with this probability, in millionths.
     pub fn chance(&mut self, millionths: u32) -> bool {
         self.below(1_000_000) < u64::from(millionths)
     }
 
-    /// Uniform in `0..=max`.
+    /// Returns a time uniform in `0..=max`.
     pub fn uniform_span(&mut self, max: Span) -> Span {
         Span(self.below(max.0.saturating_add(1)))
     }

@@ -1,6 +1,6 @@
-//! The one schema that every host writes: a result row a flow, samples over time, and events.
+//! The schema of results: a row for each flow, samples over time, and events.
 //!
-//! Units stand in the names; absent values are null. Rows are deterministic: no wall or CPU time stands in them.
+//! Names contain the units; absent values are null. Rows are deterministic: they contain no wall-clock or CPU time.
 
 use crate::tcp::segment::Segment;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub enum Param {
     Word(String),
 }
 
-/// How a startup ended, judged against the path.
+/// The class of a startup's exit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -49,7 +49,7 @@ impl Class {
 /// The end of a startup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRow {
-    /// Why (`slowstart::step::Exit::name`).
+    /// The reason (`slowstart::step::Exit::name`).
     pub reason: String,
     /// When the reason was seen, seconds since the flow began.
     pub time_s: f64,
@@ -63,7 +63,7 @@ pub struct ExitRow {
     pub inflight_bytes: u64,
 }
 
-/// What a flow did to those that were there before it.
+/// The effect of a flow on those that were there before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Others {
     /// Packets of theirs the network dropped while the flow was there.
@@ -74,7 +74,7 @@ pub struct Others {
     pub delay_p99_s: Option<f64>,
 }
 
-/// What it took to compute.
+/// The work of a run.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Data packets of all flows.
@@ -128,13 +128,13 @@ pub struct Row {
     pub drawn: BTreeMap<String, f64>,
     /// The end of the startup.
     pub exit: Option<ExitRow>,
-    /// How that is judged by the simulator's own knowledge.
+    /// Its class by truth.
     pub class: Class,
-    /// How it is judged as the SEARCH thesis did (5.2).
+    /// Its class by the heuristic of the SEARCH thesis (5.2).
     pub class_by_heuristic: Option<Class>,
     /// When data in flight first reached what the path then held.
     pub capacity_time_s: Option<f64>,
-    /// The thesis' guess of that.
+    /// That time by the heuristic of the SEARCH thesis.
     pub capacity_time_by_heuristic_s: Option<f64>,
     /// When the network first dropped a packet of the flow.
     pub first_drop_time_s: Option<f64>,
@@ -152,17 +152,17 @@ pub struct Row {
     pub retransmitted_packets: u64,
     /// Timeouts of the retransmission timer.
     pub timeouts: u64,
-    /// What the receiver's application got, over the time from the flow's begin to its completion or the end.
+    /// Bytes that the receiver's application got, over the time from the start of the flow to its completion or the end.
     pub goodput_bps: u64,
     /// When the receiver had everything.
     pub completion_s: Option<f64>,
-    /// When the receiver had so many bytes.
+    /// When the receiver had this many bytes.
     pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
-    /// What it did to others.
+    /// Its effect on others.
     pub others: Option<Others>,
-    /// What the run took to compute.
+    /// The work of the run.
     pub cost: Cost,
-    /// What a reader must know before believing these numbers.
+    /// Caveats.
     pub caveats: Vec<String>,
 }
 
@@ -189,12 +189,12 @@ pub struct Sample {
     pub pacing_bps: Option<u64>,
     /// The controller's phase.
     pub phase: &'static str,
-    /// What the startup thinks.
+    /// Internal values of the startup.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub gauges: BTreeMap<&'static str, f64>,
 }
 
-/// Something that happened.
+/// An event of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventRow {
     /// Seconds since the run began.
@@ -208,7 +208,7 @@ pub struct EventRow {
     pub why: Option<String>,
 }
 
-/// A packet as an end's interface saw it.
+/// A packet at the interface of one end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
     /// When.
@@ -217,13 +217,13 @@ pub struct CapturedPacket {
     pub flow: u32,
     /// At which end: 0 is the server, which listens; 1 the client, which calls.
     pub end: u8,
-    /// Whether it leaves that end.
+    /// True if it leaves that end.
     pub leaves: bool,
-    /// What it says.
+    /// The segment.
     pub segment: Segment,
 }
 
-/// All of a run but its rows.
+/// Samples, events and packets of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     /// Samples, in order of time.

@@ -1,6 +1,6 @@
-//! A study's runs: in parallel, handed over in order.
+//! The runs of a study, computed in parallel and returned in order.
 //!
-//! Run `n` of every startup has the same seed, so that they meet the same path and differ in nothing else.
+//! Run `n` of every startup has the same seed, so that all startups meet the same path.
 
 use crate::engine::{Direction, Engine, FlowSpec, Sampling};
 use crate::eval;
@@ -23,10 +23,10 @@ pub struct Job {
     pub run: u32,
 }
 
-/// What a job gives.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Which job.
+    /// The job.
     pub job: Job,
     /// The row of the flow studied.
     pub row: Row,
@@ -35,20 +35,20 @@ pub struct Outcome {
 }
 
 impl Study {
-    /// All jobs, contender by contender.
+    /// Returns all jobs, contender by contender.
     pub fn jobs(&self) -> Vec<Job> {
         (0..self.contenders.len())
             .flat_map(|contender| (0..self.runs).map(move |run| Job { contender, run }))
             .collect()
     }
 
-    /// The seed of a run.
+    /// Returns the seed of a run.
     pub fn run_seed(&self, run: u32) -> u64 {
         // 53 bits: a seed survives every JSON reader.
         random::at(self.seed, u64::from(run)) >> 11
     }
 
-    /// When the flow studied begins: after those that are there before it.
+    /// Returns when the flow studied begins: after those of `against` that start before it.
     pub fn start(&self) -> Instant {
         Instant::ZERO + self.against.iter().map(|b| b.before).max().unwrap_or(Span::ZERO)
     }
@@ -78,8 +78,8 @@ impl Study {
         flows
     }
 
-    /// What an earlier connection leaves, for startups that use it: the same transfer, alone, when the path had other
-    /// chances.
+    /// Returns the state of an earlier connection, for startups that use it: that of the same transfer over the same path,
+    /// alone, with other random numbers.
     fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
         if !self.remember || !flow.startup.uses_path_memory() {
             return None;
@@ -97,12 +97,12 @@ impl Study {
         Some(PathMemory { cwnd, rtt: tx.rtt().min()?, rate })
     }
 
-    /// A job made ready: its engine, at which nothing has happened, and when its time is over.
+    /// Returns the engine of a job, before its first event, and the time at which the run ends.
     pub fn prepare(&self, job: Job, sampling: Sampling, gauges: bool) -> (Engine, Instant) {
         self.prepare_among(job, sampling, gauges, Vec::new())
     }
 
-    /// The same, with flows of the caller's behind those of the study.
+    /// As [`Study::prepare`], with flows of the caller after those of the study.
     pub fn prepare_among(
         &self,
         job: Job,
@@ -118,7 +118,7 @@ impl Study {
         (Engine::new(self.path.build(seed), flows, seed, sampling, gauges), end)
     }
 
-    /// Runs one job. `gauges` records what the startup thinks with each sample.
+    /// Runs one job. `gauges` records internal values of the startup with each sample.
     pub fn run(&self, job: Job, sampling: Sampling, gauges: bool) -> Outcome {
         self.execute(job, sampling, gauges, false)
     }

@@ -1,7 +1,6 @@
-//! Studies, read and checked: which startups, over which path, how often.
+//! Studies: which startups run over which path, and how often.
 //!
-//! What a person writes, as arguments or as TOML, is a [`StudyText`]; [`Study::check`] makes it a study or says what is
-//! wrong with it.
+//! A [`StudyText`] is what a user wrote, as arguments or as TOML; [`Study::check`] returns a study or an error.
 
 use crate::app;
 use crate::engine::Direction;
@@ -47,7 +46,7 @@ pub enum StudyError {
     },
 }
 
-/// A study as a person writes it; every key is optional but the path.
+/// A study as written; only the path is required.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyText {
@@ -64,7 +63,7 @@ pub struct StudyText {
     pub duration: Option<String>,
     /// The stack.
     pub profile: Option<String>,
-    /// Knobs of the stack to set.
+    /// Settings of the stack.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
     /// `bulk`, `web` or `video`.
@@ -73,7 +72,7 @@ pub struct StudyText {
     /// and `start` is relative to the flow studied.
     #[serde(default)]
     pub against: Vec<String>,
-    /// `on` (the default): startups that use what an earlier connection found have had one; `off`: nothing is known.
+    /// Give startups the state of an earlier connection: `on` (the default) or `off`.
     pub remember: Option<String>,
     /// How many runs, each with a seed of its own.
     pub runs: Option<u32>,
@@ -84,7 +83,7 @@ pub struct StudyText {
 /// A startup with its avoidance, by name and by value.
 #[derive(Clone, Debug)]
 pub struct Contender {
-    /// As the person wrote it.
+    /// As written.
     pub label: String,
     /// The startup's name in the registry.
     pub startup_name: String,
@@ -130,7 +129,7 @@ pub struct Study {
     pub duration: Span,
     /// Flows beside the one studied.
     pub against: Vec<CompetingFlow>,
-    /// Whether startups that use what an earlier connection found have had one.
+    /// True if startups get the state of an earlier connection.
     pub remember: bool,
     /// How many runs.
     pub runs: u32,

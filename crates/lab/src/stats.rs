@@ -1,11 +1,11 @@
-//! Medians, intervals and comparisons, without assumptions about distributions.
+//! Medians, intervals and comparisons that assume nothing about distributions.
 
 use std::cmp::Ordering;
 
-/// The middle of a set of values, with an interval that holds the true median.
+/// A median with its 95 % interval.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Median {
-    /// The middle.
+    /// The median.
     pub mid: f64,
     /// The interval's lower end: an order statistic.
     pub low: f64,
@@ -13,7 +13,7 @@ pub struct Median {
     pub high: f64,
 }
 
-/// The `q`-quantile (0 to 1) by linear interpolation between order statistics; `None` of nothing.
+/// Returns the `q`-quantile (0 to 1) by linear interpolation between order statistics; `None` if there are no values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut v: Vec<f64> = values.to_vec();
     v.sort_by(f64::total_cmp);
@@ -45,7 +45,7 @@ pub fn median(values: &[f64]) -> Option<Median> {
 }
 
 impl Median {
-    /// Which is smaller, if their intervals tell: `None` is "no difference".
+    /// Returns which is smaller; `None` ("no difference") if the intervals overlap.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         if self.high < other.low {
             Some(Ordering::Less)

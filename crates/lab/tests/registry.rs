@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 /// Startups that no rule of their own ends: what shows that they do what they are for.
-type Seen = fn(&Evidence) -> bool;
-const MECHANISMS: &[(&str, &str, Seen)] = &[
+type Check = fn(&Evidence) -> bool;
+const MECHANISMS: &[(&str, &str, Check)] = &[
     ("standard", "the window passes four BDP before it leaves by loss", |e| {
         e.rows().any(|r| {
             r.exit.as_ref().is_some_and(|x| x.reason == "loss" && x.detected_cwnd_bytes > 4 * r.bdp_bytes)
@@ -64,7 +64,7 @@ const MECHANISMS: &[(&str, &str, Seen)] = &[
 ];
 
 /// Startups with a rule of their own to leave by, and a part of them that must be seen too.
-const PARTS: &[(&str, &str, Seen)] = &[
+const PARTS: &[(&str, &str, Check)] = &[
     ("hystart++", "conservative slow start", |e| e.any(|s| s.phases.contains("css"))),
     ("search", "the drain", |e| e.any(|s| s.phases.contains("drain"))),
     ("smooth", "the steps", |e| e.any(|s| s.phases.contains("smooth"))),
@@ -75,16 +75,16 @@ const PARTS: &[(&str, &str, Seen)] = &[
     ("vegas", "round trips without growth", |e| e.any(|s| s.phases.contains("hold"))),
 ];
 
-/// What was seen of a startup in a run.
+/// What one run of a startup showed.
 #[derive(Default)]
-struct Sight {
+struct Observed {
     phases: BTreeSet<&'static str>,
     /// The highest of each gauge, and of the threshold.
     gauges: BTreeMap<&'static str, f64>,
     ssthresh: Option<u64>,
 }
 
-impl Sight {
+impl Observed {
     fn of(o: &Outcome) -> Self {
         let mut sight = Self::default();
         for s in &o.trace.samples {
@@ -100,16 +100,16 @@ impl Sight {
 }
 
 /// All runs of a startup, by path and run.
-struct Evidence(Vec<(Row, Sight)>);
+struct Evidence(Vec<(Row, Observed)>);
 
 impl Evidence {
     fn rows(&self) -> impl Iterator<Item = &Row> {
         self.0.iter().map(|(r, _)| r)
     }
-    fn on<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a Row, &'a Sight)> {
+    fn on<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a Row, &'a Observed)> {
         self.0.iter().filter(move |(r, _)| r.path == path).map(|(r, s)| (r, s))
     }
-    fn any(&self, seen: impl Fn(&Sight) -> bool) -> bool {
+    fn any(&self, seen: impl Fn(&Observed) -> bool) -> bool {
         self.0.iter().any(|(_, s)| seen(s))
     }
     /// The rows without what names the startup.
@@ -158,11 +158,11 @@ fn evidence_on(paths: &[&str], startups: &[&str], runs: u32) -> BTreeMap<String,
         })
         .collect();
     let jobs: Vec<_> = studies.iter().flat_map(|s| s.jobs().into_iter().map(move |j| (s, j))).collect();
-    let seen: Vec<(Row, Sight)> = jobs
+    let seen: Vec<(Row, Observed)> = jobs
         .into_par_iter()
         .map(|(study, job)| {
             let outcome = study.run(job, Sampling::Every(Span::millis(1)), true);
-            let sight = Sight::of(&outcome);
+            let sight = Observed::of(&outcome);
             (outcome.row, sight)
         })
         .collect();
@@ -218,7 +218,7 @@ fn what_is_its_own_is_seen_at_work() {
     const CONGESTION: [&str; 4] = ["loss", "ecn", "timeout", "local-stall"];
     for (name, e) in all() {
         let find =
-            |list: &[(&str, &'static str, Seen)]| list.iter().find(|m| m.0 == name).map(|m| (m.1, m.2));
+            |list: &[(&str, &'static str, Check)]| list.iter().find(|m| m.0 == name).map(|m| (m.1, m.2));
         let ruled = |r: &Row| r.exit.as_ref().is_some_and(|x| !CONGESTION.contains(&x.reason.as_str()));
         let by_rule: BTreeSet<&str> = e.rows().filter(|r| ruled(r)).map(|r| r.path.as_str()).collect();
         println!("{name:12} leaves by its own rule on {by_rule:?}");

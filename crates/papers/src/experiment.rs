@@ -344,6 +344,11 @@ impl Cell {
     }
 }
 
+/// An inline path with the ACK jitter that it states and no default: experiments state what varies.
+pub(crate) fn stated_jitter(path: String) -> String {
+    if path.contains('=') && !path.contains("ack_jitter=") { path + " ack_jitter=0" } else { path }
+}
+
 impl Experiment {
     /// Reads a built-in experiment. The id is `paper/name`.
     pub fn read(id: &str, text: &str) -> Result<Self, ExperimentError> {
@@ -454,6 +459,7 @@ impl Experiment {
                 for (key, value) in values {
                     path = path.replace(&format!("{{{key}}}"), value);
                 }
+                path = stated_jitter(path);
                 for (i, startup) in text.startups.iter().enumerate() {
                     let text = StudyText {
                         path: path.clone(),

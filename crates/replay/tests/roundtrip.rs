@@ -264,8 +264,12 @@ fn old(trace: &Trace) -> impl Iterator<Item = Instant> + '_ {
 fn captures_give_the_exits_of_the_runs() {
     let mut all = Vec::new();
     for path in PathSpec::builtins() {
+        // Ensembles differ from run to run; each has a fixed path among the others.
+        if PathSpec::load(path.name, None).expect("a built-in path").is_ensemble() {
+            continue;
+        }
         // The paths with windows of tens of thousands of segments are tested in release builds only.
-        if cfg!(debug_assertions) && matches!(path.name, "geo" | "transatlantic" | "fiber") {
+        if cfg!(debug_assertions) && matches!(path.name, "geo-144" | "transatlantic" | "fiber") {
             continue;
         }
         for e in slowstart::startup::REGISTRY {
@@ -346,7 +350,7 @@ fn a_known_path_is_fitted_again() {
         (5e6, 0.1, 90e3, 8.0),
         (2e6, 0.05, 60e3, 2.0),
     ] {
-        let noise = if jitter > 0.0 { format!(" jitter={jitter}ms") } else { String::new() };
+        let noise = if jitter > 0.0 { format!(" jitter={jitter}ms") } else { " ack_jitter=0".into() };
         let path = format!("rate={rate}bit rtt={}ms queue={queue}B{noise}", rtt * 1e3);
         let o = run(&path, "standard", Some("12MB"));
         let mut file = Vec::new();

@@ -3,11 +3,11 @@
 //! The language is that of Google's tool of that name: packets in and out, socket calls, assertions over `tcp_info`.
 //!
 //! - [`parse`]: a script as events
-//! - [`expr`]: what stands between `%{` and `}%`
-//! - [`host`]: the machine it runs on, and its sysctls
-//! - [`socket`]: the calls a script makes, and what they mean to an endpoint
-//! - [`queue`]: what a send buffer holds
-//! - [`run`]: the clock, and expected against seen
+//! - [`expr`]: the code between `%{` and `}%`
+//! - [`host`]: the simulated host and its sysctls
+//! - [`socket`]: the socket calls of a script
+//! - [`queue`]: the send buffer
+//! - [`run`]: the clock, and the comparison of expected and sent packets
 
 pub mod expr;
 pub mod host;
@@ -16,7 +16,7 @@ pub mod queue;
 pub mod run;
 pub mod socket;
 
-/// Where a script cannot be read or does not hold, and why.
+/// The place and the reason of a script error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {what}")]
 pub struct Fault {

@@ -1,4 +1,4 @@
-//! A script, read: options, shell commands, and events with their times.
+//! Parses a script: options, shell commands, and events with their times.
 
 use super::Fault;
 use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
@@ -33,7 +33,7 @@ pub struct Packet {
     pub text: String,
 }
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A packet arrives.

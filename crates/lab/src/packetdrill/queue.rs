@@ -1,4 +1,4 @@
-//! What a send buffer holds, and what kept a sender waiting: Linux `tcp_sendmsg_locked`, `sk_stream_write_space` and
+//! The send buffer, and what a sender waited for: Linux `tcp_sendmsg_locked`, `sk_stream_write_space` and
 //! `tcp_chrono_set`, as far as an application can tell.
 
 use slowstart::units::{Instant, Span};

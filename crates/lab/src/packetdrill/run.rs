@@ -1,4 +1,4 @@
-//! A script's run: its clock, and what it expects against what is seen.
+//! Runs a script on a virtual clock, and compares expected with sent packets.
 
 use super::Fault;
 use super::expr::{self, Names};
@@ -12,11 +12,11 @@ use std::fmt::Write as _;
 
 /// When a script begins: not at zero, so that timestamps are not.
 const BEGIN: Instant = Instant(1_000_000_000);
-/// How far from its time an event may be, unless something else is said (packetdrill's own).
+/// Default tolerance of an event's time (that of packetdrill).
 const TOLERANCE: Span = Span::micros(4000);
 /// The largest file descriptor: a C `int`.
 const LARGEST_FD: i64 = i32::MAX as i64;
-/// How long is waited for a packet that may leave at any time.
+/// The longest wait for a packet that may leave at any time.
 const PATIENCE: Span = Span::secs(60);
 
 /// A call that has not returned.

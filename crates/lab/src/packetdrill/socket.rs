@@ -1,4 +1,4 @@
-//! What a script's calls mean to an endpoint.
+//! The socket calls of a script.
 
 use crate::engine::Control;
 use crate::tcp::endpoint::{Endpoint, State};
@@ -13,7 +13,7 @@ use super::expr::Names;
 use super::host::Host;
 use super::queue::{Chrono, Extent, Queue, Wait, goal};
 
-/// What a call answers, `None` while it blocks.
+/// The result of a call; `None` while it blocks.
 pub type Answer = Option<Result<i64, &'static str>>;
 
 /// The sockets of a script: one connection, and the listener it came from.
@@ -448,7 +448,7 @@ impl Sockets {
         })
     }
 
-    /// What `tcp_info` says.
+    /// Adds the values of `tcp_info`.
     pub fn info(&self, now: Instant, names: &mut Names) {
         let Some(e) = &self.end else { return };
         let (t, b) = (&e.tx, e.tx.board());

@@ -1,9 +1,9 @@
-//! Packets under way: a FIFO of arrivals.
+//! Packets in transit: a FIFO ordered by arrival time.
 
 use crate::fifo::Fifo;
 use slowstart::units::Instant;
 
-/// Things that arrive in the order in which they were sent.
+/// Items that arrive in the order in which they were pushed.
 ///
 /// Law: `next() == Some(t)` implies `pop(t).is_some()`.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl<T> Default for ArrivalQueue<T> {
 }
 
 impl<T: Copy + Default> ArrivalQueue<T> {
-    /// An empty line.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
@@ -26,16 +26,16 @@ impl<T: Copy + Default> ArrivalQueue<T> {
     /// Adds what arrives at `at`, not before the last one pushed.
     #[inline]
     pub fn push(&mut self, at: Instant, item: T) {
-        debug_assert!(self.last().is_none_or(|(last, _)| last <= at), "a line keeps its order");
+        debug_assert!(self.last().is_none_or(|(last, _)| last <= at), "arrivals are pushed in order");
         self.queue.push((at, item));
     }
 
-    /// When [`ArrivalQueue::pop`] will next yield.
+    /// Returns the time from which [`ArrivalQueue::pop`] returns an item.
     pub fn next(&self) -> Option<Instant> {
         self.queue.front().map(|(at, _)| *at)
     }
 
-    /// The first in line, if it has arrived by `now`.
+    /// Removes and returns the first item, if it has arrived by `now`.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         let &(at, item) = self.queue.front()?;
         if at > now {
@@ -45,27 +45,27 @@ impl<T: Copy + Default> ArrivalQueue<T> {
         Some(item)
     }
 
-    /// Takes the first in line away.
+    /// Removes the first item.
     pub fn skip(&mut self) {
         self.queue.skip();
     }
 
-    /// The first in line, arrived or not, and when it does.
+    /// Returns the arrival time of the first item, and the item.
     pub fn first(&self) -> Option<(Instant, &T)> {
         self.queue.front().map(|(at, item)| (*at, item))
     }
 
-    /// The last in line and when it arrives.
+    /// Returns the arrival time of the last item, and the item.
     pub fn last(&mut self) -> Option<(Instant, &mut T)> {
         self.queue.back_mut().map(|(at, item)| (*at, item))
     }
 
-    /// How many are under way.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if there are no items.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

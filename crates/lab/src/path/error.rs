@@ -1,4 +1,4 @@
-//! What can be wrong with a path as written: each message says where, what was found and what was expected.
+//! Errors of paths: each message states the place, what was found and what was expected.
 
 use thiserror::Error;
 
@@ -10,9 +10,9 @@ pub enum PathError {
     File {
         /// The file, as it was looked for.
         file: String,
-        /// What the system answered, or what is wrong with the file as a whole.
+        /// The error of the system, or what is wrong with the file as a whole.
         why: String,
-        /// What should be there.
+        /// What was expected.
         expected: &'static str,
     },
     /// A line of a trace, or of a TOML file, that does not parse.
@@ -27,7 +27,7 @@ pub enum PathError {
         /// What was expected.
         expected: String,
     },
-    /// A value that does not suit its key.
+    /// A value that its key does not accept.
     #[error("{source_name}: {key}: found {found:?}, expected {expected}")]
     Value {
         /// The file, or "path" if the path was given in line.
@@ -39,7 +39,7 @@ pub enum PathError {
         /// What was expected.
         expected: String,
     },
-    /// A key without which the others mean nothing.
+    /// A missing key that others need.
     #[error("{source_name}: {key}: found nothing, expected {expected}")]
     Missing {
         /// The file, or "path" if the path was given in line.
@@ -61,7 +61,7 @@ pub enum PathError {
         /// All keys there are.
         allowed: String,
     },
-    /// The name of no built-in path.
+    /// A name that is not that of a built-in path.
     #[error(
         "path: found {found:?}{hint}, expected one of {names}, a file such as my.toml, or a path in line such as \
          \"rate=100Mbit rtt=40ms queue=1bdp\""

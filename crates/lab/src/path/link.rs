@@ -1,7 +1,7 @@
 //! The link and the queue before it.
 //!
-//! A packet leaves the queue when its service begins, so one in service occupies none of it. Its departure is known
-//! when it enters: the queue is a list of service times, and who asks for it throws away what is past.
+//! A packet leaves the queue when its service begins, so one in service does not count. Its departure is computed when it
+//! enters: the queue is a list of service times, and each query first removes those that have passed.
 
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::HostQueue;
@@ -12,7 +12,7 @@ use super::{Cause, Dropped, PacketInfo};
 use crate::fifo::Fifo;
 use crate::random::Stream;
 
-/// What may wait. A packet that would exceed it is dropped.
+/// The limit of the queue. A packet that would exceed it is dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Infinite,
@@ -67,7 +67,7 @@ impl Service {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     service: Service,
-    /// The most that may wait: packets, bytes, and how long one may. The greatest number stands for no limit.
+    /// The limits in packets, bytes and waiting time; the greatest value of each is no limit.
     most: (usize, Bytes, Span),
     random_drop: Option<RandomDrop>,
     /// When the service of each waiting packet begins, and its bytes.
@@ -113,7 +113,7 @@ impl Link {
         Ok(self.service.send(now, p.bytes))
     }
 
-    /// What waits of what may, and for how many packets of `packet` bytes there is room.
+    /// Returns the used and the total space, and for how many packets of `packet` bytes there is space.
     pub(super) fn room(&mut self, now: Instant, packet: u32) -> (HostQueue, u64) {
         let used = self.backlog(now);
         let packet = Bytes(u64::from(packet));
@@ -125,7 +125,7 @@ impl Link {
         (HostQueue { used, limit }, room)
     }
 
-    /// The bytes that wait.
+    /// Returns the waiting bytes.
     pub(super) fn backlog(&mut self, now: Instant) -> Bytes {
         while let Some(&(_, bytes)) = self.waiting.front().filter(|(start, _)| *start <= now) {
             self.waiting.skip();
@@ -134,7 +134,7 @@ impl Link {
         Bytes(self.backlog)
     }
 
-    /// How long a packet that arrives now would wait for its service to begin.
+    /// Returns how long a packet that arrives now would wait for its service to begin.
     pub(super) fn wait(&self, now: Instant) -> Span {
         self.service.start(now).since(now)
     }

@@ -1,12 +1,12 @@
-//! Losses: at random, or as a script says.
+//! Random and scripted losses.
 
 use super::{Kind, PacketInfo};
 use crate::random::Stream;
 
-/// Drops each packet with the same chance.
+/// Drops each packet with the same probability.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
-    /// The chance, in millionths.
+    /// The probability, in millionths.
     share: u32,
     stream: Stream,
 }

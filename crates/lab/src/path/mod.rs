@@ -1,11 +1,11 @@
-//! Paths: what lies between two hosts, as two directions, each a chain of elements.
+//! Network paths: two directions, each a chain of elements.
 //!
-//! Every element is a FIFO whose output for a packet depends on earlier packets only. So the arrival of a packet, or
-//! its loss, is known when it enters, and no event is needed on its way.
+//! Every element is a FIFO whose output for a packet depends on earlier packets only. The arrival of a packet, or its
+//! loss, is therefore computed when it enters, and needs no further event.
 //!
-//! A direction is, in this order: scripted losses, the link with its queue, delays, jitter, random losses (the link
-//! has carried what the medium then loses), aggregation. A [`PathSpec`] is a path as written; [`PathSpec::build`]
-//! makes one to run, in which all that varies is drawn from the seed.
+//! The order of a direction is: scripted losses, the link with its queue, delays, jitter, random losses (after the link,
+//! whose capacity the lost packets use), aggregation. A [`PathSpec`] is a path as written; [`PathSpec::build`] makes one
+//! to run, with all random values from the seed.
 
 mod aggregate;
 mod arrivals;
@@ -36,42 +36,42 @@ use delay::{Delay, Jitter};
 use link::Link;
 use loss::{Loss, Script};
 
-/// What an element needs to know of a packet.
+/// The properties of a packet that elements use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PacketInfo {
     /// The length of the IP packet in bytes; below 2^30.
     pub bytes: u32,
     /// The flow it belongs to.
     pub flow: u32,
-    /// What it carries.
+    /// Its type.
     pub kind: Kind,
 }
 
-/// What a packet carries.
+/// The type of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A request to connect.
+    /// A SYN.
     Syn,
-    /// Its answer.
+    /// A SYN-ACK.
     SynAck,
     /// Payload.
     Data,
     /// An acknowledgement alone.
     Ack,
-    /// The end of the stream alone.
+    /// A FIN without payload.
     Fin,
 }
 
 /// Why a packet was dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// It would have exceeded the limit of the queue.
+    /// The queue was full.
     QueueFull,
-    /// The queue's management chose it.
+    /// Active queue management dropped it.
     Aqm,
-    /// By chance.
+    /// Random loss.
     Random,
-    /// The path's script names it.
+    /// Scripted loss.
     Scripted,
 }
 
@@ -86,16 +86,16 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A packet's end on the way.
+/// A dropped packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// When; not in order with the arrivals of other packets, as a loss may lie before or after a queue.
+    /// Time of the drop. Drops and arrivals are not in one order, as a loss may be before or after a queue.
     pub at: Instant,
     /// Why.
     pub cause: Cause,
 }
 
-/// What may lie beyond a direction's link.
+/// An element after the link of a direction.
 #[derive(Clone, Debug)]
 enum Element {
     Delay(Delay),
@@ -121,26 +121,25 @@ impl Element {
     }
 }
 
-/// One way through the network.
+/// One direction of a path.
 #[derive(Clone, Debug)]
 pub struct Direction {
-    /// In the order in which a packet passes them: nothing before the link takes time, so what is asked about the queue
-    /// now is answered by the link now.
+    /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of the link now.
     scripts: Vec<Script>,
     link: Option<Link>,
-    /// The delay that never changes.
+    /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
-    /// Of the ACKs of a connection that wait for the same release, the newest takes the place of those before it.
+    /// Of the ACKs of a connection that wait for the same release, the newest replaces those before it.
     filters: bool,
-    /// The link is the sender's own interface: its rate.
+    /// The rate of the link, if it is the sender's own interface.
     interface: Option<Rate>,
-    /// The most that its routers grant to a Quick-Start request.
+    /// The highest rate that its routers grant to a Quick-Start request.
     grants: Option<Rate>,
 }
 
 impl Direction {
-    /// Sends a packet at `now`, not before the last one: when it arrives, or where it ends. Arrivals keep the order.
+    /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop. Arrivals are in order.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
@@ -160,65 +159,65 @@ impl Direction {
         Ok(t)
     }
 
-    /// How long a packet takes at least.
+    /// Returns the least delay of a packet.
     pub fn least_delay(&self) -> Span {
         self.propagation
     }
 
-    /// Whether an ACK takes the place of an older one that waits for the same release (RFC 3449 §5.2.1).
+    /// Returns true if an ACK replaces an older one that waits for the same release (RFC 3449 §5.2.1).
     pub fn filters_acks(&self) -> bool {
         self.filters
     }
 
-    /// Whether the link is the sender's own interface.
+    /// Returns true if the link is the sender's own interface.
     pub fn is_interface(&self) -> bool {
         self.interface.is_some()
     }
 
-    /// The sender's own interface, if that is what the link is, with its room in full packets of this profile.
+    /// Returns the sender's own interface, if the link is one, with its free space in full packets of this profile.
     pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {
         let rate = self.interface?;
         let (queue, room) = self.link.as_mut()?.room(now, p.packet());
         Some(Interface { queue, room, rate })
     }
 
-    /// What the routers leave of a Quick-Start request: a code of RFC 4782 §3.1, zero where they do not take part.
+    /// Returns what the routers grant of a Quick-Start request: a rate code of RFC 4782 §3.1, zero if they do not support it.
     pub fn grant(&self, request: u8) -> u8 {
         self.grants.map_or(0, |most| request.min(segment::rate_code(most)))
     }
 
-    /// The bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.
+    /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
         self.link.as_mut().map_or(Bytes::ZERO, |l| l.backlog(now))
     }
 
-    /// How long a packet that came now would wait before its transmission begins. On a trace that includes the wait for
+    /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that includes the wait for
     /// the next opportunity.
     pub fn queue_delay(&self, now: Instant) -> Span {
         self.link.as_ref().map_or(Span::ZERO, |l| l.wait(now))
     }
 
-    /// The bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
+    /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
     /// no link.
     pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         self.link.as_ref().map_or(Bytes::MAX, |l| l.capacity(from, to))
     }
 }
 
-/// A path to run: both ways, and the truth about them.
+/// A path to run, with both directions and its true properties.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// The way of the data of a download, and of SYN-ACKs: from server to client.
+    /// The direction of the data of a download, and of SYN-ACKs: from server to client.
     pub forward: Direction,
-    /// The way of its ACKs, and of SYNs: from client to server.
+    /// The direction of its ACKs, and of SYNs: from client to server.
     pub back: Direction,
-    /// What is true of it.
+    /// Its true properties.
     pub facts: PathFacts,
     /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path draws none.
     pub drawn: BTreeMap<String, f64>,
 }
 
-/// What is true of a path, known to the laboratory and hidden from the hosts.
+/// The true properties of a path, known to the simulator and hidden from the hosts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PathFacts {
     /// The mean rate of the forward link: over a trace's period; over a schedule, whose last step counts as long as the
@@ -228,10 +227,10 @@ pub struct PathFacts {
     pub base_rtt: Span,
     /// Rate times base RTT, in bytes of IP packets.
     pub bdp: Bytes,
-    /// What may wait at the forward link, in bytes of IP packets (of 1500 bytes where the limit is in packets, at the
+    /// The limit of the forward queue, in bytes of IP packets (of 1500 bytes where the limit is in packets, at the
     /// mean rate where it is in time); `None` if there is no limit.
     pub buffer: Option<Bytes>,
-    /// Whether the rate varies over time.
+    /// True if the rate varies over time.
     pub variable: bool,
 }
 
@@ -412,9 +411,9 @@ mod tests {
     fn scripts_name_their_packets() {
         let mut path = load("rate=1Gbit rtt=1ms drop=2,4-5 drop_ack=1 drop_syn=1 drop_synack=2").build(1);
         let mut fates = |forward: bool, kind| {
-            let way = if forward { &mut path.forward } else { &mut path.back };
+            let direction = if forward { &mut path.forward } else { &mut path.back };
             let parcel = PacketInfo { bytes: 100, flow: 0, kind };
-            (1..=6).filter(|_| way.pass(Instant::ZERO, &parcel).is_err()).count()
+            (1..=6).filter(|_| direction.pass(Instant::ZERO, &parcel).is_err()).count()
         };
         assert_eq!(fates(true, Kind::Data), 3);
         assert_eq!(fates(true, Kind::SynAck), 2);

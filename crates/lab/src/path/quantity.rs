@@ -1,5 +1,5 @@
-//! Quantities as people write them: `100Mbit`, `40ms`, `36MB`, `1%`. A parser answers `None` to anything else; who
-//! asked knows the key and says what was expected.
+//! Parses quantities: `100Mbit`, `40ms`, `36MB`, `1%`. A parser returns `None` for anything else; its caller knows the key and
+//! reports what was expected.
 
 use slowstart::units::{Bytes, Fixed, Instant, Rate, Span, mul_div};
 
@@ -90,7 +90,7 @@ pub(super) fn share(text: &str) -> Option<u32> {
     u32::try_from(millionths).ok().filter(|m| *m <= 1_000_000)
 }
 
-/// Places in a sequence, from 1, as `1,5,10-20`: ranges with both ends in them, sorted and apart.
+/// Positions in a sequence, from 1, as `1,5,10-20`: ranges with both ends in them, sorted and apart.
 pub(super) fn places(text: &str) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
     for part in text.split(',') {

@@ -1,7 +1,7 @@
-//! Paths as people write them: TOML files, one line of `key=value`, or the name of a built-in path.
+//! Reads paths: TOML files, one line of `key=value`, or the name of a built-in path.
 //!
-//! The keys are the same everywhere. All is checked and all files are read when a path is loaded, so that building one
-//! cannot fail.
+//! The keys are the same in all three. All values are checked and all files are read when a path is loaded, so that building
+//! one cannot fail.
 
 mod keys;
 
@@ -28,7 +28,7 @@ use crate::suggest::did_you_mean;
 use keys::{COUNT, Keys, Loaded, PACKET, RATE, SPAN};
 pub use keys::{PATH_KEYS, PathKey};
 
-/// A path that comes with the program.
+/// A built-in path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builtin {
     /// What to call it.
@@ -76,7 +76,7 @@ enum Supply {
     Trace(Arc<Trace>),
 }
 
-/// What each direction may have of its own.
+/// The settings of one direction.
 #[derive(Clone, Debug, Default)]
 struct DirectionSpec {
     /// Propagation; zero where a delay trace has it.
@@ -145,7 +145,7 @@ enum Piece {
 }
 
 impl PathSpec {
-    /// The path that `arg` names: a built-in path, a file `*.toml`, or a line such as `rate=100Mbit rtt=40ms
+    /// Loads the path that `arg` names: a built-in path, a file `*.toml`, or a line such as `rate=100Mbit rtt=40ms
     /// queue=1bdp`. Relative names of files are looked for in `root`, or else in the current directory; those within a
     /// TOML file, in that file's folder.
     pub fn load(arg: &str, root: Option<&fs_path::Path>) -> Result<Self, PathError> {
@@ -171,7 +171,7 @@ impl PathSpec {
         }
     }
 
-    /// The paths that come with the program.
+    /// Returns the built-in paths.
     pub fn builtins() -> &'static [Builtin] {
         static LIST: LazyLock<Vec<Builtin>> = LazyLock::new(|| {
             let each = |&(name, text)| {
@@ -183,7 +183,7 @@ impl PathSpec {
         &LIST
     }
 
-    /// What is true of the path, whatever the seed; of an ensemble, what is true where each drawn value is its median.
+    /// Returns the true properties of the path; of an ensemble, those with the median of each drawn value.
     pub const fn facts(&self) -> PathFacts {
         self.facts
     }
@@ -406,7 +406,7 @@ impl PathSpec {
         })
     }
 
-    /// A path to run. All that varies between runs is drawn from the seed, each from a stream of its own.
+    /// Builds a path to run. All random values come from the seed, each from a stream of its own.
     pub fn build(&self, seed: u64) -> Path {
         self.draw(seed).build_fixed(seed)
     }
@@ -414,7 +414,7 @@ impl PathSpec {
     fn build_fixed(&self, seed: u64) -> Path {
         let stream = |name: &str| Stream::named(seed, name);
         let phase = |name: &str, period: Span| Span(stream(name).below(period.0));
-        // One start for both traces: those of one path were recorded together.
+        // Both traces of a path were recorded together, so they start at the same place.
         let start = match (&self.supply, &self.delay_trace) {
             _ if !self.random_start => Span::ZERO,
             (Supply::Trace(trace), _) => phase("trace-start", trace.period()),

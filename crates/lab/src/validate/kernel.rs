@@ -1,4 +1,4 @@
-//! The live kernel beside us: named cells, each a path and a control, run by both, and what counts as agreement.
+//! Compares the simulator with the live kernel over named cells, each a path and a congestion control.
 //!
 //! A figure of ours agrees that lies within the kernel's own range over its runs, widened: by 10 %, the time of an exit
 //! also by a round trip, the time to so many bytes by 5 % only. Ours is the median over as many runs with the same
@@ -14,7 +14,7 @@ use crate::tcp::profile::Profile;
 use slowstart::units::Span;
 use std::path::Path;
 
-/// What sends: ours, and what is the same in a kernel.
+/// A congestion control of the simulator and its counterpart in the kernel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Control {
     /// What people call it.
@@ -58,8 +58,8 @@ pub struct Cell {
 
 /// Paths by name, for how many seconds a run is watched (20 MB or 20 round trips, and 15 at most), and the controls that run
 /// over each. Where rate and delay are constant, ACKs vary by as much as a packet takes to send: what a sender sends for an ACK
-/// arrives at the full queue at the very moment another packet leaves it, and in a world without noise the same one of the
-/// two would win each time (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
+/// arrives at the full queue at the very moment another packet leaves it, and without noise the same one of the two
+/// would win each time (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
 const MATRIX: &[(&str, u32, &str, &[Control])] = &[
     ("2M-50ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=50ms queue=1bdp", &[CUBIC, RENO]),
     ("2M-600ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=600ms queue=1bdp", &[PLAIN, SEARCH]),
@@ -230,7 +230,7 @@ fn trajectory(ours: &[Outcome], kernel: &[Outcome]) -> Figure {
     let all = |o: &[Outcome]| o.iter().map(distance).collect::<Vec<_>>();
     let mut figure =
         Figure::new("window from middle (%)", &all(ours), &all(kernel), Slack { share: 0.1, more: 10.0 });
-    // Nobody is too near.
+    // Closer than the kernel's own runs also agrees.
     figure.agrees |= figure.ours.zip(figure.kernel).is_some_and(|(ours, (low, _))| ours < low);
     figure
 }

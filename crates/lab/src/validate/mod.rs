@@ -1,4 +1,4 @@
-//! The simulator held against others: what is compared, and how close is close.
+//! Compares the simulator with the live kernel and with ns-3.
 
 pub mod kernel;
 pub mod ns3;

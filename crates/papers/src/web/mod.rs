@@ -6,6 +6,7 @@ pub mod packmime;
 
 pub use measure::Measure;
 
+use crate::experiment::stated_jitter;
 use packmime::{Connection, PackMime};
 use serde::Deserialize;
 use slowstart::avoidance;
@@ -218,7 +219,7 @@ pub fn run(
 ) -> Result<WebResult, StudyError> {
     let (_, studied) = scenario::algorithm("web", label)?;
     let (_, standard) = scenario::algorithm("web", STANDARD)?;
-    let spec = PathSpec::load(&web.path, None)?;
+    let spec = PathSpec::load(&stated_jitter(web.path.clone()), None)?;
     let rate_bps = spec.facts().rate.0;
     let offered = web.load * rate_bps as f64 / 8.0;
     let rate = packmime::connection_rate(offered, f64::from(profile.mss), HEADER as f64);

@@ -1,4 +1,4 @@
-//! The keys of a path and what they expect. Each is taken once; what the path does not know is an error.
+//! The keys of a path and the values they accept. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path as fs_path;
@@ -146,10 +146,10 @@ pub(super) const COUNT: &str = "a whole number such as 1";
 const PLACES: &str = "places from 1 on, such as 1,5,10-20";
 const QUEUE: &str = "a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or infinite";
 
-/// Keys and their values as found, to be taken one by one.
+/// Keys and their values as found; each is removed when it is read.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
-    /// What messages call their source: the file, or "path".
+    /// The source in messages: the file, or "path".
     pub(super) source: String,
     /// Where relative files are looked for.
     pub(super) root: PathBuf,
@@ -202,7 +202,7 @@ impl Keys {
         parse(&found).map(Some).ok_or_else(|| self.wrong(key, &found, expected))
     }
 
-    /// An amount and its period, which mean nothing without each other.
+    /// An amount and its period; each needs the other.
     pub(super) fn pair<T>(
         &mut self,
         key: &'static str,
@@ -245,7 +245,7 @@ impl Keys {
         if let Some(found) = self.values.get(vary).filter(|_| given != ["rate"]) {
             return Err(self.wrong(vary, found, "rate with it"));
         }
-        // Shorter periods than a packet's time would be averaged out, at the price of a step each.
+        // A period shorter than the time of a packet has no effect but its cost.
         let least = Span::micros(100);
         let period = self.take(
             "rate_vary_period",
