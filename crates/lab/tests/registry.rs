@@ -126,7 +126,7 @@ impl Evidence {
 }
 
 /// A path with an outage of two and a half round trips at the end of slow start: versions of SEARCH differ in what they do then.
-const OUTAGE: &str = "schedule=0s:200Mbit,300ms:0bit,400ms:200Mbit rtt=40ms queue=8bdp";
+const OUTAGE: &str = "schedule=0s:200Mbit,300ms:0bit,400ms:200Mbit rtt=40ms queue=8bdp ack_jitter=0";
 
 /// Runs of each startup on each built-in path.
 fn evidence(startups: &[&str], runs: u32) -> BTreeMap<String, Evidence> {
@@ -138,13 +138,8 @@ fn evidence_on(paths: &[&str], startups: &[&str], runs: u32) -> BTreeMap<String,
     let studies: Vec<Study> = paths
         .iter()
         .map(|path| {
-<<<<<<< HEAD
             let size = match *path {
-                "geo" | "transatlantic" => "50MB",
-=======
-            let size = match path.name {
                 "geo-144" | "transatlantic" => "50MB",
->>>>>>> abbc941 (paths: built-in ensembles, and ACK jitter where nothing is drawn)
                 _ => "8MB",
             };
             let text = StudyText {
