@@ -637,7 +637,7 @@ fn a_default_is_restored_on_every_way_out() {
     let other = load(&spec("standard")).expect("loads");
     pin("search");
     Net::within(ns, || {
-        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", &other.name).expect("root may")
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", &other.name).expect("root may");
     });
     let done = unload("search").expect("removes");
     assert_eq!(done.defaults[0].outcome, RestoreOutcome::ChangedSince(other.name.clone()));
