@@ -107,7 +107,7 @@ impl Entry {
         }
     }
 
-    fn from_source(mut self, source: &str) -> Self {
+    fn with_source(mut self, source: &str) -> Self {
         self.sources = vec![source.to_string()];
         self
     }
@@ -146,7 +146,7 @@ fn entries(kind: Kind) -> Vec<Entry> {
         Kind::Startups => registry::all()
             .map(|e| {
                 Entry::new(e.name, e.about)
-                    .from_source(e.source)
+                    .with_source(e.source)
                     .with_params(|put| e.algorithm.each_param(put))
             })
             .collect(),
@@ -154,7 +154,7 @@ fn entries(kind: Kind) -> Vec<Entry> {
             .iter()
             .map(|e| {
                 Entry::new(e.name, e.about)
-                    .from_source(e.source)
+                    .with_source(e.source)
                     .with_params(|put| (e.make)().each_param(put))
             })
             .collect(),
@@ -188,7 +188,7 @@ fn entries(kind: Kind) -> Vec<Entry> {
 fn not_implemented() -> Vec<Entry> {
     let entry = |u: &slowstart::startup::not_implemented::NotImplemented| Entry {
         missing: Some(u.missing.to_string()),
-        ..Entry::new(u.name, u.about).from_source(u.source)
+        ..Entry::new(u.name, u.about).with_source(u.source)
     };
     NOT_IMPLEMENTED.iter().map(entry).collect()
 }

@@ -63,7 +63,7 @@ The terms are explained in docs/glossary.md."
 struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Print bold text: `auto` does if standard output is a terminal and NO_COLOR is not set
+    /// Print bold text: `auto` does if standard output is a terminal and `NO_COLOR` is not set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     color: ColorChoice,
     /// Print results and errors only: no progress bar, legend or notes

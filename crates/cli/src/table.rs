@@ -262,7 +262,9 @@ impl<'a> Comparison<'a> {
             }
         }
         if view.order != Order::Rank {
-            lines.iter_mut().for_each(|l| l.tied = false);
+            for line in &mut lines {
+                line.tied = false;
+            }
         }
         let of = lines.len();
         lines.truncate(view.top.unwrap_or(of));

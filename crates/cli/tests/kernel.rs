@@ -101,7 +101,7 @@ fn scrapes_are_answered_beside_hostile_clients() {
     let before = memory(&watch.0);
     let mut endless = TcpStream::connect(free).expect("connects");
     endless.set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
-    let (block, limit) = ([b'a'; 1 << 16], 256 << 20);
+    let (block, limit) = (vec![b'a'; 1 << 16], 256 << 20);
     let mut written = 0;
     while written < limit {
         match endless.write(&block) {

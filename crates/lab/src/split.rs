@@ -258,7 +258,9 @@ mod tests {
         assert!(splits(&drawn(30, |_| Class::Early)).is_empty(), "one class");
         assert!(splits(&drawn(9, |i| if i < 5 { Class::Early } else { Class::Late })).is_empty(), "few runs");
         let mut fixed = drawn(30, |i| if i < 15 { Class::Early } else { Class::Late });
-        fixed.iter_mut().for_each(|r| r.drawn.clear());
+        for row in &mut fixed {
+            row.drawn.clear();
+        }
         assert!(splits(&fixed).is_empty(), "nothing drawn");
     }
 
@@ -266,7 +268,9 @@ mod tests {
     fn startups_with_the_same_split_share_a_sentence() {
         let one = drawn(30, |i| if i < 15 { Class::Early } else { Class::Late });
         let mut two = one.clone();
-        two.iter_mut().for_each(|r| r.startup = "standard".into());
+        for row in &mut two {
+            row.startup = "standard".into();
+        }
         let said = sentences(&[one, two].concat());
         assert_eq!(said.len(), 1);
         assert!(

@@ -29,18 +29,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
 /// of the experiment's definition, and no measured figure is a word ("a fifth").
 #[test]
 fn reasons_have_no_typed_figures() {
-    const WORDS: [&str; 10] = [
-        "third",
-        "thirds",
-        "quarter",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-        "tenth",
-        "tenths",
-        "hundredth",
-    ];
+    const WORDS: [&str; 10] =
+        ["third", "thirds", "quarter", "fifth", "sixth", "seventh", "eighth", "tenth", "tenths", "hundredth"];
     let mut wrong = Vec::new();
     for (id, text) in ALL {
         let e = Experiment::read(id, text).unwrap_or_else(|e| panic!("{e}"));

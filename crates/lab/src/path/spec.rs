@@ -833,7 +833,7 @@ mod tests {
         assert_eq!(spec.distributions(), [("queue_bdp", "1..3bdp"), ("rate_bps", "20..70Mbit")]);
         let drawn: Vec<f64> = (0..50).map(|seed| spec.build(seed).drawn["rate_bps"]).collect();
         assert!(drawn.iter().any(|r| *r < 30e6) && drawn.iter().any(|r| *r > 60e6), "{drawn:?}");
-        assert!(spec.build(7).facts.rate.0 as f64 == spec.build(7).drawn["rate_bps"]);
+        assert_eq!(spec.build(7).facts.rate.0, spec.build(7).drawn["rate_bps"] as u64);
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn cubic_is_back_at_its_maximum_after_k() {
     }
 }
 
-/// Section 1.2b: without a W_max, growth of at least 5 % and at most half per round trip.
+/// Section 1.2b: without a `W_max`, growth of at least 5 % and at most half per round trip.
 #[test]
 fn cubic_without_a_maximum_looks_for_one() {
     let mut host = Host::new(startup("hystart:detect=delay"), avoidance("cubic"), facts(1000, 100));
@@ -106,7 +106,7 @@ fn cubic_stands_still_while_idle() {
     assert!(short.last() > short.first());
 }
 
-/// RFC 9438 §4.7: after a second loss at a lower window, W_max is 0.85 of that window.
+/// RFC 9438 §4.7: after a second loss at a lower window, `W_max` is 0.85 of that window.
 #[test]
 fn fast_convergence_aims_lower() {
     for (params, plateau) in [("cubic", 297.0), ("cubic:fast_convergence=off", 350.0_f64)] {
@@ -121,8 +121,8 @@ fn fast_convergence_aims_lower() {
     }
 }
 
-/// A timeout discards W_max (`TCP_CA_Loss`): above the threshold the window grows by at least 5 %, where the curve for
-/// a W_max of 100 would hardly grow from 90 on.
+/// A timeout discards `W_max` (`TCP_CA_Loss`): above the threshold the window grows by at least 5 %, where the curve for
+/// a `W_max` of 100 would hardly grow from 90 on.
 #[test]
 fn a_timeout_forgets_the_maximum() {
     let mut host = host("cubic", 100);
