@@ -11,6 +11,7 @@ mod kernel {
     }
 }
 
+use crate::engine::Engine;
 use crate::folder::{Contents, folder_name};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
@@ -26,7 +27,7 @@ use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::{Row, Trace};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::{self, Page, Series, words};
-use slowstart_lab::run::Job;
+use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario::{self, Study};
 use slowstart_lab::split;
 use slowstart_replay::{qlog, wire};
@@ -66,9 +67,10 @@ pub(crate) struct Compare {
     paths: Vec<String>,
     #[command(flatten)]
     study: StudyArgs,
-    /// `sim` is the simulator. `kernel` is the running Linux kernel over the same path in real time; it needs root (see
-    /// docs/kernel.md), and its startups are those of `slowstart kernel load` and the kernel's own cubic, reno and bbr
-    #[arg(long, default_value = "sim", value_parser = ["sim", "kernel"])]
+    /// `sim` is the simulator. `quic` is a QUIC stack over the simulator's paths (see docs/quic.md). `kernel` is the running
+    /// Linux kernel over the same path in real time; it needs root (see docs/kernel.md), and its startups are those of
+    /// `slowstart kernel load` and the kernel's own cubic, reno and bbr
+    #[arg(long, default_value = "sim", value_parser = ["sim", "quic", "kernel"])]
     engine: String,
     #[command(flatten)]
     how: How,
@@ -200,25 +202,26 @@ impl Compare {
             }
             return kernel::compare(Self { paths, ..self });
         }
-        let studies = paths
-            .iter()
-            .map(|p| Ok(Study::check(&self.study.text(p)?, None)?))
-            .collect::<Result<Vec<_>>>()?;
+        let engine = if self.engine == "quic" { Engine::Quic } else { Engine::Sim };
+        if engine == Engine::Quic && (self.how.pcap || self.how.qlog) {
+            bail!("--pcap and --qlog: the simulator writes them; --engine quic does not");
+        }
+        let studies = engine.studies(&self.study, &paths)?;
         let interrupt = Interrupt::record_first()?;
         if let [study] = &studies[..] {
-            return self.how.study(study, self.how.out.as_deref(), &interrupt);
+            return self.how.study(engine, study, self.how.out.as_deref(), &interrupt);
         }
-        self.several(&studies, &interrupt)
+        self.several(engine, &studies, &interrupt)
     }
 
     /// Runs the same study over several paths and prints a summary over them.
-    fn several(&self, studies: &[Study], interrupt: &Interrupt) -> Result<()> {
+    fn several(&self, engine: Engine, studies: &[Study], interrupt: &Interrupt) -> Result<()> {
         let names: Vec<String> = studies.iter().map(|s| s.path.name.clone()).collect();
         let dirs = self.how.out.as_deref().map(|out| folders(out, &names)).transpose()?;
         let mut results = Vec::new();
         let (mut done, of) = (0, studies.iter().map(|s| s.jobs().len()).sum());
         for (i, study) in studies.iter().enumerate() {
-            let finished = self.how.run(study, dirs.as_ref().map(|d| d[i].as_path()), interrupt)?;
+            let finished = self.how.run(engine, study, dirs.as_ref().map(|d| d[i].as_path()), interrupt)?;
             done += finished.rows.len();
             if !self.how.json {
                 print(&output::wrap(&title(study), 2))?;
@@ -259,7 +262,7 @@ impl Run {
             if i > 0 && !self.how.json {
                 print("")?;
             }
-            self.how.study(study, dirs.as_ref().map(|d| d[i].as_path()), &interrupt)?;
+            self.how.study(Engine::Sim, study, dirs.as_ref().map(|d| d[i].as_path()), &interrupt)?;
         }
         Ok(())
     }
@@ -290,14 +293,20 @@ impl How {
     }
 
     /// Runs a study and shows it.
-    fn study(&self, study: &Study, out: Option<&Path>, interrupt: &Interrupt) -> Result<()> {
-        let finished = self.run(study, out, interrupt)?;
+    fn study(&self, engine: Engine, study: &Study, out: Option<&Path>, interrupt: &Interrupt) -> Result<()> {
+        let finished = self.run(engine, study, out, interrupt)?;
         self.show(study, &finished.rows, &finished.drawn, &title(study))?;
         check_finished(interrupt, finished.rows.len(), study.jobs().len())
     }
 
     /// Runs a study: what is missing in its folder, if it has one. Writes the folder, and prints rows with --json.
-    fn run(&self, study: &Study, out: Option<&Path>, interrupt: &Interrupt) -> Result<Finished> {
+    fn run(
+        &self,
+        engine: Engine,
+        study: &Study,
+        out: Option<&Path>,
+        interrupt: &Interrupt,
+    ) -> Result<Finished> {
         let sampling = match self.samples.as_deref() {
             None => None,
             Some("ack") => Some(Sampling::EachAck),
@@ -328,7 +337,9 @@ impl How {
         let before = rows.len();
         let bar = output::progress(jobs.len() as u64);
         bar.inc(before as u64);
-        let ran = study.run_jobs(&jobs[before..], |outcome| -> Result<()> {
+        let run = |job| engine.run(study, job, Sampling::Off, false);
+        let ran = in_order(&jobs[before..], run, |outcome| -> Result<()> {
+            let outcome = outcome?;
             if let Some(folder) = &mut folder {
                 folder.row(&outcome.row)?;
             }
@@ -354,7 +365,7 @@ impl How {
         let wanted: Option<Vec<String>> = folder.is_none().then(|| {
             Comparison::new(&rows, &self.view()).lines.into_iter().map(|l| l.labels[0].clone()).collect()
         });
-        let drawn = draw(study, &rows, sampling, wanted.as_deref());
+        let drawn = draw(engine, study, &rows, sampling, wanted.as_deref())?;
         if let Some(folder) = &folder {
             write(folder, study, &rows, &drawn, &table::verdict(&rows))?;
             let splits = split::splits(&rows);
@@ -519,7 +530,13 @@ fn middle(rows: &[Row]) -> &Row {
 }
 
 /// Draws the median run of each startup, or only of those with the labels `wanted`.
-fn draw(study: &Study, rows: &[Row], sampling: Option<Sampling>, wanted: Option<&[String]>) -> Vec<Drawn> {
+fn draw(
+    engine: Engine,
+    study: &Study,
+    rows: &[Row],
+    sampling: Option<Sampling>,
+    wanted: Option<&[String]>,
+) -> Result<Vec<Drawn>> {
     rows.chunks(study.runs as usize)
         .enumerate()
         .filter(|(_, rows)| wanted.is_none_or(|w| w.contains(&label(&rows[0]))))
@@ -527,8 +544,8 @@ fn draw(study: &Study, rows: &[Row], sampling: Option<Sampling>, wanted: Option<
             let row = middle(rows);
             let interval = Span(((row.duration_s / SAMPLES * 1e9) as u64).clamp(50_000, 100_000_000));
             let sampling = sampling.unwrap_or(Sampling::Every(interval));
-            let outcome = study.run(Job { contender, run: row.run }, sampling, true);
-            Drawn { label: label(row), row: row.clone(), trace: outcome.trace }
+            let outcome = engine.run(study, Job { contender, run: row.run }, sampling, true)?;
+            Ok(Drawn { label: label(row), row: row.clone(), trace: outcome.trace })
         })
         .collect()
 }

@@ -7,6 +7,7 @@ mod compare;
 mod diff;
 #[cfg(feature = "kernel")]
 mod emulate;
+mod engine;
 mod explain;
 mod folder;
 mod interrupt;

@@ -148,34 +148,45 @@ impl Study {
     }
 
     /// Does the same for some jobs, in their order.
-    pub fn run_jobs<E>(&self, jobs: &[Job], mut each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
-        let (tx, rx) = mpsc::channel();
-        std::thread::scope(|scope| {
-            // Jobs start in their order, so that few outcomes wait for an earlier one.
-            let first = AtomicUsize::new(0);
-            scope.spawn(move || {
-                rayon::broadcast(|_| {
-                    while let Some((i, job)) = {
-                        let i = first.fetch_add(1, Ordering::Relaxed);
-                        jobs.get(i).map(|job| (i, *job))
-                    } {
-                        // A send fails when `each` has.
-                        if tx.send((i, self.run(job, Sampling::Off, false))).is_err() {
-                            break;
-                        }
-                    }
-                });
-            });
-            let mut waiting = BTreeMap::new();
-            let mut next = 0;
-            for (i, outcome) in rx {
-                waiting.insert(i, outcome);
-                while let Some(outcome) = waiting.remove(&next) {
-                    each(outcome)?;
-                    next += 1;
-                }
-            }
-            Ok(())
-        })
+    pub fn run_jobs<E>(&self, jobs: &[Job], each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
+        in_order(jobs, |job| self.run(job, Sampling::Off, false), each)
     }
+}
+
+/// Runs jobs on all processors; `each` gets what `run` gives in the order of the jobs, each as soon as those before it
+/// are there. An error of `each` ends it.
+pub fn in_order<T: Send, E>(
+    jobs: &[Job],
+    run: impl Fn(Job) -> T + Sync,
+    mut each: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let (tx, rx) = mpsc::channel();
+    std::thread::scope(|scope| {
+        // Jobs start in their order, so that few outcomes wait for an earlier one.
+        let first = AtomicUsize::new(0);
+        let run = &run;
+        scope.spawn(move || {
+            rayon::broadcast(|_| {
+                while let Some((i, job)) = {
+                    let i = first.fetch_add(1, Ordering::Relaxed);
+                    jobs.get(i).map(|job| (i, *job))
+                } {
+                    // A send fails when `each` has.
+                    if tx.send((i, run(job))).is_err() {
+                        break;
+                    }
+                }
+            });
+        });
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        for (i, outcome) in rx {
+            waiting.insert(i, outcome);
+            while let Some(outcome) = waiting.remove(&next) {
+                each(outcome)?;
+                next += 1;
+            }
+        }
+        Ok(())
+    })
 }
