@@ -65,8 +65,8 @@ if [[ ! $kernel ]]; then
   skip "crates/linux and the feature kernel (need clang, iproute2, libelf-dev, zlib1g-dev)"
 fi
 
-# README.md and docs/compare-geo.md hold the output of commands to the byte. Debug and release builds, and one and two threads,
-# print the same rows.
+# README.md and docs/compare-geo.md hold the output of commands to the byte. Debug and release builds, and one and two
+# threads, print the same rows.
 rows() { cargo run --locked --quiet "$@" -- compare geo --runs 2 --json; }
 readme() {
   rows --release >"$logs/rows.jsonl" || return 1
@@ -111,10 +111,15 @@ step fmt cargo fmt --all --check
 step clippy cargo clippy --locked "${packages[@]}" --all-targets -- -D warnings
 step test cargo test --locked "${packages[@]}" --no-fail-fast -- --show-output
 step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
-[[ ! $kernel ]] || step kernel-feature \
-  cargo clippy --locked -p slowstart-cli --features kernel --all-targets -- -D warnings
-[[ ! $kernel ]] || step kernel-command \
-  cargo test --locked -p slowstart-cli --features kernel --test kernel --test emulate -- --show-output
+# The command with its features.
+features=quic
+tests=(--test quic)
+if [[ $kernel ]]; then
+  features+=,kernel
+  tests+=(--test kernel --test emulate)
+fi
+step clippy-features cargo clippy --locked -p slowstart-cli --features "$features" --all-targets -- -D warnings
+step test-features cargo test --locked -p slowstart-cli --features "$features" "${tests[@]}" --no-fail-fast -- --show-output
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 step readme readme
 if have_target >/dev/null 2>&1; then
