@@ -209,8 +209,9 @@ mod tests {
         assert_eq!(names.len(), TABLE.len());
     }
 
-    /// Parameters of other versions of SEARCH, which have no object for the kernel; they are refused.
-    const SEARCH_3: [&str; 6] = ["rollback", "keep_width", "app_limited", "bins", "extra", "interpolation"];
+    /// Parameters that no object has: other versions of SEARCH, and another reading of the PID. They are refused.
+    const NOT_IN_OBJECTS: [&str; 7] =
+        ["rollback", "keep_width", "app_limited", "bins", "extra", "interpolation", "every"];
 
     #[test]
     fn every_parameter_of_a_startup_reaches_its_object() {
@@ -218,9 +219,10 @@ mod tests {
             let s = (StartupEntry::named(c.startup).expect("in the registry").make)();
             let mut known = Vec::new();
             s.each_param(&mut |k, v| {
-                if SEARCH_3.contains(&k) {
+                if NOT_IN_OBJECTS.contains(&k) {
                     let off = match k {
                         "extra" => v == ParamValue::Number(15.0),
+                        "every" => v == ParamValue::Number(0.0),
                         "interpolation" => v == ParamValue::Word("on"),
                         _ => [ParamValue::Word("off"), ParamValue::Word("exact")].contains(&v),
                     };

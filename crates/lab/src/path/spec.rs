@@ -730,7 +730,7 @@ mod tests {
         }
         let unknown = error("ratee=5Mbit rtt=40ms");
         assert!(unknown.starts_with(
-            "path: found unknown key \"ratee\", expected one of name, about, sources, fixed, rate, "
+            "path: found unknown key \"ratee\" (did you mean \"rate\"?), expected one of name, about, sources, fixed, rate, "
         ));
         let name = error("goe");
         assert!(
