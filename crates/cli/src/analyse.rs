@@ -8,8 +8,13 @@ use slowstart_papers::spectrum;
 use std::fs;
 use std::path::PathBuf;
 
-/// Analyses recorded samples.
+/// Analyse recorded samples
+///
+/// Examples:
+///   slowstart analyse rtt out/samples.jsonl
+///   slowstart analyse rtt kernel-log.csv --until 10
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Analyse {
     #[command(subcommand)]
     what: What,
@@ -17,15 +22,19 @@ pub(crate) struct Analyse {
 
 #[derive(Subcommand)]
 enum What {
-    /// Find the period of RTT samples by Fourier transform
     Rtt(Rtt),
 }
 
-/// Finds the period of RTT samples by Fourier transform.
+/// Find the period of RTT samples by Fourier transform
 ///
 /// FILE has samples as JSON lines (keys `time_s` and `rtt_s`, of the first flow), or is a kernel log (columns `now_us` and
 /// `rtt_us`).
+///
+/// Examples:
+///   slowstart analyse rtt out/samples.jsonl
+///   slowstart analyse rtt kernel-log.csv --until 10
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 struct Rtt {
     /// File with the samples
     file: PathBuf,

@@ -82,17 +82,12 @@ enum Command {
     Run(compare::Run),
     Explain(explain::Explain),
     Diff(diff::Diff),
-    /// Say when a connection of a capture left slow start, and when each startup would have
     Replay(replay::Replay),
-    /// Validate the simulator against Linux or ns-3
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
-    /// Run any program behind a path, on the real kernel
     Emulate(emulate::Emulate),
     Packetdrill(packetdrill::Packetdrill),
-    /// Run the experiments of the papers, and say which of their claims hold
     Reproduce(reproduce::Reproduce),
-    /// Analyse what was recorded
     Analyse(analyse::Analyse),
     List(list::List),
     Completions(shell::Completions),

@@ -27,7 +27,7 @@ const LINES: usize = 20;
 /// Up to this number of transfers, each has a table of startups; the number of pages with `--out`.
 const DETAILED: usize = 3;
 
-/// Says when connections left slow start, and when each startup would have.
+/// Find when recorded connections left slow start, and when each startup would have
 ///
 /// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, an NDT7 or flent measurement, the output of
 /// `ss -tin`, or rows or kernel events of this program; plain, or compressed by gzip or zstd. `-` is standard input. Of a

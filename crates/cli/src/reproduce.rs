@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// The seed for which verdicts are recorded.
 const RECORDED: u64 = 1;
 
-/// Run the experiments of the papers and state which of their claims hold.
+/// Run the experiments of the papers and state which of their claims hold
 ///
 /// ID is an experiment of `--list`, a paper (all of its experiments), or a file (`my.toml`).
 ///

@@ -9,7 +9,12 @@ use crate::kernel;
 use clap::{Args, Subcommand};
 
 /// Validate the simulator against Linux or ns-3
+///
+/// Examples:
+///   slowstart validate kernel --cell "100M-10ms-1 cubic"
+///   slowstart validate ns3 --case cubic
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Validate {
     #[command(subcommand)]
     against: Against,
@@ -17,9 +22,7 @@ pub(crate) struct Validate {
 
 #[derive(Subcommand)]
 enum Against {
-    /// Compare with the running Linux kernel over emulated paths: exits, losses, times and windows of 50 cells
     Kernel(kernel::Kernel),
-    /// Compare with ns-3 over dumbbell topologies: exits, windows, drops and goodput
     Ns3(ns3::Ns3),
 }
 
