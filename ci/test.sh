@@ -119,7 +119,7 @@ if [[ $kernel ]]; then
   tests+=(--test kernel --test emulate)
 fi
 step clippy-features cargo clippy --locked -p slowstart-cli --features "$features" --all-targets -- -D warnings
-step test-features cargo test --locked -p slowstart-cli --features "$features" "${tests[@]}" --no-fail-fast -- --show-output
+step test-features cargo test --locked -p slowstart-cli --features "$features" --bins "${tests[@]}" --no-fail-fast -- --show-output
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 step readme readme
 if have_target >/dev/null 2>&1; then

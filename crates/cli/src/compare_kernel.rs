@@ -181,11 +181,12 @@ mod tests {
 
     #[test]
     fn the_time_needed_is_that_of_the_transfers() {
-        // 10 runs of 15 MB at 12 Mbit/s take 10.36 s each, with five round trips and 0.5 s of setup 11.4 s.
+        // 10 runs of 15 MB at 12 Mbit/s take 10.36 s each, with four round trips and 0.5 s of setup 11.26 s. A run ends
+        // after ten times 10 s and a minute: 160.5 s with setup.
         let s = study("rate=12Mbit rtt=100ms queue=1bdp", Some("15MB"), None);
         assert_eq!(
             time_needed(&s, 1),
-            "startups: 1, runs of each: 10, on the real clock: about 114 s, at most 28 min"
+            "startups: 1, runs of each: 10, on the real clock: about 113 s, at most 27 min"
         );
         let s = study("rate=12Mbit rtt=100ms queue=1bdp", None, Some("5s"));
         assert_eq!(time_needed(&s, 2), "startups: 2, runs of each: 10, on the real clock: about 110 s");
