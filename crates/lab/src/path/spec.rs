@@ -734,7 +734,9 @@ mod tests {
         ));
         let name = error("goe");
         assert!(
-            name.starts_with("path: found \"goe\", expected one of geo, leo, lte, wifi-strong, "),
+            name.starts_with(
+                "path: found \"goe\" (did you mean \"geo\"?), expected one of geo, leo, lte, wifi-strong, "
+            ),
             "{name}"
         );
         let missing = error("trace=no/such.down rtt=40ms");
