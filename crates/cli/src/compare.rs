@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Columns of a sparkline, if the terminal has room for them.
+/// Width of a sparkline, in characters; less on a terminal that is too narrow.
 const SPARK: usize = 48;
 /// Samples of a run that is drawn.
 const SAMPLES: f64 = 4000.0;

@@ -117,7 +117,7 @@ fn scrapes_are_answered_beside_hostile_clients() {
     // Connections that send nothing: as many as this process may open, up to 3,000.
     let silent: Vec<_> = (0..3000).map_while(|_| TcpStream::connect(free).ok()).collect();
     assert!(silent.len() > 500, "{} connections", silent.len());
-    // Room for the scrape's own descriptor.
+    // Free one file descriptor for the scrape.
     let silent: Vec<_> = silent.into_iter().skip(8).collect();
     answers(free, "silent connections");
     let grown = memory(&watch.0).saturating_sub(before);

@@ -144,12 +144,7 @@ impl Study {
     /// Runs every job on all processors. `each` gets the outcomes in the order of [`Study::jobs`], each as soon as those
     /// before it are there. An error of `each` ends the study.
     pub fn run_all<E>(&self, each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
-        self.run_jobs(&self.jobs(), each)
-    }
-
-    /// Does the same for some jobs, in their order.
-    pub fn run_jobs<E>(&self, jobs: &[Job], each: impl FnMut(Outcome) -> Result<(), E>) -> Result<(), E> {
-        in_order(jobs, |job| self.run(job, Sampling::Off, false), each)
+        in_order(&self.jobs(), |job| self.run(job, Sampling::Off, false), each)
     }
 }
 

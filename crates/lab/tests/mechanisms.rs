@@ -110,7 +110,7 @@ fn tail_loss_probe(p: Profile) -> Verdict {
 fn proportional_rate_reduction(p: Profile) -> Verdict {
     let mut s = established(plain(p));
     s.write(400);
-    // Doubling to 80, and 20 more; then the first of the rest is lost.
+    // cwnd doubles to 80 and grows by 20 more segments. The next segment is lost.
     for upto in [10, 30, 70, 90] {
         s.wait(RTT);
         s.ack(upto, &[]);

@@ -85,7 +85,7 @@ const TRIALS: &[Trial] = &[
     trial("shallow", "rate=100Mbit rtt=20ms queue=0.2bdp", bulk(1_000_000)),
     trial("lossy", "rate=100Mbit rtt=20ms queue=4bdp loss=1%", bulk(400_000)),
     trial("RTO-ridden", "rate=50Mbit rtt=20ms queue=4bdp loss=30% ack_loss=20%", bulk(60_000)),
-    // The path stalls: timeouts of packets that wait in the queue are spurious, the rest is lost.
+    // The path stalls: timeouts of packets that wait in the queue are spurious; all other packets are lost.
     trial("outage", "schedule=0s:100Mbit,150ms:100kbit,900ms:100Mbit rtt=40ms queue=6bdp", bulk(1_000_000)),
     trial("roomy", "rate=200Mbit rtt=40ms queue=60bdp", bulk(1_500_000)),
     trial("many", "rate=400Mbit rtt=100ms queue=8bdp", bulk(2_000_000)),

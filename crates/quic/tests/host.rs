@@ -1,4 +1,5 @@
-//! What a controller is told of each event of a QUIC stack, and that no stack can break it.
+//! The calls that a controller gets for each event of a QUIC stack, and a law: no stack can make it panic or break its
+//! floor.
 
 use proptest::prelude::*;
 use slowstart::avoidance;

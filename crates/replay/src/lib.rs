@@ -96,7 +96,7 @@
 //! Each depends only on modules above it.
 //!
 //! - [`error`]: errors of a file
-//! - [`limits`]: limits on what is held in memory
+//! - [`limits`]: limits on memory
 //! - [`open`]: kinds of files, decompression
 //! - [`capture`]: pcap, pcapng and snoop, as a stream of TCP packets
 //! - [`observer`]: a startup that observes a connection

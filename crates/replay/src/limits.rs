@@ -1,4 +1,4 @@
-//! Limits on what is held of a file in memory, so that a small compressed file cannot exhaust it.
+//! Limits on the memory for one file, so that a small compressed file cannot exhaust it.
 //!
 //! Captures, kernel logs, kernel events and rows are read as a stream; of qlog, `ss`, NDT7 and flent files, which must be
 //! read to the end before their first result, the events and samples are held in a compact form, up to [`MOST_HELD`]

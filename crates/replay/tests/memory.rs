@@ -1,4 +1,4 @@
-//! What is held of a file in memory is bounded, however small the file is compressed.
+//! The memory for one file is bounded, also for a small file that decompresses to a large one.
 
 mod common;
 

@@ -278,7 +278,7 @@ impl Mirror {
         // Growth stops at ssthresh; setting cwnd does not.
         let beyond = whole > 0 && grown > f.ssthresh;
         cwnd = if whole > 0 { grown.min(f.ssthresh) } else { cwnd };
-        // The rest is left to the avoidance, which grows cwnd by at most what was acknowledged.
+        // The avoidance gets the remaining bytes, and grows cwnd by at most the bytes acknowledged.
         let rest = if step.exit.is_some() { set == 0 && earned == 0 } else { beyond };
         let exact = if rest { (cwnd..=cwnd + f.acked).contains(&f.cwnd_after) } else { f.cwnd_after == cwnd };
         let ssthresh = if step.exit.is_some() { cwnd.max(2) } else { f.ssthresh };
