@@ -36,7 +36,7 @@ pub(crate) struct Kernel {
     out: Option<PathBuf>,
 }
 
-/// How often a run is tried until the emulator released its packets in time.
+/// Attempts at a run until the emulator released its packets in time.
 const ATTEMPTS: u32 = 3;
 
 impl Kernel {

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Ns3 {
-    /// The Python interpreter that has ns-3
+    /// The Python interpreter with the package ns3
     #[arg(long, default_value = "python3")]
     python: String,
     /// Run only the cases whose name contains this text
@@ -39,13 +39,13 @@ struct Theirs {
     seen: Seen,
 }
 
-/// How far apart two figures may be and still agree: by this share, or by this difference.
+/// The tolerance of a figure: relative, or absolute.
 struct Within {
     share: f64,
     least: f64,
 }
 
-/// For counts, which may differ by the packets at the start and the end.
+/// The tolerance of counts, which may differ by the packets at the start and the end.
 const COUNT: Within = Within { share: 0.01, least: 2.0 };
 
 impl Within {

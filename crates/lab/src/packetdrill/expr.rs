@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a name stands for.
+/// The value of a name.
 pub type Names = BTreeMap<String, i64>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -18,10 +18,10 @@ const SIGNS: [&str; 24] = [
     "&", "|", "[", "]", ":",
 ];
 
-/// Runs statements; `names` has what `tcp_info` says and is given what they assign.
+/// Runs statements. `names` holds the fields of `tcp_info` and receives the assigned values.
 ///
 /// # Errors
-/// The first assertion that does not hold, with the values of the names in it, or what cannot be read.
+/// The first assertion that does not hold, with the values of its names, or the text that cannot be parsed.
 pub fn run(code: &str, names: &mut Names) -> Result<(), String> {
     let joined = code.replace("\\\n", " ");
     for line in joined.lines() {
@@ -35,7 +35,7 @@ pub fn run(code: &str, names: &mut Names) -> Result<(), String> {
 
 fn statement(text: &str, names: &mut Names) -> Result<(), String> {
     let tokens = tokens(text)?;
-    // Each level of nesting takes a token, and a frame of the stack.
+    // Each level of nesting uses one token and one stack frame.
     if tokens.len() > 500 {
         return Err("expected a shorter statement".to_owned());
     }
@@ -160,7 +160,7 @@ impl Parser<'_> {
         if self.keyword("not") { Ok(i64::from(self.not()? == 0)) } else { self.compare() }
     }
 
-    /// A chain, as Python has it: `a <= b <= c`.
+    /// A chained comparison as in Python: `a <= b <= c`.
     fn compare(&mut self) -> Result<i64, String> {
         let mut a = self.sum()?;
         let mut holds = None;

@@ -1,4 +1,4 @@
-//! The machine a script runs on: its sysctls, and the commands that set them.
+//! The simulated host of a script: its sysctls, and the commands that set them.
 
 use crate::engine::Control;
 use crate::scenario;
@@ -11,24 +11,24 @@ use slowstart::units::Bytes;
 
 use super::queue::Queue;
 
-/// The machine a script runs on: its sysctls.
+/// The simulated host of a script: its sysctls.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The stack.
+    /// The TCP stack.
     pub profile: Profile,
     startup: &'static str,
     avoidance: &'static str,
-    /// Less than this waits to be sent before more may be written (`tcp_notsent_lowat`).
+    /// The socket is writable while fewer unsent bytes than this are queued (`tcp_notsent_lowat`).
     pub notsent_lowat: u64,
     /// The first send buffer and the largest, bytes (`tcp_wmem`).
     wmem: (u64, u64),
-    /// The interface has no room for anything.
+    /// The queue of the interface is full.
     pub blocked: bool,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        // Under pfifo nothing paces.
+        // pfifo does not pace.
         let profile = Profile::LINUX_6_18;
         Self {
             profile,
@@ -42,28 +42,28 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Runs shell commands: those that set what is modelled.
+    /// Runs the shell commands that set modelled sysctls and interface properties.
     ///
     /// # Errors
-    /// At the first that does anything else.
+    /// The first command that does anything else.
     pub fn shell(&mut self, text: &str) -> Result<(), String> {
         for line in text.replace("\\\n", " ").lines() {
             let line = line.split('#').next().unwrap_or(line).trim();
             let mut words = line.split_whitespace();
             match words.next() {
                 None => {}
-                // The suite's own: what it sets for every script.
+                // The test suite runs this command before every script.
                 Some(c) if c.ends_with("common/defaults.sh") => {
                     *self = Self::default();
                     self.profile.idle_restart = false;
                     self.profile.syn_retries = 5;
                     self.profile.rmem = Bytes(15 << 20);
                 }
-                // Puts back what a script changed; each begins anew here.
+                // Restores the settings after a script. Here each script starts with a new host.
                 Some(c) if c.starts_with("/tmp/sysctl_restore_") => {}
                 Some("sysctl") => self.settings(line.trim_start_matches("sysctl"))?,
                 Some(c) if c.ends_with("set_sysctls.py") => self.settings(line.trim_start_matches(c))?,
-                // Nothing is cut by hardware here.
+                // Segmentation offload is not modelled.
                 Some("ethtool") if line.ends_with("tso off gso off") => {}
                 Some("tc") if line.ends_with("root pfifo limit 0") => self.blocked = true,
                 Some("tc") if line.ends_with("root fq") => self.profile.pacing = true,
@@ -137,9 +137,9 @@ impl Host {
                 "reno" => (self.startup, self.avoidance) = ("standard", "reno"),
                 _ => return None,
             },
-            // How a burst is cut is not modelled: a segment is a segment.
+            // How a burst is cut into packets is not modelled.
             "tcp_tso_win_divisor" | "tcp_min_tso_segs" => {}
-            // What is modelled, and always on.
+            // Modelled, and always on.
             "tcp_pacing_ss_ratio" => return (value == "200").then_some(()),
             "tcp_pacing_ca_ratio" => return (value == "120").then_some(()),
             "tcp_ecn" => return (value == "0").then_some(()),
@@ -148,12 +148,12 @@ impl Host {
         Some(())
     }
 
-    /// A send buffer of this machine.
+    /// A send buffer with this host's limits.
     pub fn buffer(&self) -> Queue {
         Queue::new(self.wmem.0, self.wmem.1)
     }
 
-    /// A connection's end on this machine.
+    /// A TCP endpoint on this host.
     pub fn endpoint(&self) -> Endpoint<Control> {
         let p = &self.profile;
         let startup = scenario::startup("startup", self.startup).map(|s| s.1);

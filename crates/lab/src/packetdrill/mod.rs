@@ -16,13 +16,13 @@ pub mod queue;
 pub mod run;
 pub mod socket;
 
-/// The place and the reason of a script error.
+/// An error of a script: its line and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {what}")]
 pub struct Fault {
     /// The line, from 1.
     pub line: usize,
-    /// What was expected, what was found.
+    /// What was expected and what was found.
     pub what: String,
 }
 

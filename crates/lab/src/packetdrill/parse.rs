@@ -10,26 +10,26 @@ const LONGEST: Span = Span::secs(86_400);
 /// When an event is due.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct When {
-    /// The earliest; `None` for any time (`*`).
+    /// The earliest time; `None` for any time (`*`).
     pub from: Option<Span>,
-    /// The latest, of a range `a~b`.
+    /// The latest time, of a range `a~b`.
     pub to: Option<Span>,
-    /// When a call that blocks returns (`a...b`).
+    /// The time at which a blocking call returns (`a...b`).
     pub returns: Option<Span>,
-    /// Counted from the event before.
+    /// Relative to the previous event.
     pub relative: bool,
 }
 
-/// A packet as a script has it: what it does not say is not looked at.
+/// A packet of a script. Fields that the script leaves out are not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Sequence numbers are those of the script, which count from 0.
+    /// With the sequence numbers of the script, which start at 0.
     pub segment: Segment,
-    /// The window was given.
+    /// The script gives the window.
     pub window: bool,
-    /// `<...>`: whatever options.
+    /// `<...>`: any options.
     pub any_options: bool,
-    /// As it was written.
+    /// The source text.
     pub text: String,
 }
 
@@ -38,15 +38,15 @@ pub struct Packet {
 pub enum What {
     /// A packet arrives.
     In(Packet),
-    /// A packet is to leave.
+    /// A packet must leave.
     Out(Packet),
-    /// A call is made.
+    /// A system call.
     Call {
         /// Its name.
         name: String,
-        /// What it is given.
+        /// Its arguments.
         args: Vec<String>,
-        /// What it is to answer, with the name of an error.
+        /// The expected result, with the name of the error if it must fail.
         result: String,
     },
     /// Assertions.
@@ -60,18 +60,18 @@ pub enum What {
 pub struct Event {
     /// Its line, from 1.
     pub line: usize,
-    /// When.
+    /// When it is due.
     pub when: When,
-    /// What.
+    /// What happens.
     pub what: What,
 }
 
 /// A script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// How far from its time an event may be, if the script says.
+    /// The tolerance of event times, if the script sets one.
     pub tolerance: Option<Span>,
-    /// What one more in a timestamp stands for, if timestamps are to be compared.
+    /// The duration of one timestamp tick, if timestamps are to be compared.
     pub tick: Option<Span>,
     /// Its events.
     pub events: Vec<Event>,
@@ -80,7 +80,7 @@ pub struct Script {
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// Offsets of the line ends, so that a line number costs a binary search and not a walk from the beginning.
+    /// Offsets of the line ends, so that the line number of an offset is found by binary search.
     line_ends: Vec<usize>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         Fault::new(self.line(), what)
     }
 
-    /// Space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -125,7 +125,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// What stands before `end`, which is passed over.
+    /// Returns the text before `end`, and skips `end`.
     fn until(&mut self, end: &str) -> Result<&'a str, Fault> {
         let rest = self.rest();
         let n = rest.find(end).ok_or_else(|| self.fault(format!("expected `{end}`, found the end")))?;
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
 
     fn time(&mut self) -> Result<Span, Fault> {
         let mut digits = self.word(|c| c.is_ascii_digit()).to_owned();
-        // One point belongs to the number, three are a range.
+        // One point is part of the number; three points separate a range.
         if self.rest().starts_with('.') && !self.rest().starts_with("...") {
             self.at += 1;
             digits.push('.');
@@ -244,10 +244,10 @@ fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or("the end")
 }
 
-/// Reads a script.
+/// Parses a script.
 ///
 /// # Errors
-/// At the first thing that is not packetdrill, with its line.
+/// The first construct that is not in the language, with its line.
 pub fn script(text: &str) -> Result<Script, Fault> {
     let mut c = Cursor::new(text);
     let mut s = Script::default();
@@ -263,7 +263,7 @@ pub fn script(text: &str) -> Result<Script, Fault> {
             let micros = value.parse::<u64>().ok().filter(|&n| n < 1 << 40).map(Span::micros);
             match (key, micros) {
                 ("tolerance_usecs", Some(_)) => s.tolerance = micros,
-                // Zero is for not to compare.
+                // Zero means: do not compare.
                 ("tcp_ts_tick_usecs", Some(tick)) if tick.0 < 1 << 30 => {
                     s.tick = Some(tick).filter(|t| *t > Span::ZERO);
                 }
@@ -295,7 +295,7 @@ fn range(text: &str) -> Result<(u32, u32), String> {
     Ok((number(Some(from), "a sequence number")?, number(Some(to), "a sequence number")?))
 }
 
-/// Reads a packet, without its direction.
+/// Parses a packet without its direction.
 fn packet(text: &str) -> Result<Packet, String> {
     let mut p =
         Packet { segment: Segment::default(), window: false, any_options: false, text: text.to_owned() };
@@ -307,7 +307,7 @@ fn packet(text: &str) -> Result<Packet, String> {
         None => (text, None),
     };
     let mut words = head.split_whitespace().peekable();
-    // The IP header's mark is not modelled, and an error only if it says something.
+    // The ECN field of the IP header is not modelled. It is an error only if it is not the default.
     if let Some(mark) = words.next_if(|w| w.starts_with('['))
         && !["[noecn]", "[ect0]", "[ect1]", "[ectN]"].contains(&mark)
     {
@@ -375,7 +375,7 @@ fn options(text: &str, s: &mut Segment) -> Result<(), String> {
             }
             Some("sack") => {
                 for block in words {
-                    // A fourth block has no room where timestamps are on, and is not modelled.
+                    // A fourth block does not fit beside timestamps, and is not modelled.
                     let at = usize::from(s.sacks);
                     *s.sack.get_mut(at).ok_or_else(|| format!("expected at most {SACK_BLOCKS} blocks"))? =
                         range(block)?;

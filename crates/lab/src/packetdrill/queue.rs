@@ -1,64 +1,64 @@
-//! The send buffer, and what a sender waited for: Linux `tcp_sendmsg_locked`, `sk_stream_write_space` and
-//! `tcp_chrono_set`, as far as an application can tell.
+//! The send buffer, and what limited the sender: Linux `tcp_sendmsg_locked`, `sk_stream_write_space` and
+//! `tcp_chrono_set`, as far as an application can observe them.
 
 use slowstart::units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// What a buffer costs beside its data (`sk_wmem_queued` of one segment on a 64-bit kernel 6.18, less the segment).
+/// Memory of a buffer beside its data (`sk_wmem_queued` of one segment on a 64-bit kernel 6.18, less the segment).
 const OVERHEAD: u64 = 832;
-/// What a segment is taken to cost when a buffer is sized: head, shared info and the structure itself
+/// Memory that is assumed for a segment when a buffer is sized: head, shared info and the structure itself
 /// (`tcp_sndbuf_expand`).
 const HEAD: u64 = 320 + 320;
 const STRUCTURE: u64 = 256;
-/// The least `SO_SNDBUF` (`SOCK_MIN_SNDBUF`).
+/// The smallest `SO_SNDBUF` (`SOCK_MIN_SNDBUF`).
 const LEAST: u64 = 4608;
-/// The largest `SO_SNDBUF` that can be asked for (`net.core.wmem_max`), before it is doubled.
+/// The largest `SO_SNDBUF` that can be requested (`net.core.wmem_max`), before it is doubled.
 const MOST: u64 = 212_992;
-/// The largest buffer of one segment to be cut by the hardware (`sk_gso_max_size`, less its header).
+/// The largest buffer for segmentation offload (`sk_gso_max_size`, less its header).
 const LARGEST: u64 = 65_536 - 321;
 
-/// A send buffer: data in pieces that were filled one after the other, and cut where a burst left.
+/// A send buffer: a sequence of socket buffers, split where part of one was sent.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Where each piece begins, the first of them at or before what is not acknowledged.
+    /// The offset at which each socket buffer starts. The first is at or before the first unacknowledged byte.
     pieces: VecDeque<u64>,
-    /// How much it may hold (`sk_sndbuf`).
+    /// Its limit, bytes (`sk_sndbuf`).
     limit: u64,
-    /// How far it may grow (`tcp_wmem[2]`); not at all, if the application set it.
+    /// The limit of automatic growth (`tcp_wmem[2]`); none if the application set the size.
     most: Option<u64>,
-    /// The application was told to wait (`SOCK_NOSPACE`).
+    /// A write found no space (`SOCK_NOSPACE`).
     pub full: bool,
 }
 
-/// What lies in a buffer: acknowledged up to `una`, sent up to `next`, written up to `end`.
+/// The byte offsets of a buffer: acknowledged up to `una`, sent up to `next`, written up to `end`.
 #[derive(Copy, Clone, Debug)]
 pub struct Extent {
-    /// The first byte not acknowledged.
+    /// The first unacknowledged byte.
     pub una: u64,
-    /// The first not sent.
+    /// The first unsent byte.
     pub next: u64,
-    /// The first not written.
+    /// The end of the written data.
     pub end: u64,
 }
 
 impl Queue {
-    /// An empty one.
+    /// An empty buffer.
     pub fn new(limit: u64, most: u64) -> Self {
         Self { pieces: VecDeque::new(), limit, most: Some(most), full: false }
     }
 
-    /// `SO_SNDBUF`: doubled, for what the kernel adds.
+    /// Sets `SO_SNDBUF`: doubled, as the kernel does for its overhead.
     pub fn set(&mut self, bytes: u64) {
         self.limit = (2 * bytes.min(MOST)).max(LEAST);
         self.most = None;
     }
 
-    /// How much it may hold.
+    /// Its limit, bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Room for twice the window (`tcp_sndbuf_expand`).
+    /// Grows the limit to twice the window (`tcp_sndbuf_expand`).
     pub fn expand(&mut self, cwnd: u64, degree: u64, mss: u64) {
         let Some(most) = self.most else { return };
         let segment = (mss + HEAD).next_power_of_two() + STRUCTURE;
@@ -66,7 +66,7 @@ impl Queue {
         self.limit = self.limit.max(wanted.min(most));
     }
 
-    /// What was acknowledged is gone, and a piece of which a part has left is two.
+    /// Frees acknowledged socket buffers, and splits one of which a part was sent.
     fn settle(&mut self, x: Extent) {
         while self.pieces.get(1).is_some_and(|p| *p <= x.una) {
             self.pieces.pop_front();
@@ -81,14 +81,14 @@ impl Queue {
         }
     }
 
-    /// Bytes it holds, overhead included (`sk_wmem_queued`).
+    /// Memory in use, bytes, with overhead (`sk_wmem_queued`).
     fn held(&mut self, x: Extent) -> u64 {
         self.settle(x);
         x.end - x.una + OVERHEAD * self.pieces.len() as u64
     }
 
-    /// How many of `bytes` can be written before there is something to push: as many as the last piece has room for, or a
-    /// new one of `goal`; none if a new one may not be begun, because the buffer is full or `lowat` bytes wait to be sent.
+    /// How many of `bytes` can be written before a push: the free space of the last socket buffer, or a new one of `goal`
+    /// bytes. 0 if a new one must not be allocated, because the buffer is full or `lowat` bytes are unsent.
     pub fn room(&mut self, x: Extent, goal: u64, lowat: u64) -> u64 {
         let held = self.held(x);
         let waits = self.pieces.back().map_or(0, |p| if x.next < x.end { x.end - p } else { 0 });
@@ -102,7 +102,7 @@ impl Queue {
         }
     }
 
-    /// The application may be woken: a third is free, and what waits to be sent is less than half of `lowat`
+    /// The application may be woken: a third is free, and fewer unsent bytes than half of `lowat` are queued
     /// (`__sk_stream_is_writeable`).
     pub fn writeable(&mut self, x: Extent, lowat: u64) -> bool {
         let held = self.held(x);
@@ -110,26 +110,26 @@ impl Queue {
     }
 }
 
-/// The bytes of a piece (`tcp_xmit_size_goal`): whole segments, and no more than half the largest window seen.
+/// The size of a socket buffer, bytes (`tcp_xmit_size_goal`): whole segments, and no more than half the largest window seen.
 pub fn goal(mss: u64, largest_window: u64) -> u64 {
     let half = if largest_window > 536 { largest_window / 2 } else { largest_window };
     (LARGEST.min(half) / mss * mss).max(mss)
 }
 
-/// What keeps a sender from sending (`enum tcp_chrono`).
+/// What limits a sender (`enum tcp_chrono`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing: there is nothing to send.
+    /// Nothing to send.
     Idle,
-    /// The network.
+    /// The congestion window or the network.
     Busy,
-    /// The peer's window.
+    /// The peer's receive window.
     Peer,
     /// The send buffer.
     Buffer,
 }
 
-/// How long it was kept, by what.
+/// Time spent limited, by cause.
 #[derive(Clone, Debug)]
 pub struct Chrono {
     now: Wait,
@@ -147,7 +147,7 @@ impl Default for Chrono {
 }
 
 impl Chrono {
-    /// From now on it is this.
+    /// Sets the limit from `now` on.
     pub fn set(&mut self, now: Instant, wait: Wait) {
         let spent = now.since(self.since);
         match self.now {
@@ -159,7 +159,7 @@ impl Chrono {
         (self.now, self.since) = (wait, now);
     }
 
-    /// What it is.
+    /// The current limit.
     pub fn wait(&self) -> Wait {
         self.now
     }

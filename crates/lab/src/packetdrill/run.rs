@@ -1,4 +1,4 @@
-//! Runs a script on a virtual clock, and compares expected with sent packets.
+//! Runs a script on a virtual clock, and compares the packets sent with those expected.
 
 use super::Fault;
 use super::expr::{self, Names};
@@ -10,7 +10,7 @@ use slowstart::units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-/// When a script begins: not at zero, so that timestamps are not.
+/// The start time of a script. It is not zero, so that timestamps are not zero.
 const BEGIN: Instant = Instant(1_000_000_000);
 /// Default tolerance of an event's time (that of packetdrill).
 const TOLERANCE: Span = Span::micros(4000);
@@ -19,14 +19,14 @@ const LARGEST_FD: i64 = i32::MAX as i64;
 /// The longest wait for a packet that may leave at any time.
 const PATIENCE: Span = Span::secs(60);
 
-/// A call that has not returned.
+/// A call that has not returned yet.
 struct Pending {
     line: usize,
     name: String,
     args: Vec<String>,
     result: String,
     due: Instant,
-    /// When it answered.
+    /// The time at which it returned.
     done: Option<Instant>,
 }
 
@@ -34,24 +34,24 @@ struct Run {
     sockets: Sockets,
     names: Names,
     now: Instant,
-    /// What relative times count from.
+    /// The reference of relative times.
     base: Instant,
     tolerance: Span,
     ranges: bool,
     seen: VecDeque<(Instant, Segment)>,
     pending: Option<Pending>,
-    /// The first timestamp that was sent: its value in the script and its actual value.
+    /// The first timestamp sent: its value in the script and its actual value.
     first_stamp: Option<(u32, u32)>,
     /// The last actual timestamp sent for each value in the script.
     stamps: BTreeMap<u32, u32>,
-    /// What one more in a script's timestamp stands for, if they are to be compared.
+    /// The duration of one timestamp tick, if timestamps are compared.
     tick: Option<Span>,
 }
 
-/// Runs a script; `ranges` compares adjacent packets as ranges of bytes, and ignores PSH.
+/// Runs a script. `ranges` compares adjacent packets as ranges of bytes, and ignores PSH.
 ///
 /// # Errors
-/// Where it does not hold, or asks for what is not modelled.
+/// The first event that does not hold, or that is not modelled.
 pub fn run(script: &Script, ranges: bool, tolerance: Option<Span>) -> Result<(), Fault> {
     let mut r = Run {
         sockets: Sockets::new(&Host::default()),
@@ -75,7 +75,7 @@ pub fn run(script: &Script, ranges: bool, tolerance: Option<Span>) -> Result<(),
 }
 
 impl Run {
-    /// One event, or as many packets as make one range; answers how many.
+    /// Runs one event, or as many packets as form one range. Returns the number of events.
     fn step(&mut self, e: &Event, rest: &[Event]) -> Result<usize, Fault> {
         let from = self.due(&e.when, e.when.from);
         if let What::Out(p) = &e.what {
@@ -98,7 +98,7 @@ impl Run {
                 self.retry().map_err(fault)?;
             }
             What::Call { name, args, result } => {
-                // A thread makes one call at a time.
+                // A thread can make one call at a time.
                 self.settle()?;
                 if let ("socket" | "accept", Ok(fd @ 3..=LARGEST_FD)) = (name.as_str(), result.parse()) {
                     self.sockets.number(fd);
@@ -112,7 +112,7 @@ impl Run {
                     }
                     (Some(a), None) => verify(name, result, a).map_err(fault)?,
                     (a, Some(_)) => {
-                        // What it answers is looked at when it answers.
+                        // Its result is compared when it returns.
                         if let Some(a) = a {
                             verify(name, result, a).map_err(fault)?;
                         }
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// The timestamp that the endpoint sent where the script says this.
+    /// The timestamp that the endpoint sent for this value of the script.
     fn live(&self, script: u32) -> u32 {
         let near = self.first_stamp.map_or(0, |s| s.1.wrapping_sub(s.0));
         self.stamps.get(&script).copied().unwrap_or(script.wrapping_add(near))
@@ -157,7 +157,7 @@ impl Run {
         self.seen.extend(out.into_iter().map(|s| (self.now, s)));
     }
 
-    /// Lets time pass, with the endpoint's timers on the way.
+    /// Advances the clock and runs the endpoint's timers that expire until then.
     fn advance(&mut self, to: Instant) -> Result<(), Fault> {
         while let Some(at) = self.next_timer().filter(|&t| t <= to) {
             self.fire(at)?;
@@ -180,7 +180,7 @@ impl Run {
         self.retry().map_err(|e| Fault::new(line, e))
     }
 
-    /// Asks a call that blocks whether it is done.
+    /// Checks whether a blocking call has returned.
     fn retry(&mut self) -> Result<(), String> {
         let Some(p) = self.pending.as_mut().filter(|p| p.done.is_none()) else { return Ok(()) };
         let mut out = Vec::new();
@@ -192,7 +192,7 @@ impl Run {
         Ok(())
     }
 
-    /// The call that blocks must return at its time, before another is made.
+    /// A blocking call must return at its time, before the next call.
     fn settle(&mut self) -> Result<(), Fault> {
         let Some((due, line)) = self.pending.as_ref().map(|p| (p.due, p.line)) else { return Ok(()) };
         if self.pending.as_ref().is_some_and(|p| p.done.is_none()) {
@@ -212,7 +212,7 @@ impl Run {
         }
     }
 
-    /// The next packet that leaves, if one does by then.
+    /// The next packet that leaves until then, if any.
     fn next_seen(&mut self, latest: Instant) -> Result<Option<(Instant, Segment)>, Fault> {
         loop {
             if let Some(s) = self.seen.pop_front() {
@@ -225,7 +225,7 @@ impl Run {
         }
     }
 
-    /// A packet, or adjacent ones as a range.
+    /// Compares a packet, or adjacent packets as a range.
     fn expect(&mut self, e: &Event, p: &Packet, rest: &[Event]) -> Result<usize, Fault> {
         let mut want = p.segment;
         let earliest = e.when.from.map(|_| self.due(&e.when, e.when.from));
@@ -272,7 +272,7 @@ impl Run {
                 Some((_, g)) => return Err(say(&format!("{}, then {}", describe(&g), describe(&s)))),
             };
             got = Some((at, whole));
-            // A FIN may travel by itself.
+            // A FIN may be sent in a packet of its own.
             let more = whole.len < want.len || (want.has(FIN) && !whole.has(FIN));
             if !(self.ranges && want.len > 0 && more && s.len > 0) {
                 break;
@@ -332,7 +332,7 @@ fn clock(t: Instant) -> String {
     format!("{:.6}", t.since(BEGIN).as_secs_f64())
 }
 
-/// A segment as a script would have it.
+/// A segment in the form of a script.
 fn describe(s: &Segment) -> String {
     let flags: String = [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (PSH, 'P'), (ACK, '.'), (ECE, 'E'), (CWR, 'W')]
         .iter()

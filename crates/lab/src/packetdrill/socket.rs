@@ -16,7 +16,7 @@ use super::queue::{Chrono, Extent, Queue, Wait, goal};
 /// The result of a call; `None` while it blocks.
 pub type Answer = Option<Result<i64, &'static str>>;
 
-/// The sockets of a script: one connection, and the listener it came from.
+/// The sockets of a script: one connection and its listener.
 #[derive(Clone, Debug)]
 pub struct Sockets {
     host: Host,
@@ -25,28 +25,28 @@ pub struct Sockets {
     listener: Option<i64>,
     fd: Option<i64>,
     next_fd: i64,
-    /// Descriptors that do not block.
+    /// Non-blocking descriptors.
     nonblocking: BTreeSet<i64>,
     lowat: Option<u64>,
     buffer: Queue,
-    /// Written so far by a call that blocks.
+    /// Bytes written so far by a blocking call.
     written: u64,
     /// The largest window the peer offered (`tp->max_window`).
     largest_window: u64,
     chrono: Chrono,
-    /// What the application has taken, bytes.
+    /// Bytes read by the application.
     taken: u64,
     shut: (bool, bool),
-    /// Cork, and no delay (Nagle's rule off).
+    /// `TCP_CORK` and `TCP_NODELAY` (Nagle's algorithm off).
     hold: (bool, bool),
-    /// Nobody holds the descriptor.
+    /// The descriptor is closed.
     orphan: bool,
-    /// When data last arrived.
+    /// The time at which data last arrived.
     heard: Instant,
 }
 
 impl Sockets {
-    /// None yet.
+    /// No socket yet.
     pub fn new(host: &Host) -> Self {
         Self {
             host: host.clone(),
@@ -68,12 +68,12 @@ impl Sockets {
         }
     }
 
-    /// The next descriptor is to be this: a script's numbers are its own.
+    /// Sets the next descriptor, since a script chooses its own numbers.
     pub fn number(&mut self, fd: i64) {
         self.next_fd = fd;
     }
 
-    /// The sysctls change.
+    /// Applies changed sysctls.
     pub fn host(&mut self) -> &mut Host {
         &mut self.host
     }
@@ -97,12 +97,12 @@ impl Sockets {
         self.end.as_ref().is_some_and(|e| e.state() == State::Established)
     }
 
-    /// Time passed, or something came or was written: what the sender waits for now, and whether its application still
-    /// does (`tcp_check_space`).
+    /// Updates what limits the sender, and whether the application waits for space (`tcp_check_space`), after time has
+    /// passed, a segment has arrived or data was written.
     fn look(&mut self, now: Instant, heard: bool) {
         let Some(e) = &self.end else { return };
         let idle = e.tx.done() && self.extent().una == self.extent().end;
-        // tcp_cwnd_validate: all is sent, the window has room, and the application was told to wait.
+        // tcp_cwnd_validate: all data is sent, the window is not full, and a write found no space.
         let starved = self.buffer.full
             && e.tx.unsent() == 0
             && (self.chrono.wait() == Wait::Buffer || (heard && e.tx.growth_limit() != Limit::Window));
@@ -118,7 +118,7 @@ impl Sockets {
         let (window, degree, mss) = (e.tx.window(), u64::from(e.tx.rack().degree), u64::from(e.tx.mss()));
         self.chrono.set(now, wait);
         if heard && self.buffer.full {
-            // A full window does not keep it from growing: so measured.
+            // A full window does not prevent growth, as measured on Linux.
             self.buffer.expand(window, degree, mss);
             let (extent, lowat) = (self.extent(), self.low_water());
             if self.buffer.writeable(extent, lowat) {
@@ -130,7 +130,7 @@ impl Sockets {
         }
     }
 
-    /// A clock of the connection rang.
+    /// A timer of the connection expired.
     pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
         if let Some(e) = &mut self.end {
             e.on_timer(now, out);
@@ -138,7 +138,7 @@ impl Sockets {
         self.look(now, false);
     }
 
-    /// The interface takes nothing any more, or takes what comes again.
+    /// Stops or restarts the interface.
     pub fn block(&mut self) {
         let blocked = self.host.blocked;
         let queue = HostQueue { used: Bytes::ZERO, limit: Bytes::ZERO };
@@ -147,7 +147,7 @@ impl Sockets {
         }
     }
 
-    /// A segment arrives: at the connection, or at nobody (RFC 9293 §3.10.7.1).
+    /// A segment arrives, for the connection or for no connection (RFC 9293 §3.10.7.1).
     pub fn receive(&mut self, now: Instant, s: &Segment, out: &mut Vec<Segment>) {
         // The handshake counts (tcp_finish_connect, tcp_create_openreq_child).
         if s.len > 0 || self.end.as_ref().is_some_and(|e| e.state() != State::Established) {
@@ -166,7 +166,7 @@ impl Sockets {
                     // tcp_init_buffer_space
                     self.buffer.expand(u64::from(self.host.profile.iw), 3, u64::from(e.tx.mss()));
                 }
-                // Data that nobody will read (RFC 2525 §2.17).
+                // Data that will not be read (RFC 2525 §2.17).
                 if self.orphan && e.rx.delivered() > before {
                     out.clear();
                     out.push(Segment { seq: s.ack, flags: RST, ..Segment::default() });
@@ -184,15 +184,15 @@ impl Sockets {
         }
     }
 
-    /// The peer closed first: nothing is left to wait for once our FIN is acknowledged.
+    /// The peer closed first: the connection ends when our FIN is acknowledged.
     fn passive_close(&self) -> bool {
         self.end.as_ref().is_some_and(Endpoint::peer_closed_first)
     }
 
-    /// Makes a call, or asks again whether one that blocks is done.
+    /// Makes a call, or checks again whether a blocking call has returned.
     ///
     /// # Errors
-    /// What is not modelled.
+    /// A call or argument that is not modelled.
     pub fn call(
         &mut self,
         now: Instant,
@@ -322,7 +322,7 @@ impl Sockets {
                 if n == 0 && !over {
                     return Ok(wait(blocks));
                 }
-                // A read that blocks takes what there is.
+                // A blocking read returns the available bytes.
                 self.taken += n;
                 Ok(Some(Ok(n.cast_signed())))
             }
@@ -358,7 +358,7 @@ impl Sockets {
         }
     }
 
-    /// Writes as much as the buffer takes, and pushes each piece that is full; answers how much that was.
+    /// Writes as many bytes as the buffer accepts, and pushes each full socket buffer. Returns the number of bytes.
     fn write(&mut self, now: Instant, bytes: u64, more: bool, out: &mut Vec<Segment>) -> u64 {
         let lowat = self.low_water();
         let mut done = 0;
@@ -373,7 +373,7 @@ impl Sockets {
             let n = room.min(bytes - done);
             e.tx.write(n);
             done += n;
-            // MSG_MORE holds back what is not full for now; an acknowledgement lets it go.
+            // MSG_MORE delays a partial segment; an acknowledgement releases it.
             e.tx.set_hold(self.hold.0 || more, !self.hold.1);
             e.send(now, out);
             e.tx.set_hold(self.hold.0, !self.hold.1);
@@ -399,7 +399,7 @@ impl Sockets {
         out: &mut Vec<Segment>,
     ) -> Option<()> {
         let value = value.trim_matches(['[', ']']);
-        // Packets are never fragmented, and the path's MTU is the host's.
+        // Packets are never fragmented. The path MTU is the MTU of the host.
         if name == "IP_MTU_DISCOVER" {
             return (level == "SOL_IP").then_some(());
         }
@@ -409,12 +409,12 @@ impl Sockets {
             ("SOL_TCP", "TCP_NOTSENT_LOWAT") => self.lowat = Some(n),
             ("SOL_TCP", "TCP_NODELAY") => self.hold.1 = n != 0,
             ("SOL_TCP", "TCP_CORK") => self.hold.0 = n != 0,
-            // There is one host; and a segment does not carry a type of service.
+            // There is one host, and segments carry no type of service.
             ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_TOS") => {}
             _ => return None,
         }
         if let Some(e) = &mut self.end {
-            // To switch delay off, or to uncork, is to push what waits.
+            // Setting TCP_NODELAY and clearing TCP_CORK push pending data.
             let push = matches!((name, n), ("TCP_NODELAY", 1..) | ("TCP_CORK", 0));
             e.tx.set_hold(self.hold.0 && !push, !self.hold.1 && !push);
             if push {
@@ -448,13 +448,13 @@ impl Sockets {
         })
     }
 
-    /// Adds the values of `tcp_info`.
+    /// Adds the fields of `tcp_info`.
     pub fn info(&self, now: Instant, names: &mut Names) {
         let Some(e) = &self.end else { return };
         let (t, b) = (&e.tx, e.tx.board());
         let micros = |t: Option<Span>| i64::try_from(t.map_or(0, |t| t.0 / 1000)).unwrap_or(i64::MAX);
         let mss = Bytes(u64::from(t.mss()));
-        // The algorithm learns of the peer's segment size with the first data.
+        // The algorithm learns the peer's segment size with the first data.
         let window = if t.counters.packets == 0 { u64::from(self.host.profile.iw) } else { t.window() };
         let (busy, peer, buffer) = self.chrono.spent(now);
         let threshold = t.control().state().ssthresh.map_or(0x7fff_ffff, |s| s.units(mss).cast_signed());

@@ -1,6 +1,6 @@
 //! Traces from files: packet opportunities in the form of Mahimahi, and delays by the slot.
 //!
-//! An opportunity trace has one line for each opportunity to send 1500 bytes, its time in milliseconds, and repeats
+//! An opportunity trace has one line for each opportunity to send 1500 bytes: its time in milliseconds. The trace repeats
 //! with a period of its last time. As in Mahimahi's `LinkQueue`, an opportunity serves only packets that came before
 //! it, carries as many of them as fit, part of the next one too, and is lost when none waits.
 //!
@@ -17,10 +17,10 @@ use slowstart::units::{Bytes, Fixed, Instant, NS_PER_S, Rate, Span};
 use super::error::PathError;
 use super::quantity;
 
-/// What one opportunity carries.
+/// Bytes that one opportunity can carry.
 const OPPORTUNITY: u32 = 1500;
 const NS_PER_MS: u64 = 1_000_000;
-/// The slot of a delay trace, as the `LeoReplayer` of the `LeoCC` authors has it.
+/// The slot of a delay trace, as in the `LeoReplayer` of the `LeoCC` authors.
 const SLOT: Span = Span::millis(10);
 /// The largest trace read, decompressed: a gigabit for five minutes is a tenth of it.
 const LARGEST: u64 = 256_000_000;
@@ -33,7 +33,7 @@ fn read(file: &Path, expected: &'static str) -> Result<String, PathError> {
     String::from_utf8(text).map_err(|_| wrong("not UTF-8 text".into()))
 }
 
-/// At most `most` bytes; `None` if there are more.
+/// Reads at most `most` bytes; `None` if there are more.
 fn unpack(mut source: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut packed = Vec::new();
     source.by_ref().take(most + 1).read_to_end(&mut packed)?;
@@ -46,7 +46,7 @@ fn unpack(mut source: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((plain.len() as u64 <= most).then_some(plain))
 }
 
-/// The lines of a trace, each by `parse`, with the error that names the first bad one.
+/// Parses each line with `parse`. The error names the first bad line.
 fn lines<T>(
     file: &str,
     text: &str,
@@ -64,7 +64,7 @@ fn lines<T>(
     text.lines().enumerate().map(each).collect()
 }
 
-/// When 1500-byte packets may leave a link, in milliseconds, over and over.
+/// The times at which 1500-byte packets may leave a link, in milliseconds. The trace repeats.
 #[derive(Debug)]
 pub(super) struct Trace {
     /// Never decreasing; the last, above zero, is also the period.
@@ -94,19 +94,19 @@ impl Trace {
         Ok(Self { times: times.into() })
     }
 
-    /// How long it is, until it repeats.
+    /// The period after which the trace repeats.
     pub(super) fn period(&self) -> Span {
         Span::millis(u64::from(self.times[self.times.len() - 1]))
     }
 
-    /// The mean over a period.
+    /// The mean rate over a period.
     pub(super) fn mean(&self) -> Rate {
         let bytes = Bytes(self.times.len() as u64 * u64::from(OPPORTUNITY));
         Rate::new(bytes, self.period()).unwrap_or_default()
     }
 
-    /// The first opportunity later than `t` nanoseconds after the beginning of the trace: the beginning of the round
-    /// it is in, and its place there. All before it number `rounds * times.len() + place`.
+    /// The first opportunity later than `t` nanoseconds after the start of the trace: the start of its period, and its
+    /// index in the trace. `rounds * times.len() + place` opportunities come before it.
     fn after(&self, t: u64) -> (u64, usize) {
         let period = self.period().0;
         let (round, within) = (t / period, t % period);
@@ -114,23 +114,23 @@ impl Trace {
         (round * period, place)
     }
 
-    /// How many opportunities there are up to and with `t` nanoseconds after the beginning.
+    /// The number of opportunities up to and including `t` nanoseconds after the start.
     fn count(&self, t: u64) -> u64 {
         let (round, place) = self.after(t);
         round / self.period().0 * self.times.len() as u64 + place as u64
     }
 }
 
-/// A link that sends when its trace lets it.
+/// A link that sends at the opportunities of a trace.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     trace: Arc<Trace>,
-    /// How far into the trace the run begins.
+    /// The position in the trace at which the run starts.
     offset: Span,
-    /// The opportunity that comes next or has room left: the beginning of its round, and its place.
+    /// The next opportunity, or the current one while bytes of it are left: the start of its period, and its index.
     round: u64,
     place: usize,
-    /// What it still carries, above zero.
+    /// Bytes left of that opportunity, above zero.
     left: u32,
 }
 
@@ -144,7 +144,7 @@ impl Opportunities {
         Instant(round + u64::from(self.trace.times[place]) * NS_PER_MS) - self.offset
     }
 
-    /// When a packet that arrives now would begin to be sent.
+    /// The time at which transmission of a packet that arrives now would start.
     pub(super) fn start(&self, now: Instant) -> Instant {
         let at = self.time(self.round, self.place);
         if at > now {
@@ -154,7 +154,7 @@ impl Opportunities {
         self.time(round, place)
     }
 
-    /// Sends a packet that arrives now, after those before it; when its last byte leaves.
+    /// Sends a packet that arrives now, after all earlier packets. Returns the time at which its last byte leaves.
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         if self.time(self.round, self.place) <= now {
             (self.round, self.place) = self.trace.after((now + self.offset).0);
@@ -180,14 +180,14 @@ impl Opportunities {
         }
     }
 
-    /// What the opportunities later than `from` and not later than `to` could carry.
+    /// Bytes that the opportunities after `from`, up to and including `to`, can carry.
     pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         let count = |t: Instant| self.trace.count((t + self.offset).0);
         Bytes(count(to).saturating_sub(count(from)) * u64::from(OPPORTUNITY))
     }
 }
 
-/// One-way delays, one for each slot of 10 ms, over and over.
+/// One-way delays, one for each slot of 10 ms. The trace repeats.
 #[derive(Debug)]
 pub(super) struct DelayTrace {
     slots: Box<[Span]>,
@@ -202,7 +202,7 @@ impl DelayTrace {
     }
 
     fn parse(file: &str, text: &str) -> Result<Self, PathError> {
-        // Millionths of a millisecond are nanoseconds.
+        // One millionth of a millisecond is a nanosecond.
         const _: () = assert!(Fixed::ONE as u64 * 1000 == NS_PER_S);
         let longest = Span::secs(1000);
         let slots = lines(file, text, "a delay in milliseconds, not above 1000 seconds", |line| {
@@ -218,17 +218,17 @@ impl DelayTrace {
         Ok(Self { slots: slots.into() })
     }
 
-    /// How long it is, until it repeats.
+    /// The period after which the trace repeats.
     pub(super) fn period(&self) -> Span {
         SLOT * self.slots.len() as u64
     }
 
-    /// The least delay in it.
+    /// The smallest delay of the trace.
     pub(super) fn least(&self) -> Span {
         self.slots.iter().copied().min().unwrap_or_default()
     }
 
-    /// The delay of a packet `t` after the beginning of the trace.
+    /// The delay of a packet sent `t` after the start of the trace.
     pub(super) fn at(&self, t: Span) -> Span {
         self.slots[(t.0 / SLOT.0 % self.slots.len() as u64) as usize]
     }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(link.send(Instant(2 * MS), 100), Instant(9 * MS));
         assert_eq!(link.start(Instant(3 * MS)), Instant(9 * MS), "1400 bytes are left");
         assert_eq!(link.start(Instant(9 * MS)), Instant(10 * MS));
-        // Three million rounds later, at no greater cost.
+        // Three million periods later the cost is the same.
         let late = Instant(27_000_000 * MS);
         assert_eq!(link.send(late, 1500), Instant(late.0 + MS));
         assert_eq!(link.capacity(Instant::ZERO, late), Bytes(9_000_000 * 1500));

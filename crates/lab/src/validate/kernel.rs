@@ -1,9 +1,9 @@
 //! Compares the simulator with the live kernel over named cells, each a path and a congestion control.
 //!
-//! A figure of ours agrees that lies within the kernel's own range over its runs, widened: by 10 %, the time of an exit
-//! also by a round trip, the time to so many bytes by 5 % only. Ours is the median over as many runs with the same
-//! seeds, so that both met the same jitter, the same losses and the same place in a trace. A cell passes if every figure
-//! agrees.
+//! A figure of the simulator agrees if it lies within the range of the kernel's runs, widened by 10 %; the time of an
+//! exit also by one round trip; the time to a number of bytes by 5 % only. The simulator's figure is the median over as
+//! many runs with the same seeds, so that both have the same jitter, losses and start in a trace. A cell passes if
+//! every figure agrees.
 
 use crate::engine::Sampling;
 use crate::record::{Row, Sample};
@@ -17,19 +17,19 @@ use std::path::Path;
 /// A congestion control of the simulator and its counterpart in the kernel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// What people call it.
+    /// Its label.
     pub name: &'static str,
-    /// Our startup, or controller of its own.
+    /// The startup or controller of the simulator.
     pub startup: &'static str,
-    /// Our avoidance.
+    /// The simulator's congestion avoidance.
     pub avoidance: &'static str,
-    /// The kernel's: a control of its own, or the object of a startup around its avoidance.
+    /// The congestion control of the kernel: a built-in one, or the BPF object of a startup with its avoidance.
     pub kernel: &'static str,
 }
 
-/// CUBIC as it is.
+/// Linux CUBIC with its defaults.
 const CUBIC: Control = Control { name: "cubic", startup: "hystart", avoidance: "cubic", kernel: "cubic" };
-/// CUBIC with `HyStart` silenced.
+/// Linux CUBIC without `HyStart`.
 const PLAIN: Control =
     Control { name: "cubic without HyStart", startup: "standard", avoidance: "cubic", kernel: "standard" };
 const RENO: Control = Control { name: "reno", startup: "standard", avoidance: "reno", kernel: "reno" };
@@ -38,28 +38,28 @@ const SEARCH: Control = Control { name: "search", startup: "search", avoidance: 
 const HSPP: Control =
     Control { name: "hystart++", startup: "hystart++", avoidance: "cubic", kernel: "hystart++" };
 
-/// How often each cell is run.
+/// Runs of each cell.
 pub const RUNS: u32 = 5;
 
-/// A path and a control.
+/// A path and a congestion control.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// Its name.
     pub name: String,
     /// The path, inline.
     pub path: &'static str,
-    /// How long a run is watched.
+    /// The duration of a run.
     pub seconds: u32,
-    /// Whether that names a trace, to be found in a folder of the user's.
+    /// True if the path names a trace file, which is in a folder that the user gives.
     pub traced: bool,
-    /// What sends.
+    /// The congestion control.
     pub control: Control,
 }
 
-/// Paths by name, for how many seconds a run is watched (20 MB or 20 round trips, and 15 at most), and the controls that run
-/// over each. Where rate and delay are constant, ACKs vary by as much as a packet takes to send: what a sender sends for an ACK
-/// arrives at the full queue at the very moment another packet leaves it, and without noise the same one of the two
-/// would win each time (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
+/// Paths by name, the duration of a run in seconds (20 MB or 20 round trips, at most 15 s), and the congestion controls
+/// that run over each. Where rate and delay are constant, ACKs have a jitter of one packet time: a packet sent for an ACK
+/// arrives at the full queue at the moment at which another packet leaves it, and without jitter the same one of the
+/// two would always be first (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992, section 5).
 const MATRIX: &[(&str, u32, &str, &[Control])] = &[
     ("2M-50ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=50ms queue=1bdp", &[CUBIC, RENO]),
     ("2M-600ms-1", 15, "rate=2Mbit ack_jitter=6000us rtt=600ms queue=1bdp", &[PLAIN, SEARCH]),
@@ -91,14 +91,14 @@ const MATRIX: &[(&str, u32, &str, &[Control])] = &[
 ];
 
 impl Cell {
-    /// The study of it. Traces lie in `traces`.
+    /// The study of the cell. `traces` is the folder of the trace files.
     pub fn study(&self, traces: Option<&Path>) -> Result<Study, StudyError> {
         let text = StudyText {
             path: self.path.to_string(),
             startups: vec![self.control.startup.to_string()],
             avoidance: Some(self.control.avoidance.to_string()),
             duration: Some(format!("{}s", self.seconds)),
-            // The emulator's sender has no fq qdisc, and its receive buffers begin with a megabyte.
+            // The emulator's sender has no fq qdisc, and its receive buffers start at 1 MB.
             profile: Some(Profile::LINUX_6_18.name.to_string()),
             set: [("rmem_first".to_string(), "1048576".to_string())].into(),
             runs: Some(RUNS),
@@ -107,13 +107,13 @@ impl Cell {
         Study::check(&text, traces)
     }
 
-    /// Our runs of it, with samples.
+    /// The simulated runs of the cell, with samples.
     pub fn ours(study: &Study) -> Vec<Outcome> {
         let every = Sampling::Every(Span::millis(5));
         study.jobs().into_iter().map(|job| study.run(job, every, false)).collect()
     }
 
-    /// Every cell.
+    /// All cells.
     pub fn all() -> Vec<Self> {
         let cell = |&(path_name, seconds, path, controls): &(&str, u32, &'static str, &'static [Control])| {
             let name = path_name.to_string();
@@ -129,29 +129,29 @@ impl Cell {
     }
 }
 
-/// What may be added to a range.
+/// By how much a range is widened.
 #[derive(Copy, Clone, Debug)]
 struct Slack {
     share: f64,
     more: f64,
 }
 
-/// A figure of ours beside the kernel's range.
+/// A simulated figure beside the kernel's range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it is, with its unit.
+    /// Its name, with the unit.
     pub name: &'static str,
-    /// The median of ours; none if most of our runs have none.
+    /// The median of the simulated runs; `None` if most of them have none.
     pub ours: Option<f64>,
-    /// The kernel's least and greatest; none if most of its runs have none.
+    /// The kernel's minimum and maximum; `None` if most of its runs have none.
     pub kernel: Option<(f64, f64)>,
-    /// Whether ours lies in that range, widened.
+    /// True if the simulated figure lies in that range, widened.
     pub agrees: bool,
 }
 
 impl Figure {
     fn new(name: &'static str, ours: &[Option<f64>], kernel: &[Option<f64>], slack: Slack) -> Self {
-        // Where some runs have the figure and some have not, either is the kernel's own.
+        // If some of the kernel's runs have the figure and some do not, both outcomes agree.
         let some = |v: &[Option<f64>]| v.iter().flatten().copied().collect::<Vec<f64>>();
         let (ours_all, kernel_all) = (some(ours), some(kernel));
         let ours_mid = median(&ours_all).filter(|_| 2 * ours_all.len() > ours.len()).map(|m| m.mid);
@@ -168,7 +168,7 @@ impl Figure {
     }
 }
 
-/// Ours beside the kernel's runs of the same cell: every figure that is compared.
+/// Every compared figure of a cell: simulated beside the kernel's runs.
 pub fn compare(cell: &Cell, ours: &[Outcome], kernel: &[Outcome]) -> Vec<Figure> {
     let rtt_s = ours.first().map_or(0.0, |o| o.row.base_rtt_s);
     let tenth = Slack { share: 0.1, more: 0.0 };
@@ -178,7 +178,7 @@ pub fn compare(cell: &Cell, ours: &[Outcome], kernel: &[Outcome]) -> Vec<Figure>
     };
     let segment = |r: &Row| (r.iw_bytes / 10).max(1) as f64;
     let mut figures = Vec::new();
-    // The kernel does not show when BBR's startup ends.
+    // The kernel does not report when BBR's startup ends.
     if cell.control != BBR {
         figures.push(of("exit (s)", Slack { share: 0.1, more: rtt_s }, &|r| Some(r.exit.as_ref()?.time_s)));
         figures.push(of("window at exit (packets)", tenth, &|r| {
@@ -198,17 +198,17 @@ pub fn compare(cell: &Cell, ours: &[Outcome], kernel: &[Outcome]) -> Vec<Figure>
     figures
 }
 
-/// Moments at which windows are compared.
+/// The number of times at which windows are compared.
 const MOMENTS: usize = 300;
 
-/// The window at a moment: that of the last sample before it.
+/// The window at a time: that of the last sample before it.
 fn window(samples: &[Sample], time_s: f64) -> Option<f64> {
     let after = samples.partition_point(|s| s.time_s <= time_s);
     Some(samples.get(after.checked_sub(1)?)?.cwnd_bytes as f64)
 }
 
-/// How far a run's window is from that of the kernel's middle run, in per cent: the mean over time of the greater over
-/// the smaller, less one. The kernel's own runs are that far from each other's middle; ours may be a tenth farther.
+/// The distance of a run's window from that of the kernel's median run, in per cent: the mean over time of the greater
+/// over the smaller, minus one. The simulated run may be a tenth farther away than the kernel's own runs are.
 fn trajectory(ours: &[Outcome], kernel: &[Outcome]) -> Figure {
     let last = |o: &Outcome| o.trace.samples.last().map_or(0.0, |s| s.time_s);
     let end = ours.iter().chain(kernel).map(last).fold(f64::INFINITY, f64::min);
@@ -230,7 +230,7 @@ fn trajectory(ours: &[Outcome], kernel: &[Outcome]) -> Figure {
     let all = |o: &[Outcome]| o.iter().map(distance).collect::<Vec<_>>();
     let mut figure =
         Figure::new("window from middle (%)", &all(ours), &all(kernel), Slack { share: 0.1, more: 10.0 });
-    // Closer than the kernel's own runs also agrees.
+    // A smaller distance than that of the kernel's own runs also agrees.
     figure.agrees |= figure.ours.zip(figure.kernel).is_some_and(|(ours, (low, _))| ours < low);
     figure
 }

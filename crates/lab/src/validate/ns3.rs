@@ -1,8 +1,9 @@
-//! Dumbbells for ns-3 and for us: the same cases, ours run with ns-3's own rules (profile `ns3`, `hystart-ns3`).
+//! Dumbbell topologies for ns-3 and the simulator: the same cases, simulated with ns-3's rules (profile `ns3`,
+//! `hystart-ns3`).
 //!
-//! Compared up to two round trips after the startup ended, and not past the first loss that a sender knows of: what
-//! ns-3's recovery makes of one is no reference. It begins with a burst that our proportional rate reduction does not
-//! send, and a timeout follows a large loss nearly always, where Linux repairs.
+//! Both are compared up to two round trips after the startup ended, and not after the first loss that a sender has
+//! detected, because ns-3's recovery is not a reference: it starts with a burst that proportional rate reduction does
+//! not send, and a large loss nearly always leads to a timeout where Linux recovers without one.
 
 use crate::app::Kind;
 use crate::engine::{Direction, Engine, Flow, FlowSpec, Sampling};
@@ -15,53 +16,53 @@ use slowstart::startup::StartupEntry;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Growth;
 
-/// One dumbbell.
+/// One dumbbell topology.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
     /// Its name.
     pub case: String,
-    /// The class of ns-3 ...
+    /// The class of ns-3.
     pub congestion_control: &'static str,
-    /// ... and the startup of ours that does the same.
+    /// The startup of the simulator that does the same.
     pub startup: &'static str,
-    /// Of the bottleneck's device.
+    /// The rate of the bottleneck's device.
     pub rate_bps: u64,
-    /// Propagation, both ways.
+    /// The propagation delay, round trip.
     pub rtt_s: f64,
-    /// What may wait at the bottleneck.
+    /// The queue limit of the bottleneck.
     pub queue_bytes: u64,
-    /// Payload of a segment.
+    /// The payload of a segment.
     pub mss_bytes: u32,
-    /// Senders; each begins a millisecond after the one before.
+    /// The number of senders; each starts one millisecond after the previous one.
     pub flows: u32,
-    /// When the run ends.
+    /// The end of the run.
     pub duration_s: f64,
 }
 
-/// What one side saw of a case.
+/// The result of a case in ns-3 or in the simulator.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Seen {
-    /// Packets the bottleneck's queue refused.
+    /// Packets dropped by the bottleneck's queue.
     pub drops: u64,
     /// Data delivered to the applications.
     pub delivered_bytes: u64,
     /// Data packets offered to the bottleneck.
     pub packets: u64,
-    /// Each flow.
+    /// The flows.
     pub flows: Vec<SeenFlow>,
 }
 
-/// What one side saw of a flow.
+/// The result of a flow.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SeenFlow {
-    /// When the threshold was first set: the end of the startup. Negative if it was not.
+    /// The time at which ssthresh was first set: the end of the startup. Negative if it was not set.
     pub exit_s: f64,
-    /// The window then, in segments.
+    /// The window at that time, in segments.
     pub exit_packets: f64,
 }
 
 impl Seen {
-    /// The median over the flows whose startup ended: when, and at which window.
+    /// The medians over the flows whose startup ended: the time, and the window.
     pub fn exit(&self) -> Option<(f64, f64)> {
         let of = |what: fn(&SeenFlow) -> f64| {
             let left: Vec<f64> = self.flows.iter().filter(|f| f.exit_s >= 0.0).map(what).collect();
@@ -73,11 +74,11 @@ impl Seen {
 
 /// Bytes that PPP adds to an IP packet.
 const PPP: u64 = 2;
-/// What a packet has beyond its payload: IP, TCP and timestamps.
+/// Header bytes of a packet: IP, TCP and timestamps.
 const HEADERS: u64 = 52;
 
 impl Case {
-    /// Of one flow, without an end.
+    /// A case of one flow, without an end.
     fn new(
         case: &str,
         congestion_control: &'static str,
@@ -98,7 +99,7 @@ impl Case {
         }
     }
 
-    /// Every case, each with its end.
+    /// All cases, each with its end.
     ///
     pub fn all() -> Vec<Self> {
         let mut all = vec![
@@ -128,8 +129,8 @@ impl Case {
         all
     }
 
-    /// Two round trips after the startup ended, but before the first loss is known; just after it, where that loss is
-    /// what ended it.
+    /// The end of the comparison: two round trips after the startup ended, but before the first detected loss; just
+    /// after that loss if it ended the startup.
     fn end(&self) -> f64 {
         let engine =
             self.run_until(self.duration_s, |e| e.flows.iter().all(|f| f.truth.first_loss.is_some()));
@@ -143,15 +144,15 @@ impl Case {
         }
     }
 
-    /// Four packets at the bottleneck: the trains in which a window doubles.
+    /// The transmission time of four packets at the bottleneck: a train of a doubling window.
     pub fn train_s(&self) -> f64 {
         4.0 * 8.0 * (u64::from(self.mss_bytes) + HEADERS) as f64 / self.rate_bps as f64
     }
 
-    /// The bottleneck in our words. The sender connects, as in ns-3, so its data takes the way back.
+    /// The bottleneck as a path of the simulator. As in ns-3 the sender connects, so its data takes the return direction.
     fn path(&self) -> String {
         let wire = u64::from(self.mss_bytes) + HEADERS;
-        // What PPP adds takes its share of rate and queue. A queue is stopped when another packet of the largest size
+        // The bytes that PPP adds count in rate and queue. The queue is stopped when another packet of the largest size
         // (the device's MTU, 1500 bytes) would not fit.
         let rate = self.rate_bps * wire / (wire + PPP);
         let packets = (self.queue_bytes.saturating_sub(1500)) / (wire + PPP) + 1;
@@ -181,7 +182,7 @@ impl Case {
         }
     }
 
-    /// What our simulator sees of it.
+    /// The simulator's result of the case.
     ///
     /// # Panics
     /// Never: the path is well formed.

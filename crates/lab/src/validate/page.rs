@@ -1,4 +1,4 @@
-//! A page of cells: which agree, and the windows of both on top of each other.
+//! The report of the kernel comparison: which cells agree, and the windows of both engines in one chart.
 
 use super::kernel::{Cell, Figure};
 use crate::report::chart::{Axis, Chart, Key};
@@ -9,26 +9,26 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 /// A cell that was run.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Which.
+    /// The cell.
     pub cell: Cell,
-    /// What was compared.
+    /// The compared figures.
     pub figures: Vec<Figure>,
-    /// Our runs.
+    /// The simulated runs.
     pub ours: Vec<Outcome>,
-    /// The kernel's.
+    /// The kernel's runs.
     pub kernel: Vec<Outcome>,
-    /// What a reader must know before believing it.
+    /// Notes that limit what the cell shows.
     pub caveats: Vec<String>,
 }
 
 impl Held {
-    /// Every figure agrees.
+    /// True if every figure agrees.
     pub fn passes(&self) -> bool {
         self.figures.iter().all(|f| f.agrees)
     }
 }
 
-/// Moments of a line: enough for the width of a chart.
+/// The points of a line: enough for the width of a chart.
 const MOMENTS: usize = 300;
 
 fn window(o: &Outcome) -> Vec<(f64, f64)> {
@@ -102,7 +102,7 @@ pub fn html(title: &str, about: &str, cells: &[Held]) -> String {
     markup.into_string()
 }
 
-/// How many pass.
+/// The number of cells that pass.
 pub fn verdict(cells: &[Held]) -> String {
     let passed = cells.iter().filter(|h| h.passes()).count();
     let agree: usize = cells.iter().map(|h| h.figures.iter().filter(|f| f.agrees).count()).sum();
