@@ -13,7 +13,8 @@ use super::super::error::PathError;
 use super::super::link::Limit;
 use super::super::trace::{DelayTrace, Trace};
 use super::super::{Kind, quantity};
-use super::{DirectionSpec, Supply};
+use super::DirectionSpec;
+use super::supply::Supply;
 
 /// A key of a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,281 @@
+//! Tests of reading and building paths.
+
+use super::*;
+use proptest::prelude::*;
+
+fn facts(line: &str) -> PathFacts {
+    PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}")).facts()
+}
+
+fn error(line: &str) -> String {
+    PathSpec::load(line, None).expect_err(line).to_string()
+}
+
+#[test]
+fn every_builtin_loads_and_names_its_sources() {
+    for builtin in PathSpec::builtins() {
+        let spec = PathSpec::load(builtin.name, None).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(spec.name, builtin.name);
+        assert!(!builtin.about.is_empty() && !builtin.sources.is_empty(), "{}", builtin.name);
+        spec.build(1);
+    }
+    for builtin in PathSpec::builtins() {
+        let spec = PathSpec::load(builtin.name, None).expect("as above");
+        let fixed = spec.fixed().map(|f| PathSpec::load(f, None).expect("a built-in path"));
+        assert_eq!(spec.is_ensemble(), fixed.is_some(), "{}", builtin.name);
+        assert!(fixed.is_none_or(|f| !f.is_ensemble()), "{}", builtin.name);
+    }
+    let geo = PathSpec::load("geo-144", None).expect("a built-in path").facts();
+    assert_eq!(geo.bdp, Bytes(10_800_000));
+    assert_eq!(geo.buffer, Some(Bytes(36_000_000)));
+}
+
+#[test]
+fn queues_are_measured_in_bytes() {
+    for (queue, want) in [
+        ("", Some(500_000)),
+        (" queue=1.5bdp", Some(750_000)),
+        (" queue=0.001bdp", Some(1500)),
+        (" queue=300packets", Some(450_000)),
+        (" queue=36MB", Some(36_000_000)),
+        (" queue=50ms", Some(625_000)),
+        (" queue=infinite", None),
+    ] {
+        assert_eq!(facts(&format!("rate=100Mbit rtt=40ms{queue}")).buffer, want.map(Bytes), "{queue:?}");
+    }
+}
+
+#[test]
+fn rates_have_their_mean() {
+    let steady = facts("rate=100Mbit rtt=40ms");
+    assert_eq!((steady.rate, steady.variable), (Rate(100_000_000), false));
+    let step = facts("schedule=0s:12Mbit,7s:48Mbit rtt=40ms");
+    assert_eq!((step.rate, step.variable), (Rate(30_000_000), true));
+    assert_eq!(facts("schedule=0s:12Mbit,1s:0bit,3s:24Mbit rtt=40ms").rate, Rate(12_000_000));
+    let noisy = facts("rate=100Mbit rate_vary=20% rate_vary_period=10ms rtt=40ms");
+    assert_eq!((noisy.rate, noisy.variable), (Rate(100_000_000), true));
+}
+
+#[test]
+fn every_mistake_is_named() {
+    for (line, message) in [
+        ("rate=-5Mbit rtt=40ms", "path: rate: found \"-5Mbit\", expected a rate such as 100Mbit"),
+        (
+            "rate=5Mbit rtt=40ms queue=0packets",
+            "path: queue: found \"0packets\", expected a queue of at least one packet, such as 1bdp, 300packets, \
+             36MB, 50ms or infinite",
+        ),
+        ("rate=5Mbit", "path: rtt: found nothing, expected a length of time such as 40ms"),
+        ("rate=5Mbit rtt=0ms", "path: rtt: found \"0ms\", expected a length of time such as 40ms"),
+        ("rtt=40ms", "path: rate: found nothing, expected a rate such as 100Mbit, or a schedule or a trace"),
+        ("rate=5Mbit rtt=40ms rtt=50ms", "path: rtt: found \"50ms\", expected each key once"),
+        ("rate=5Mbit geo", "path: geo: found \"nothing\", expected key=value, such as rate=100Mbit"),
+        (
+            "rate=5Mbit rtt=40ms schedule=0s:5Mbit",
+            "path: schedule: found \"0s:5Mbit\", expected only one of rate, schedule and trace",
+        ),
+        (
+            "rate=5Mbit rtt=40ms rate_vary=20%",
+            "path: rate_vary_period: found nothing, expected a length of time such as 40ms",
+        ),
+        ("schedule=0s:5Mbit rtt=40ms rate_vary=20%", "path: rate_vary: found \"20%\", expected rate with it"),
+        (
+            "rate=5Mbit rtt=40ms vary=5ms",
+            "path: vary_period: found nothing, expected a length of time such as 40ms",
+        ),
+        (
+            "rate=5Mbit rtt=40ms handover=15s",
+            "path: handover_step: found nothing, expected a length of time such as 40ms",
+        ),
+        ("rate=5Mbit rtt=40ms loss=101%", "path: loss: found \"101%\", expected a share such as 1% or 0.01"),
+        (
+            "rate=5Mbit rtt=40ms drop=0",
+            "path: drop: found \"0\", expected places from 1 on, such as 1,5,10-20",
+        ),
+        ("rate=5Mbit rtt=40ms ack_queue=9kB", "path: ack_queue: found \"9kB\", expected ack_rate with it"),
+        (
+            "rate=5Mbit rtt=40ms ack_filter=on",
+            "path: ack_filter: found \"on\", expected ack_aggregate with it",
+        ),
+        (
+            "rate=5Mbit rtt=40ms random_drop=25%",
+            "path: random_drop: found \"25%\", expected a share and a backlog, as 25%@18MB",
+        ),
+        ("rate=5Mbit rtt=40ms trace_start=1", "path: trace_start: found \"1\", expected random or 0"),
+    ] {
+        assert_eq!(error(line), message, "{line}");
+    }
+    let unknown = error("ratee=5Mbit rtt=40ms");
+    assert!(unknown.starts_with(
+        "path: found unknown key \"ratee\" (did you mean \"rate\"?), expected one of name, about, sources, fixed, rate, "
+    ));
+    let name = error("goe");
+    assert!(
+        name.starts_with(
+            "path: found \"goe\" (did you mean \"geo\"?), expected one of geo, leo, lte, wifi-strong, "
+        ),
+        "{name}"
+    );
+    let missing = error("trace=no/such.down rtt=40ms");
+    assert!(missing.starts_with("no/such.down: ") && missing.contains("expected a trace"), "{missing}");
+    let file = error("no/such.toml");
+    assert!(file.starts_with("no/such.toml: ") && file.ends_with("expected a path in TOML"), "{file}");
+}
+
+#[test]
+fn a_link_without_a_rate_is_refused() {
+    let folder = std::env::temp_dir().join(format!("slowstart-slow-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a temporary folder");
+    for (ms, good) in [(12_000, true), (12_001, false), (100_000_000, false)] {
+        fs::write(folder.join("slow.down"), format!("{ms}\n")).expect("a file");
+        let found = PathSpec::load("trace=slow.down rtt=40ms", Some(&folder)).map(|_| ());
+        let message = "path: trace: found \"slow.down\", expected a mean rate of at least 1kbit";
+        assert_eq!(found.map_err(|e| e.to_string()), if good { Ok(()) } else { Err(message.into()) }, "{ms}");
+    }
+    fs::remove_dir_all(&folder).expect("to be removed");
+    let line = "schedule=0s:0bit,999998s:0bit,999999s:1kbit rtt=40ms";
+    assert!(error(line).ends_with("expected a mean rate of at least 1kbit"), "{}", error(line));
+}
+
+#[test]
+fn a_path_that_draws_nothing_has_ack_jitter_of_a_packet_time() {
+    let packet = |line: &str| PathSpec::load(line, None).unwrap_or_else(|e| panic!("{e}")).default_jitter();
+    assert_eq!(packet("rate=12Mbit rtt=110ms queue=2bdp"), Some(Span::millis(1)));
+    assert_eq!(packet("schedule=0s:12Mbit,7s:36Mbit rtt=40ms drop=1"), Some(Span::micros(500)));
+    for fixed in ["fiber", "datacenter", "dsl"] {
+        assert!(packet(fixed).is_some(), "{fixed}");
+    }
+    for line in [
+        "rate=12Mbit rtt=40ms ack_jitter=0",
+        "rate=12Mbit rtt=40ms ack_jitter=5ms",
+        "rate=12Mbit rtt=40ms jitter=1ms",
+        "rate=12Mbit rtt=40ms loss=1%",
+        "rate=12Mbit rtt=40ms ack_aggregate=1ms",
+        "rate=12Mbit rtt=40ms random_drop=1%@3kB",
+        "rate=12Mbit rtt=40ms vary=1ms vary_period=1s",
+        "rate=12..20Mbit rtt=40ms",
+        "geo-144",
+        "geo",
+    ] {
+        assert_eq!(packet(line), None, "{line}");
+        assert_eq!(PathSpec::load(line, None).expect("good").draw(1).default_jitter(), None, "{line}");
+    }
+}
+
+#[test]
+fn mistakes_in_distributions_are_named() {
+    for (line, message) in [
+        (
+            "rate=70..20Mbit rtt=40ms",
+            "path: rate: found \"70..20Mbit\", expected a range whose second number is greater than its first, such \
+             as 20..70Mbit",
+        ),
+        ("rate=20..70 rtt=40ms", "path: rate: found \"20..70\", expected a rate such as 100Mbit"),
+        ("rate=0..70Mbit rtt=40ms", "path: rate: found \"0..70Mbit\", expected a rate such as 100Mbit"),
+        (
+            "rate=20Mbit*0|50Mbit rtt=40ms",
+            "path: rate: found \"20Mbit*0|50Mbit\", expected a weight above 0 after *, such as 20Mbit*3|50Mbit",
+        ),
+        (
+            "rate=5Mbit rtt=40ms queue=1..2bdp~rate",
+            "path: queue: found \"1..2bdp~rate\", expected a key after ~ that is drawn on its own, such as \
+             300..900kB~rate",
+        ),
+        (
+            "rtt=40ms schedule=0s:5Mbit,1..2s:6Mbit",
+            "path: schedule: found \"1..2s\", expected a fixed time: in a schedule only rates are drawn",
+        ),
+        (
+            "rate=5Mbit rtt=40ms loss=50..150%",
+            "path: loss: found \"50..150%\", expected a share such as 1% or 0.01",
+        ),
+        ("rate=5Mbit rtt=0..40ms", "path: rtt: found \"0..40ms\", expected a length of time such as 40ms"),
+    ] {
+        assert_eq!(error(line), message, "{line}");
+    }
+}
+
+#[test]
+fn facts_of_an_ensemble_are_those_of_its_medians() {
+    let spec = PathSpec::load("rate=20..70Mbit rtt=100ms queue=1..3bdp", None).expect("good");
+    let near = |a: u64, b: u64| a.abs_diff(b) <= b / 1000;
+    assert!(near(spec.facts().rate.0, 45_000_000) && near(spec.facts().buffer.unwrap().0, 2 * 562_500));
+    assert_eq!(spec.least_rate(), Rate(20_000_000));
+    assert_eq!(spec.distributions(), [("queue_bdp", "1..3bdp"), ("rate_bps", "20..70Mbit")]);
+    let drawn: Vec<f64> = (0..50).map(|seed| spec.build(seed).drawn["rate_bps"]).collect();
+    assert!(drawn.iter().any(|r| *r < 30e6) && drawn.iter().any(|r| *r > 60e6), "{drawn:?}");
+    assert_eq!(spec.build(7).facts.rate.0, spec.build(7).drawn["rate_bps"] as u64);
+}
+
+#[test]
+fn toml_says_where() {
+    let read = |text: &str| PathSpec::toml(fs_path::Path::new("paths/my.toml"), text);
+    let spec = read("about = 'x'\nrate = '5Mbit'\nrtt = '40ms'\nloss = 0.01\ndrop_syn = 2\n").expect("good");
+    assert_eq!((spec.name.as_str(), spec.about.as_str(), spec.forward.loss), ("my", "x", 10_000));
+    let say = |text: &str| read(text).expect_err(text).to_string();
+    assert!(
+        say("rate = '5Mbit'\nrtt = \n")
+            .starts_with("paths/my.toml: line 2: found \"rtt = \", expected TOML (")
+    );
+    assert_eq!(
+        say("rate = '5'\nrtt = '40ms'"),
+        "paths/my.toml: rate: found \"5\", expected a rate such as 100Mbit"
+    );
+    assert_eq!(
+        say("rate = ['5Mbit']"),
+        "paths/my.toml: rate: found \"[\\\"5Mbit\\\"]\", expected a string or a number"
+    );
+    assert!(say("trace = 'x.down'\nrtt = '40ms'").starts_with("paths/x.down: "));
+}
+
+/// Values of which any makes an ensemble of a path.
+const DRAWN: &[&str] = &[
+    "rate=1..70Mbit queue=0.01..2bdp",
+    "rate=log(2kbit..1Gbit) queue=1..300packets~rate",
+    "rate=20Mbit*0.5|50Mbit|1..2Mbit*3 queue=1500B..36MB rate_vary=0..100% rate_vary_period=1..200ms",
+    "schedule=0s:0bit|12Mbit,7s:1..48Mbit queue=1ms..1s",
+    "rate=5Mbit link=host queue=1..100packets",
+];
+const MORE_DRAWN: &[&str] = &[
+    "vary=0..120ms vary_period=1.9..2.1s",
+    "ack_jitter=0|5..200ms jitter=0..3ms",
+    "ack_aggregate=log(1..40ms) ack_filter=on",
+    "random_drop=0..25%@1kB..18MB loss=0..1% ack_loss=0.001..0.01",
+    "handover=10..20s handover_step=0..20ms~-rtt",
+    "ack_rate=100kbit..1Mbit ack_queue=1..2bdp",
+    "drop=1..10,100..200 drop_syn=0..2 quick_start=1..2Mbit",
+];
+
+proptest! {
+    /// Whatever the seed, an ensemble draws a valid path, with each value within its bounds, and the same one again.
+    #[test]
+    fn drawn_paths_are_valid(
+        base in prop::sample::select(DRAWN),
+        more in prop::sample::subsequence(MORE_DRAWN, 0..=MORE_DRAWN.len()),
+        seed in any::<u64>(),
+    ) {
+        let line = format!("{base} rtt=20..600ms {}", more.join(" "));
+        let spec = PathSpec::load(&line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let one = spec.draw(seed);
+        prop_assert!(spec.is_ensemble() && !one.is_ensemble());
+        prop_assert_eq!(one.drawn.len(), spec.distributions().len());
+        prop_assert!(one.facts.rate >= spec.least_rate());
+        prop_assert!((Span::millis(20)..=Span::millis(600)).contains(&one.facts.base_rtt));
+        let (a, b) = (spec.build(seed), spec.build(seed));
+        prop_assert_eq!(&a.drawn, &one.drawn);
+        prop_assert_eq!((&a.drawn, a.facts), (&b.drawn, b.facts));
+    }
+
+    #[test]
+    fn no_text_is_too_strange(
+        text in any::<String>(), key in prop::sample::select(keys::names()), value in "[0-9a-zA-Z%@:,.-]{0,12}"
+    ) {
+        let _ = PathSpec::inline(&text, PathBuf::new());
+        let _ = PathSpec::toml(fs_path::Path::new("x.toml"), &text);
+        let base: String = [("rate", "=5Mbit "), ("rtt", "=40ms ")]
+            .iter().filter(|(k, _)| *k != key).map(|(k, v)| [*k, *v].concat()).collect();
+        if let Ok(spec) = PathSpec::load(&format!("{base}{key}={value}"), None) {
+            spec.build(1);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Reads the values of a path that draws nothing, or of one draw.
+
+use std::collections::BTreeMap;
+
+use slowstart::units::Span;
+
+use super::super::error::PathError;
+use super::super::link::Limit;
+use super::super::{Kind, PathFacts, quantity};
+use super::PathSpec;
+use super::keys::{COUNT, Keys, PACKET, RATE, SPAN};
+
+impl PathSpec {
+    pub(super) fn without_distributions(
+        mut keys: Keys,
+        name: String,
+        mut sources: Vec<String>,
+    ) -> Result<Self, PathError> {
+        let name = keys.values.remove("name").unwrap_or(name);
+        let about = keys.values.remove("about").unwrap_or_default();
+        sources.extend(keys.values.remove("sources"));
+        let fixed = keys.values.remove("fixed");
+        let ack_jitter_is_set = keys.values.contains_key("ack_jitter");
+
+        let supply = keys.supply()?;
+        let rtt = keys.take("rtt", quantity::some_span, SPAN)?;
+        let delay_trace = keys.delay_trace()?;
+        let (forward, back) = match (&delay_trace, rtt) {
+            (Some(trace), rtt) => (Span::ZERO, rtt.map_or(trace.least(), |r| r / 2)),
+            (None, Some(rtt)) => (rtt / 2, rtt - rtt / 2),
+            (None, None) => return Err(keys.missing("rtt", SPAN)),
+        };
+        let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back;
+        let rate = supply.mean();
+        let bdp = rate.over(base_rtt);
+        let limit = keys.limit("queue", bdp)?;
+        let back_link = match keys.take("ack_rate", quantity::rate, RATE)? {
+            Some(rate) => Some((rate, keys.limit("ack_queue", rate.over(base_rtt))?)),
+            None => None,
+        };
+        if let Some(found) = keys.values.get("ack_queue") {
+            return Err(keys.wrong("ack_queue", found, "ack_rate with it"));
+        }
+        let start = |text: &str| match text {
+            "random" => Some(true),
+            "0" => Some(false),
+            _ => None,
+        };
+        let random_start = keys.take("trace_start", start, "random or 0")?.unwrap_or(true);
+
+        // A connection may be opened from either end, so the scripts for its SYNs lie in both directions.
+        let mut syns = Vec::new();
+        for (key, kind) in [("drop_syn", Kind::Syn), ("drop_synack", Kind::SynAck)] {
+            let first = keys.take(key, quantity::whole, COUNT)?.filter(|n| *n > 0);
+            syns.extend(first.map(|n| (kind, vec![(1, n)])));
+        }
+        let grants = keys.take("quick_start", quantity::rate, RATE)?;
+        let host = |text: &str| match text {
+            "host" => Some(true),
+            "network" => Some(false),
+            _ => None,
+        };
+        let host = keys.take("link", host, "host or network")?.unwrap_or(false);
+        if host && !matches!(limit, Limit::Packets(_) | Limit::Bytes(_)) {
+            return Err(keys.wrong("link", "host", "a queue in packets or bytes with it"));
+        }
+        let wave = keys.pair("vary", quantity::span, "vary_period")?;
+        let handover = keys.pair("handover_step", quantity::span, "handover")?;
+        let buffer = match limit {
+            Limit::Infinite => None,
+            Limit::Packets(n) => Some(PACKET * n),
+            Limit::Bytes(b) => Some(b),
+            Limit::Time(t) => Some(rate.over(t)),
+        };
+        let mut ways = (
+            keys.way(forward, ["jitter", "loss", "drop", "aggregate"], Kind::Data, &syns)?,
+            keys.way(back, ["ack_jitter", "ack_loss", "drop_ack", "ack_aggregate"], Kind::Ack, &syns)?,
+        );
+        let on = |text: &str| match text {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        ways.1.filters = keys.take("ack_filter", on, "on or off")?.unwrap_or(false);
+        if ways.1.filters && ways.1.aggregate.is_none() {
+            return Err(keys.wrong("ack_filter", "on", "ack_aggregate with it"));
+        }
+        ways.0.interface = host.then_some(rate);
+        (ways.0.grants, ways.1.grants) = (grants, grants);
+        Ok(Self {
+            name,
+            about,
+            sources,
+            limit,
+            random_drop: keys.take(
+                "random_drop",
+                quantity::share_above,
+                "a share and a backlog, as 25%@18MB",
+            )?,
+            forward: ways.0,
+            back: ways.1,
+            back_link,
+            wave,
+            handover,
+            delay_trace,
+            random_start,
+            facts: PathFacts { rate, base_rtt, bdp, buffer, variable: supply.varies() },
+            supply,
+            ensemble: None,
+            drawn: BTreeMap::new(),
+            least_rate: rate,
+            fixed,
+            ack_jitter_is_set,
+            default_jitter: None,
+        })
+    }
+}
