@@ -35,12 +35,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Width of a sparkline, in characters; less on a terminal that is too narrow.
-const SPARK: usize = 48;
 /// Samples of a run that is drawn.
 const SAMPLES: f64 = 4000.0;
-/// Base round-trip times that sparklines show after the last exit.
-const SPARK_RTTS: f64 = 4.0;
 
 /// Compare startups over one path or several
 ///
@@ -397,7 +393,7 @@ impl How {
             print(others.trim_end())?;
         }
         print("")?;
-        print(&sparks(study, &comparison, drawn, width))?;
+        print(&spark::windows(study, &comparison, drawn, width))?;
         print(&output::wrap(&printable(&table::verdict(rows)), 0))?;
         for sentence in split::sentences(rows) {
             print(&output::wrap(&printable(&sentence), 2))?;
@@ -513,10 +509,10 @@ struct WhatDecides<'a> {
 }
 
 /// A run that is repeated with samples. Runs are deterministic, so only those that are drawn are sampled.
-struct Drawn {
-    label: String,
-    row: Row,
-    trace: Trace,
+pub(crate) struct Drawn {
+    pub(crate) label: String,
+    pub(crate) row: Row,
+    pub(crate) trace: Trace,
 }
 
 /// The run with the median time to completion.
@@ -603,44 +599,6 @@ pub(crate) fn command() -> String {
         .map(|a| if a.contains([' ', '*', '&']) { format!("\"{a}\"") } else { a })
         .collect();
     format!("slowstart {}", args.join(" "))
-}
-
-/// The window of each line's first startup over time, on one scale, from the start until all of them have exited and
-/// [`SPARK_RTTS`] round-trip times more; over the whole transfer if none exits.
-fn sparks(study: &Study, comparison: &Comparison, drawn: &[Drawn], width: usize) -> String {
-    let lines: Vec<(String, &Drawn)> = comparison
-        .lines
-        .iter()
-        .filter_map(|l| Some((l.name(30), drawn.iter().find(|d| d.label == l.labels[0])?)))
-        .collect();
-    let longest =
-        |of: &dyn Fn(&Drawn) -> Option<f64>| lines.iter().filter_map(|(_, d)| of(d)).reduce(f64::max);
-    let whole = longest(&|d| Some(d.row.duration_s)).unwrap_or(0.0);
-    let exits = longest(&|d| Some(d.row.exit.as_ref()?.left_s + SPARK_RTTS * d.row.base_rtt_s));
-    let until = exits.unwrap_or(whole).min(whole);
-    let names = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let room = SPARK.min(width.saturating_sub(names + 2)).max(8);
-    let start = Span(study.start().0).as_secs_f64();
-    let window = |d: &Drawn| -> Vec<f64> {
-        let mut columns = vec![0.0; room];
-        for s in &d.trace.samples {
-            let at = (((s.time_s - start) / until) * room as f64) as usize;
-            if let Some(c) = columns.get_mut(at) {
-                *c = f64::max(*c, s.cwnd_bytes as f64);
-            }
-        }
-        columns
-    };
-    let windows: Vec<Vec<f64>> = lines.iter().map(|(_, d)| window(d)).collect();
-    let max = windows.iter().flatten().copied().fold(1.0, f64::max);
-    let bdp = lines.first().map_or(1.0, |(_, d)| d.row.bdp_bytes as f64);
-    let until = words::number(until);
-    let scope = if exits.is_some() { "until the last exit" } else { "no exits" };
-    let mut text = format!("cwnd over the first {until} s ({scope}); full height is {:.1} BDP\n", max / bdp);
-    for ((name, _), w) in lines.iter().zip(&windows) {
-        text = format!("{text}{name:names$}  {}\n", spark::spark(w, room, max));
-    }
-    text
 }
 
 /// Each caveat once for the startups that have it in the same number of runs.

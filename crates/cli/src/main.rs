@@ -40,10 +40,20 @@ mod watch_json;
 mod watch_state;
 
 use anyhow::Context;
+use clap::builder::styling::{Style, Styles};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 #[cfg(not(feature = "kernel"))]
 use kernel as emulate;
 use std::process::ExitCode;
+
+/// Bold and underlined text only: yellow cannot be read on white, nor blue on black.
+const STYLES: Styles = Styles::plain()
+    .header(Style::new().bold().underline())
+    .usage(Style::new().bold().underline())
+    .literal(Style::new().bold())
+    .error(Style::new().bold())
+    .valid(Style::new().bold())
+    .invalid(Style::new().bold());
 
 /// Compare slow start and its successors: which startup suits a path, and why
 ///
@@ -54,6 +64,7 @@ use std::process::ExitCode;
     name = "slowstart",
     version,
     max_term_width = 100,
+    styles = STYLES,
     after_help = "Examples:
   slowstart compare geo                 every startup over a satellite path
   slowstart explain geo hystart         one run, step by step

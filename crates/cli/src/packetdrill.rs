@@ -13,12 +13,12 @@ use std::path::PathBuf;
 /// docs/packetdrill.md says which part of the language is supported.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  slowstart packetdrill crates/lab/tests/scripts/handshake.pkt
+  slowstart packetdrill crates/lab/tests/packetdrill/grows.pkt
   slowstart packetdrill --ranges --tolerance-usecs 10000 scripts/*.pkt
 
 Exit status: 0 if every script passes, 1 if one fails, 2 if one cannot be read.")]
 pub(crate) struct Packetdrill {
-    /// Scripts in packetdrill's language, such as handshake.pkt
+    /// Scripts in packetdrill's language, such as crates/lab/tests/packetdrill/grows.pkt
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Compare adjacent packets as ranges of bytes, and ignore the PSH flag

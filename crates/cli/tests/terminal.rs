@@ -186,11 +186,17 @@ fn shells_and_man_get_their_files() {
 
 #[test]
 fn every_help_has_two_examples() {
-    for verb in ["compare", "run", "explain", "diff", "packetdrill", "list", "completions", "man"] {
+    let verbs = "compare run explain diff replay packetdrill reproduce analyse list completions man";
+    for verb in verbs.split(' ') {
         let help = printed(&[verb, "--help"]);
         let (_, examples) = help.split_once("Examples:").unwrap_or_else(|| panic!("{verb}: {help}"));
         let count = examples.lines().filter(|l| l.contains(&format!("slowstart {verb}"))).count();
         assert!(count >= 2, "{verb}: {help}");
+        // Files of this repository that an example names exist.
+        let ours = |w: &&str| ["crates/", "docs/", "scenarios/"].iter().any(|d| w.starts_with(d));
+        for word in examples.split_whitespace().filter(ours).filter(|w| !w.contains('*')) {
+            assert!(root().join(word).exists(), "{verb}: {word}");
+        }
     }
 }
 

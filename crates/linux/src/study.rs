@@ -339,15 +339,9 @@ fn outcome(
     let packet = |f: &Flow| u64::from(f.mss) + 52;
     let exit = exit(recording);
     // The first time that the data in flight fills the path, by the definition of the simulator.
-    let link = path.forward;
     let fills = |f: &&Flow| {
         let at = Instant(Instant(f.now_ns).since(report.start).0);
-        let holds = if facts.variable {
-            link.capacity(at, at + facts.base_rtt)
-        } else {
-            facts.rate.over(facts.base_rtt)
-        };
-        u64::from(f.inflight) * packet(f) >= holds.0
+        u64::from(f.inflight) * packet(f) >= path.bytes_per_rtt(at, facts.base_rtt).0
     };
     let capacity = recording.flows.iter().find(fills).map(|f| since(Instant(f.now_ns)));
     let first_loss = recording

@@ -356,19 +356,13 @@ impl Transfer {
         self.measured.trace.events.push(EventRow { time_s, flow: 0, what, why });
     }
 
-    /// Whether what is in flight fills the path, as the simulator judges it.
+    /// Sets the time of capacity once the data in flight fills the path, by the definition of the simulator.
     fn judge_capacity(&mut self) {
         let Some(handle) = &self.handle else { return };
         let host = handle.lock();
         let mss = host.initial_window().0 / crate::host::INITIAL_PACKETS;
         let wire = host.inflight().scale(mss + HEADERS, mss);
-        let facts = self.path.facts;
-        let holds = if facts.variable {
-            self.path.forward.capacity(self.now, self.now + facts.base_rtt)
-        } else {
-            facts.rate.over(facts.base_rtt)
-        };
-        if wire >= holds {
+        if wire >= self.path.bytes_per_rtt(self.now, self.path.facts.base_rtt) {
             drop(host);
             self.measured.capacity = Some(self.now);
         }

@@ -406,14 +406,12 @@ impl Engine {
     /// Sets [`Truth::capacity`] if the bytes in flight of all flows of a direction, headers included, reach what its link
     /// carries in one base RTT.
     fn check_capacity(&mut self, flow: FlowId) {
-        let direction = self.flow(flow).spec.direction;
-        let link =
-            if direction == Direction::Download { &self.net.path.forward } else { &self.net.path.back };
-        let rtt = self.net.path.facts.base_rtt + self.flow(flow).spec.extra_delay * 2;
-        let capacity = if self.net.path.facts.variable || direction == Direction::Upload {
-            link.capacity(self.net.now, self.net.now + rtt)
-        } else {
-            self.net.path.facts.rate.over(rtt)
+        let spec = &self.flow(flow).spec;
+        let (now, path) = (self.net.now, &self.net.path);
+        let rtt = path.facts.base_rtt + spec.extra_delay * 2;
+        let capacity = match spec.direction {
+            Direction::Download => path.bytes_per_rtt(now, rtt),
+            Direction::Upload => path.back.capacity(now, now + rtt),
         };
         let sender = self.flow(flow).sender();
         let same = |f: &&Flow| f.sender() == sender;

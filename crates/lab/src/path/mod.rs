@@ -217,6 +217,14 @@ pub struct Path {
     pub drawn: BTreeMap<String, f64>,
 }
 
+impl Path {
+    /// Returns the IP bytes that the link of a download carries in `rtt` from `now` on: the data in flight that fills the
+    /// path. Where the rate is constant it does not depend on `now`.
+    pub fn bytes_per_rtt(&self, now: Instant, rtt: Span) -> Bytes {
+        if self.facts.variable { self.forward.capacity(now, now + rtt) } else { self.facts.rate.over(rtt) }
+    }
+}
+
 /// The true properties of a path, known to the simulator and hidden from the hosts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PathFacts {
