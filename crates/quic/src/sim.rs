@@ -17,7 +17,7 @@ use slowstart::control::Controller as _;
 use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::engine::{MILESTONES, Sampling};
-use slowstart_lab::path::{Kind, PacketInfo, Path};
+use slowstart_lab::path::{Ecn, Kind, PacketInfo, Path};
 use slowstart_lab::record::{Cost, EventRow, ExitRow, Row, SCHEMA, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study};
@@ -320,7 +320,7 @@ impl Transfer {
             let bytes = transmit.size as u64 + HEADERS;
             // What the scripts and ACK filters of a path would take it for; its content is encrypted.
             let kind = if bytes > 300 { Kind::Data } else { Kind::Ack };
-            let info = PacketInfo { bytes: bytes as u32, flow: 0, kind };
+            let info = PacketInfo { bytes: bytes as u32, flow: 0, kind, ecn: Ecn::NotEct };
             let direction = if i == SERVER {
                 if kind == Kind::Data {
                     self.measured.data_packets += 1;

@@ -6,7 +6,7 @@
 
 use super::flow::{Control, Flow};
 use super::id::{ClockId, Destination, End, FlowId, LineId, PerEnd, Source};
-use crate::path::{self, ArrivalQueue, Dropped, Kind, PacketInfo, Path};
+use crate::path::{self, ArrivalQueue, Dropped, Ecn, Kind, PacketInfo, Path};
 use crate::random;
 use crate::record::CapturedPacket;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
@@ -46,6 +46,7 @@ struct Packet {
     window: u16,
     len: u16,
     flags: u8,
+    ecn: Ecn,
     /// True if its segment is in [`LineQueue::segments`].
     has_segment: bool,
 }
@@ -57,7 +58,7 @@ impl Packet {
     )]
     #[inline(always)]
     fn new(sent: Instant, to: Destination, s: &Segment) -> Self {
-        let Segment { seq, ack, window, flags, .. } = *s;
+        let Segment { seq, ack, window, flags, ecn, .. } = *s;
         let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
         let has_segment = s.sacks > 0
             || s.has(SYN)
@@ -65,15 +66,24 @@ impl Packet {
             || s.timestamp.is_none()
             || stamp != milliseconds(sent)
             || s.len > u32::from(u16::MAX);
-        Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, has_segment }
+        Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, ecn, has_segment }
     }
 
     /// Writes the segment of a packet without [`Packet::has_segment`] to `s`.
     #[inline]
     fn unpack(&self, s: &mut Segment) {
-        let Self { seq, ack, window, flags, .. } = *self;
+        let Self { seq, ack, window, flags, ecn, .. } = *self;
         let timestamp = Some((milliseconds(self.sent), self.echo));
-        *s = Segment { seq, ack, len: u32::from(self.len), window, flags, timestamp, ..Segment::default() };
+        *s = Segment {
+            seq,
+            ack,
+            len: u32::from(self.len),
+            window,
+            flags,
+            timestamp,
+            ecn,
+            ..Segment::default()
+        };
     }
 }
 
@@ -155,7 +165,7 @@ impl Wire for PacketSink<'_> {
         let kind = kind(s);
         let is_data = self.is_sender && kind == Kind::Data;
         self.data += if is_data { u64::from(n) } else { 0 };
-        let info = PacketInfo { bytes: s.wire(), flow: self.flow.0, kind };
+        let info = PacketInfo { bytes: s.wire(), flow: self.flow.0, kind, ecn: s.ecn };
         let now = self.net.now;
         let mut packet = Packet::new(now, Destination::new(self.flow, self.end.other()), s);
         if self.recorded && self.net.capture.is_some() {

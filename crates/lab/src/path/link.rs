@@ -147,11 +147,11 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Kind;
     use crate::path::rates::Profile;
+    use crate::path::{Ecn, Kind};
     use slowstart::units::Rate;
 
-    const PACKET: PacketInfo = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+    const PACKET: PacketInfo = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
 
     /// 12 Mbit/s: a packet a millisecond.
     fn link(limit: Limit) -> Link {

@@ -52,6 +52,7 @@ impl Script {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::Ecn;
 
     #[test]
     fn random_losses_have_their_share() {
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn a_script_counts_its_own_kind() {
         let mut script = Script::new(Kind::Data, &[(1, 1), (4, 6), (7, 7)]);
-        let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+        let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
         let fin = PacketInfo { kind: Kind::Fin, ..data };
         let dropped: Vec<u32> = (1..=20)
             .filter(|_| {

@@ -10,6 +10,7 @@
 mod aggregate;
 mod arrivals;
 mod delay;
+mod ecn;
 mod ensemble;
 mod error;
 mod link;
@@ -28,6 +29,7 @@ use crate::tcp::sender::Interface;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 
 pub use arrivals::ArrivalQueue;
+pub use ecn::Ecn;
 pub use error::PathError;
 pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec};
 
@@ -45,6 +47,8 @@ pub struct PacketInfo {
     pub flow: u32,
     /// Its type.
     pub kind: Kind,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
 }
 
 /// The type of a packet.
@@ -299,7 +303,7 @@ mod tests {
             let mut now = 0;
             let each = |(gap, bytes, kind)| {
                 now += gap;
-                (now, PacketInfo { bytes, flow: 0, kind })
+                (now, PacketInfo { bytes, flow: 0, kind, ecn: Ecn::NotEct })
             };
             all.into_iter().map(each).collect()
         })
@@ -358,7 +362,7 @@ mod tests {
         for link in LINKS {
             let mut way = load(&format!("{link} rtt=1ms queue=infinite")).build(3).forward;
             (way.propagation, way.beyond) = (Span::ZERO, Vec::new());
-            let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+            let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
             let (mut carried, mut last) = (0, Instant::ZERO);
             while last < Instant::ZERO + Span::secs(2) {
                 last = way.pass(Instant::ZERO, &parcel).expect("no limit");
@@ -375,7 +379,7 @@ mod tests {
 
     #[test]
     fn another_seed_is_another_path() {
-        let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+        let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
         for extra in
             ["jitter=3ms", "vary=10ms vary_period=70ms", "handover=1s handover_step=20ms", "aggregate=2ms"]
         {
@@ -392,7 +396,7 @@ mod tests {
     fn one_element_does_not_shift_the_chance_of_another() {
         let drops = |extra: &str| {
             let mut way = load(&format!("rate=1Gbit rtt=30ms loss=10% {extra}")).build(1).forward;
-            let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+            let parcel = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
             (0..1000).map(|i| way.pass(Instant(i * 1_000_000), &parcel).is_err()).collect::<Vec<_>>()
         };
         assert_eq!(drops(""), drops("jitter=5ms handover=1s handover_step=9ms ack_loss=3%"));
@@ -402,7 +406,7 @@ mod tests {
     fn a_packet_takes_its_transmission_and_half_the_rtt() {
         let mut path = load("rate=12Mbit rtt=40ms ack_jitter=0").build(1);
         let at = |ms| Instant::ZERO + Span::millis(ms);
-        let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data };
+        let data = PacketInfo { bytes: 1500, flow: 0, kind: Kind::Data, ecn: Ecn::NotEct };
         assert_eq!(path.forward.pass(at(0), &data), Ok(at(21)));
         assert_eq!(path.forward.pass(at(0), &data), Ok(at(22)));
         assert_eq!(
@@ -410,7 +414,10 @@ mod tests {
             (Bytes(1500), Span::millis(2))
         );
         // The way back has no link.
-        assert_eq!(path.back.pass(at(0), &PacketInfo { bytes: 40, flow: 0, kind: Kind::Ack }), Ok(at(20)));
+        assert_eq!(
+            path.back.pass(at(0), &PacketInfo { bytes: 40, flow: 0, kind: Kind::Ack, ecn: Ecn::NotEct }),
+            Ok(at(20))
+        );
         assert_eq!(path.back.capacity(at(0), at(1)), Bytes::MAX);
         assert_eq!((path.back.backlog(at(0)), path.back.queue_delay(at(0))), (Bytes::ZERO, Span::ZERO));
     }
@@ -420,7 +427,7 @@ mod tests {
         let mut path = load("rate=1Gbit rtt=1ms drop=2,4-5 drop_ack=1 drop_syn=1 drop_synack=2").build(1);
         let mut fates = |forward: bool, kind| {
             let direction = if forward { &mut path.forward } else { &mut path.back };
-            let parcel = PacketInfo { bytes: 100, flow: 0, kind };
+            let parcel = PacketInfo { bytes: 100, flow: 0, kind, ecn: Ecn::NotEct };
             (1..=6).filter(|_| direction.pass(Instant::ZERO, &parcel).is_err()).count()
         };
         assert_eq!(fates(true, Kind::Data), 3);

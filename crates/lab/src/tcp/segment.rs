@@ -1,5 +1,6 @@
 //! TCP segments, of 64 bytes each whatever their payload, which is only counted.
 
+use crate::path::Ecn;
 use slowstart::units::{Bytes, Instant, Rate};
 
 /// Synchronise sequence numbers.
@@ -54,6 +55,8 @@ pub struct Segment {
     pub rate_request: u8,
     /// The Quick-Start response, a TCP option: the remainder of the peer's request; 0 if absent.
     pub rate_response: u8,
+    /// The ECN codepoint of the IP header; a queue on the path may set [`Ecn::Ce`].
+    pub ecn: Ecn,
 }
 
 impl Segment {

@@ -1,6 +1,6 @@
 //! The size and kind of an IP packet, from its headers.
 
-use slowstart_lab::path::{Kind, PacketInfo};
+use slowstart_lab::path::{Ecn, Kind, PacketInfo};
 
 const TCP: u8 = 6;
 const FIN: u8 = 1;
@@ -14,6 +14,15 @@ pub(super) fn packet_info(packet: &[u8]) -> PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
         flow: 0,
         kind: kind(packet).unwrap_or(Kind::Data),
+        ecn: ecn(packet),
+    }
+}
+
+/// The codepoint of an IPv4 packet; a packet of another kind counts as not capable.
+fn ecn(packet: &[u8]) -> Ecn {
+    match packet {
+        [version, tos, ..] if version >> 4 == 4 => Ecn::from_bits(*tos),
+        _ => Ecn::NotEct,
     }
 }
 
