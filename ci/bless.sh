@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # After an intended change of results: rewrites what tests compare to the byte, for the reviewer to read. These are the
-# golden rows, docs/compare-geo.md and the table of the README.
+# golden rows, the figures of the small league, docs/compare-geo.md and the table of the README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/printed.sh
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test determinism >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-league --test small >/dev/null
 for file in "${printed[@]}"; do
   command=$(printed_command "$file")
   output=$(cargo run --locked --quiet --release -- $command)

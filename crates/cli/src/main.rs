@@ -16,6 +16,7 @@ mod kernel;
 #[cfg(not(feature = "kernel"))]
 #[path = "no_kernel.rs"]
 mod kernel;
+mod league;
 mod list;
 mod output;
 mod packetdrill;
@@ -93,6 +94,7 @@ enum Command {
     Run(compare::Run),
     Explain(explain::Explain),
     Diff(diff::Diff),
+    League(league::League),
     Replay(replay::Replay),
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
@@ -120,6 +122,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Run(r) => r.main().map(|()| true),
         Command::Explain(e) => e.main().map(|()| true),
         Command::Diff(d) => d.main(),
+        Command::League(l) => l.main().map(|()| true),
         Command::Replay(r) => r.main().map(|()| true),
         Command::Validate(v) => v.main(),
         Command::Reproduce(r) => r.main(),

@@ -29,6 +29,6 @@ pub mod run;
 pub mod scenario;
 pub mod split;
 pub mod stats;
-mod suggest;
+pub mod suggest;
 pub mod tcp;
 pub mod validate;

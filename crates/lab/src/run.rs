@@ -70,8 +70,7 @@ impl Study {
         let mut flows = vec![flow(contender, start, Direction::Download, self.app, true)];
         for b in &self.against {
             let begins = start - b.before + b.after;
-            let app = crate::app::Kind::Bulk { size: None };
-            let mut other = flow(&b.contender, begins, b.direction, app, false);
+            let mut other = flow(&b.contender, begins, b.direction, b.app, false);
             other.impact_from = (b.direction == Direction::Download && begins <= start).then_some(start);
             flows.push(other);
         }

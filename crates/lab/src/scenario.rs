@@ -68,8 +68,8 @@ pub struct StudyText {
     pub set: BTreeMap<String, String>,
     /// `bulk`, `web` or `video`.
     pub app: Option<String>,
-    /// Flows beside the one studied, each `name@start` or `name@start/up`, where `name` is a startup or an avoidance
-    /// and `start` is relative to the flow studied.
+    /// Flows beside the one studied, each `name@start` or `name@start/up`, where `name` is a startup, an avoidance or
+    /// `web` (a web client on CUBIC) and `start` is relative to the flow studied.
     #[serde(default)]
     pub against: Vec<String>,
     /// Give startups the state of an earlier connection: `on` (the default) or `off`.
@@ -102,6 +102,8 @@ pub struct Contender {
 pub struct CompetingFlow {
     /// What it runs.
     pub contender: Contender,
+    /// What its application does.
+    pub app: app::Kind,
     /// When it starts: this long before the flow studied.
     pub before: Span,
     /// Or this long after it.
@@ -277,14 +279,19 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
         None => (false, when),
     };
     let span = if length == "0s" { Span::ZERO } else { time("against", length)? };
-    // The name of an avoidance stands for what Linux runs under it.
+    if name == "web" && direction == Direction::Upload {
+        return Err(bad("against", text, "a web client without /up: its data is downloaded"));
+    }
+    let app = if name == "web" { app::Kind::Web } else { app::Kind::Bulk { size: None } };
+    // The name of an avoidance stands for what Linux runs under it, and a web client's server runs Linux' default.
     let contender = match split(name).0 {
+        "web" => Contender::read("against", "hystart", "cubic")?,
         "cubic" => Contender::read("against", "hystart", name)?,
         "reno" => Contender::read("against", "standard", name)?,
         _ => Contender::read("against", name, "cubic")?,
     };
     let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };
-    Ok(CompetingFlow { contender, before, after, direction })
+    Ok(CompetingFlow { contender, app, before, after, direction })
 }
 
 /// Adds to serde's message about an unknown key the most similar of the keys that the message lists.

@@ -6,7 +6,7 @@ const SIMILAR: f64 = 0.7;
 const ONE_EDIT: f64 = 0.95;
 
 /// Returns ` (did you mean "search"?)` for the most similar of `names`, or nothing if none is similar.
-pub(crate) fn did_you_mean(found: &str, names: &[&str]) -> String {
+pub fn did_you_mean(found: &str, names: &[&str]) -> String {
     let found = found.to_lowercase();
     let score = |name: &str| {
         let name = name.to_lowercase();

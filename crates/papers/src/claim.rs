@@ -93,11 +93,7 @@ pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(
     let first = *values.first()?;
     match how {
         Statistic::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
-        Statistic::Mean => {
-            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-            let half = student(values.len()) * (variance / n).sqrt();
-            Some((mean, mean - half, mean + half))
-        }
+        Statistic::Mean => stats::mean(values).map(|m| (m.mid, m.low, m.high)),
         Statistic::Deviation => {
             let freedom = n - 1.0;
             let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / freedom;
@@ -114,24 +110,6 @@ pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(
             Some((most, most, most))
         }
         Statistic::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
-    }
-}
-
-/// Half the width of the 95 % interval of a mean of `n` values, in standard errors (Student, Biometrika 6, 1908). Above
-/// nine degrees of freedom: the expansion of Abramowitz & Stegun, 26.7.5, to its third term. 0 for a single value.
-fn student(n: usize) -> f64 {
-    const TABLE: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    let z = 1.96_f64;
-    let freedom = n.saturating_sub(1);
-    match freedom {
-        0 => 0.0,
-        1..=9 => TABLE[freedom - 1],
-        _ => {
-            let v = freedom as f64;
-            z + (z.powi(3) + z) / (4.0 * v)
-                + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v.powi(2))
-                + (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / (384.0 * v.powi(3))
-        }
     }
 }
 
@@ -306,7 +284,7 @@ mod tests {
     #[test]
     fn means_of_few_have_students_interval() {
         for (n, t) in [(5, 2.776), (10, 2.262), (11, 2.228), (31, 2.042), (121, 1.980)] {
-            assert!((student(n) - t).abs() < 2e-3, "{n}: {}", student(n));
+            assert!((stats::student(n) - t).abs() < 2e-3, "{n}: {}", stats::student(n));
         }
         // The mean of 1 to 5 is 3; the interval is 2.776 times the square root of 0.5 on each side.
         let (mean, low, high) = statistic(Statistic::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");

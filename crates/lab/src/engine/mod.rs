@@ -380,6 +380,7 @@ impl Engine {
                 Event::Exited(e) => {
                     t.exit = Some(*e);
                     t.exit_rtt = rtt;
+                    t.exit_queue_delay = t.peak_queue_delay;
                     ("exit", Some(e.why.name()))
                 }
                 Event::Resumed => {

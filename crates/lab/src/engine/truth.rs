@@ -28,6 +28,8 @@ pub struct Truth {
     pub exit: Option<Exited>,
     /// The newest RTT sample when the startup ended.
     pub exit_rtt: Option<Span>,
+    /// The longest wait at the bottleneck of a packet of this flow that was sent before the startup ended.
+    pub exit_queue_delay: Span,
     /// When the path first dropped a data packet of this flow.
     pub first_drop: Option<Instant>,
     /// When the sender first detected a loss, or timed out.

@@ -1,0 +1,223 @@
+//! `slowstart league`: scores startups over populations of paths against an oracle.
+
+use crate::compare::command;
+use crate::output::{self, Folder, note, print};
+use crate::printable::printable;
+use crate::study_args::startups;
+use crate::table::{Align, Table};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rayon::prelude::*;
+use slowstart::registry;
+use slowstart_lab::scenario::algorithm;
+use slowstart_lab::suggest::did_you_mean;
+use slowstart_league::against::{Baseline, Difference, differences};
+use slowstart_league::game::{self, GameRow};
+use slowstart_league::page::{self, Page};
+use slowstart_league::population::{self, Case, Population};
+use slowstart_league::score;
+use slowstart_league::sheet::{self, LEGEND, Sheet};
+use std::fs;
+use std::path::PathBuf;
+
+/// Cases of a population by default.
+const CASES: u32 = 40;
+/// The random ensemble has so many times more cases: its paths differ most.
+const MORE_RANDOM: u32 = 5;
+
+/// Score startups over populations of paths against an oracle that knows each path
+///
+/// Every startup meets the same cases: the built-in ensembles and fixed paths, random paths, shallow queues, paths shared
+/// with other flows, several flows of the same startup, limited applications, and receivers that send few ACKs. The tables
+/// show the time to 100 kB, 1 MB and 10 MB over the oracle's, where the startup left, what it lost, and what it did to
+/// others.
+///
+/// docs/league.md explains populations, oracle and measures.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  slowstart league search,hystart++ --seed 7
+  slowstart league --population geo,random --runs 10
+  slowstart league standard --json > standard.jsonl
+  slowstart league mine --against-baseline standard.jsonl
+
+Exit status: 0, or 2 for bad input.")]
+pub(crate) struct League {
+    /// Startups, as name or name:key=value,key=value, separated by commas (see `slowstart list startups`) [default: all]
+    #[arg(value_name = "STARTUPS")]
+    startups: Vec<String>,
+    /// Seed from which all cases are drawn [default: 1, or that of the baseline]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Cases of each population; the random one has five times as many [default: 40, or those of the baseline]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: Option<u32>,
+    /// Only these populations, separated by commas (see --list)
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    population: Vec<String>,
+    /// Congestion avoidance after the startup [default: cubic]
+    #[arg(long)]
+    avoidance: Option<String>,
+    /// Compare case by case with the rows in this file, which `--json` printed before
+    #[arg(long, value_name = "FILE")]
+    against_baseline: Option<PathBuf>,
+    /// Show the tables of each population too
+    #[arg(long)]
+    by_population: bool,
+    /// Print rows as JSON lines on standard output, and nothing else there
+    #[arg(long, conflicts_with = "by_population")]
+    json: bool,
+    /// Write a page (league.html), the tables (league.md) and the rows (league.jsonl) to this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// List the populations with their laws, and run nothing
+    #[arg(long)]
+    list: bool,
+}
+
+/// The populations with these names, or all of them.
+fn named(names: &[String]) -> Result<Vec<Population>> {
+    let all = population::all();
+    let known: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
+    if let Some(name) = names.iter().find(|n| !known.contains(&n.as_str())) {
+        bail!(
+            "--population: found {name:?}{}, expected one of {}",
+            did_you_mean(name, &known),
+            known.join(", ")
+        );
+    }
+    Ok(all.into_iter().filter(|p| names.is_empty() || names.contains(&p.name)).collect())
+}
+
+fn list(populations: &[Population]) -> Result<()> {
+    for p in populations {
+        print(&output::wrap(&format!("{}: {}", p.name, p.about), 4))?;
+        for law in &p.laws {
+            print(&output::wrap(&format!("    {law}"), 6))?;
+        }
+    }
+    Ok(())
+}
+
+impl League {
+    pub(crate) fn main(self) -> Result<()> {
+        let populations = named(&self.population)?;
+        if self.list {
+            return list(&populations);
+        }
+        let contenders = if self.startups.is_empty() {
+            registry::all().map(|e| e.name.to_string()).collect()
+        } else {
+            startups(&self.startups)
+        };
+        contenders.iter().try_for_each(|s| algorithm("startup", s).map(|_| ()))?;
+        let baseline = self.baseline()?;
+        let cases = self.cases(&populations, baseline.as_ref());
+        if cases.is_empty() {
+            bail!("--against-baseline: found no case of these populations; name others, or use --runs");
+        }
+        let rows = self.play(&contenders, &cases)?;
+        let differences = baseline.map_or(Vec::new(), |b| differences(&rows, &b.rows));
+        if self.json {
+            rows.iter().try_for_each(|row| print(&serde_json::to_string(row)?))?;
+        } else {
+            self.show(&rows, &differences)?;
+        }
+        self.write(&populations, &rows, &differences)
+    }
+
+    fn baseline(&self) -> Result<Option<Baseline>> {
+        let Some(file) = &self.against_baseline else { return Ok(None) };
+        let named = || format!("--against-baseline {}", file.display());
+        let text = fs::read_to_string(file).with_context(named)?;
+        Ok(Some(Baseline::read(&text).with_context(named)?))
+    }
+
+    /// The cases to run: those of the baseline if there is one, unless the arguments say otherwise.
+    fn cases(&self, populations: &[Population], baseline: Option<&Baseline>) -> Vec<Case> {
+        let seed = self.seed.or(baseline.map(|b| b.seed)).unwrap_or(1);
+        let count = |p: &Population| match (self.runs, baseline) {
+            (None, Some(b)) => b.cases(&p.name),
+            (runs, _) => runs.unwrap_or(CASES) * if p.name == "random" { MORE_RANDOM } else { 1 },
+        };
+        populations.iter().flat_map(|p| p.cases(seed, count(p))).collect()
+    }
+
+    /// Plays every case with every startup; rows in the order of startups, then cases.
+    fn play(&self, contenders: &[String], cases: &[Case]) -> Result<Vec<GameRow>> {
+        let games: Vec<(&String, &Case)> =
+            contenders.iter().flat_map(|s| cases.iter().map(move |c| (s, c))).collect();
+        let bar = output::progress(games.len() as u64);
+        let play = |(startup, case): &(&String, &Case)| {
+            let row = game::play(startup, self.avoidance.as_deref(), case);
+            bar.inc(1);
+            row
+        };
+        let rows = games.par_iter().with_max_len(1).map(play).collect::<Result<Vec<_>, _>>()?;
+        bar.finish_and_clear();
+        Ok(rows)
+    }
+
+    fn show(&self, rows: &[GameRow], differences: &[Difference]) -> Result<()> {
+        let scores = score::scores(rows, None);
+        let seed = rows.first().map_or(0, |r| r.drawn_from);
+        let cases = scores.first().map_or(0, |s| s.cases);
+        print(&format!("{cases} cases of {} populations, seed {seed}", score::populations(rows).len()))?;
+        print_sheet(&sheet::speed(&scores))?;
+        print_sheet(&sheet::harm(&scores))?;
+        if self.by_population {
+            for name in score::populations(rows) {
+                let scores = score::scores(rows, Some(name));
+                print(&format!("\n== {name}"))?;
+                print_sheet(&sheet::speed(&scores))?;
+                print_sheet(&sheet::harm(&scores))?;
+            }
+        }
+        if !differences.is_empty() {
+            print_sheet(&sheet::differences(differences))?;
+        }
+        if !output::quiet() {
+            print("")?;
+            print(&output::wrap(LEGEND, 0))?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, populations: &[Population], rows: &[GameRow], differences: &[Difference]) -> Result<()> {
+        let Some(dir) = &self.out else { return Ok(()) };
+        let folder = Folder::create(dir)?;
+        folder.lines("league.jsonl", rows.iter())?;
+        let mut text = String::new();
+        let mut add = |title: &str, scores: &[score::Score]| {
+            text = format!("{text}## {title}\n\n");
+            for s in [sheet::speed(scores), sheet::harm(scores)] {
+                text = format!("{text}{}:\n\n{}\n", s.title, sheet::markdown(&s));
+            }
+        };
+        add("All populations", &score::scores(rows, None));
+        for name in score::populations(rows) {
+            add(name, &score::scores(rows, Some(name)));
+        }
+        folder.text("league.md", &text)?;
+        let page = Page { command: &command(), populations, rows, differences };
+        folder.text("league.html", &page::html(&page))?;
+        note(&format!("wrote {}", dir.display()));
+        Ok(())
+    }
+}
+
+fn print_sheet(sheet: &Sheet) -> Result<()> {
+    let words = if sheet.headers.get(1) == Some(&"population") { 2 } else { 1 };
+    let alignments =
+        (0..sheet.headers.len()).map(|i| if i < words { Align::Left } else { Align::Right }).collect();
+    let table = Table {
+        headers: sheet.headers.iter().map(ToString::to_string).collect(),
+        rows: sheet
+            .lines
+            .iter()
+            .map(|l| l.iter().map(|c| printable(c).to_string().into()).collect())
+            .collect(),
+        alignments,
+    };
+    print(&format!("\n{}", sheet.title))?;
+    print(table.render(output::color(), None).trim_end())
+}

@@ -1,0 +1,20 @@
+//! The league: every startup over the same populations of paths, measured against an oracle that knows each path.
+//!
+//! - [`population`]: the populations, and the cases that a seed draws from each
+//! - [`path`]: the laws of the random paths
+//! - [`oracle`]: the time that no sender can beat
+//! - [`game`]: one startup on one case, and its row
+//! - [`score`]: the measures of a startup over many cases, their intervals, and the Pareto front
+//! - [`against`]: differences to the rows of an earlier league, case by case
+//! - [`sheet`], [`page`]: the scores as tables of text, and as a page
+//!
+//! Nothing here reads a clock, a file or the environment: the same seed gives the same rows.
+
+pub mod against;
+pub mod game;
+pub mod oracle;
+pub mod page;
+pub mod path;
+pub mod population;
+pub mod score;
+pub mod sheet;

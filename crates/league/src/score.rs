@@ -1,0 +1,287 @@
+//! The measures of a startup over many cases, their intervals, and the Pareto front.
+
+use crate::game::GameRow;
+use slowstart_lab::record::Class;
+use slowstart_lab::stats::{self, Median};
+
+/// A measure of a case.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Time to 100 kB over the oracle's.
+    Regret100kB,
+    /// Time to 1 MB over the oracle's.
+    Regret1MB,
+    /// Time to 10 MB over the oracle's.
+    Regret10MB,
+    /// The window left with, in bandwidth-delay products.
+    Left,
+    /// Packets lost of those sent before the startup ended.
+    Lost,
+    /// The longest wait at the bottleneck in startup, milliseconds.
+    Queue,
+    /// Packets that flows that were there before lost.
+    OthersLost,
+    /// The share by which their goodput fell, per cent: the lowest second against the mean before.
+    OthersDip,
+    /// The 99th percentile of their delay above its least, milliseconds.
+    OthersDelay,
+    /// Jain's index of flows that started together.
+    Fairness,
+}
+
+impl Measure {
+    /// All measures, in the order of tables.
+    pub const ALL: [Self; 10] = [
+        Self::Regret100kB,
+        Self::Regret1MB,
+        Self::Regret10MB,
+        Self::Left,
+        Self::Lost,
+        Self::Queue,
+        Self::OthersLost,
+        Self::OthersDip,
+        Self::OthersDelay,
+        Self::Fairness,
+    ];
+
+    /// Those of the Pareto front: all are better if less.
+    pub const FRONT: [Self; 4] = [Self::Regret1MB, Self::Regret10MB, Self::Lost, Self::OthersLost];
+
+    /// The heading of its column.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Regret100kB => "100 kB",
+            Self::Regret1MB => "1 MB",
+            Self::Regret10MB => "10 MB",
+            Self::Left => "left with, BDP",
+            Self::Lost => "lost",
+            Self::Queue => "queue, ms",
+            Self::OthersLost => "others lost",
+            Self::OthersDip => "others' dip, %",
+            Self::OthersDelay => "others' p99, ms",
+            Self::Fairness => "fairness",
+        }
+    }
+
+    /// The value of a case, if it has one.
+    pub fn of(self, row: &GameRow) -> Option<f64> {
+        let regret = |bytes| row.regret(bytes).map(|(r, _)| r);
+        let others = row.others.as_ref();
+        let value = match self {
+            Self::Regret100kB => regret(100_000),
+            Self::Regret1MB => regret(1_000_000),
+            Self::Regret10MB => regret(10_000_000),
+            Self::Left => row.left_bdp,
+            Self::Lost => Some(row.startup_lost as f64),
+            Self::Queue => Some(row.queue_s * 1e3),
+            Self::OthersLost => others.map(|o| o.lost_packets as f64),
+            Self::OthersDip => others.and_then(|o| o.goodput_dip).map(|d| d * 100.0),
+            Self::OthersDelay => others.and_then(|o| o.delay_p99_s).map(|d| d * 1e3),
+            Self::Fairness => row.fairness,
+        };
+        value.filter(|v| v.is_finite())
+    }
+}
+
+/// A measure over cases.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The mean, with Student's 95 % interval.
+    pub mean: Median,
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+}
+
+/// Shares of cases, in per cent.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Exits {
+    /// Before capacity, by a rule of the startup.
+    pub early_by_rule: f64,
+    /// Before capacity, by loss, mark, timeout or stall.
+    pub early_by_loss: f64,
+    /// At the choke point.
+    pub choke: f64,
+    /// By loss or after one, past capacity.
+    pub late: f64,
+    /// The startup did not end.
+    pub none: f64,
+    /// At the choke point, of the cases whose queue holds half a bandwidth-delay product or more; `None` if there are none.
+    pub choke_of_deep: Option<f64>,
+}
+
+/// The score of a startup over cases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// The startup.
+    pub startup: String,
+    /// True if it uses what an earlier connection learned.
+    pub memory: bool,
+    /// Number of cases.
+    pub cases: usize,
+    /// Cases in which 10 MB were not delivered in the time given; their regret is a lower bound.
+    pub unfinished: usize,
+    /// How it left.
+    pub exits: Exits,
+    figures: [Option<Figure>; Measure::ALL.len()],
+}
+
+impl Score {
+    /// The score of the rows of one startup; `None` if there are no rows.
+    pub fn of(rows: &[&GameRow]) -> Option<Self> {
+        let first = rows.first()?;
+        Some(Self {
+            startup: first.startup.clone(),
+            memory: first.memory,
+            cases: rows.len(),
+            unfinished: rows.iter().filter(|r| r.regret(10_000_000).is_some_and(|r| r.1)).count(),
+            exits: exits(rows),
+            figures: Measure::ALL.map(|m| figure(&rows.iter().filter_map(|r| m.of(r)).collect::<Vec<_>>())),
+        })
+    }
+
+    /// A measure, if any case has it.
+    pub fn figure(&self, m: Measure) -> Option<Figure> {
+        self.figures[m as usize]
+    }
+
+    fn mean(&self, m: Measure) -> Option<f64> {
+        self.figure(m).map(|f| f.mean.mid)
+    }
+}
+
+fn figure(values: &[f64]) -> Option<Figure> {
+    Some(Figure {
+        mean: stats::mean(values)?,
+        median: stats::quantile(values, 0.5)?,
+        p95: stats::quantile(values, 0.95)?,
+    })
+}
+
+fn exits(rows: &[&GameRow]) -> Exits {
+    let share = |of: &[&GameRow], f: &dyn Fn(&GameRow) -> bool| {
+        100.0 * of.iter().filter(|r| f(r)).count() as f64 / of.len() as f64
+    };
+    let deep: Vec<&GameRow> = rows.iter().copied().filter(|r| r.has_deep_queue()).collect();
+    let choke = |r: &GameRow| r.class == Class::ChokePoint;
+    Exits {
+        early_by_rule: share(rows, &|r| r.class == Class::Early && r.by_rule),
+        early_by_loss: share(rows, &|r| r.class == Class::Early && !r.by_rule),
+        choke: share(rows, &choke),
+        late: share(rows, &|r| r.class == Class::Late),
+        none: share(rows, &|r| r.class == Class::None),
+        choke_of_deep: (!deep.is_empty()).then(|| share(&deep, &choke)),
+    }
+}
+
+/// The names of the startups of `rows`, in the order of their first rows.
+pub fn startups(rows: &[GameRow]) -> Vec<&str> {
+    names(rows, |r| &r.startup)
+}
+
+/// The names of the populations of `rows`, in the order of their first rows.
+pub fn populations(rows: &[GameRow]) -> Vec<&str> {
+    names(rows, |r| &r.population)
+}
+
+fn names<'a>(rows: &'a [GameRow], of: impl Fn(&'a GameRow) -> &'a String) -> Vec<&'a str> {
+    let mut all: Vec<&str> = Vec::new();
+    for name in rows.iter().map(of) {
+        if all.last() != Some(&name.as_str()) && !all.contains(&name.as_str()) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// The score of each startup over all rows, or over those of one population. Every case counts once.
+pub fn scores(rows: &[GameRow], population: Option<&str>) -> Vec<Score> {
+    let of = |startup: &str| {
+        let own = |r: &&GameRow| r.startup == startup && population.is_none_or(|p| r.population == p);
+        Score::of(&rows.iter().filter(own).collect::<Vec<_>>())
+    };
+    startups(rows).into_iter().filter_map(of).collect()
+}
+
+/// For each score, whether it is on the Pareto front: no other is as good by the means of all [`Measure::FRONT`] and better
+/// by one. Measures that a score does not have are left out. Startups with memory are compared with each other and with
+/// those without; those without, only among themselves, since they know less.
+pub fn front(scores: &[Score]) -> Vec<bool> {
+    let dominated = |s: &Score| scores.iter().any(|o| (s.memory || !o.memory) && dominates(o, s));
+    scores.iter().map(|s| !dominated(s)).collect()
+}
+
+fn dominates(a: &Score, b: &Score) -> bool {
+    let pairs = || Measure::FRONT.iter().filter_map(|m| Some((a.mean(*m)?, b.mean(*m)?)));
+    pairs().all(|(a, b)| a <= b) && pairs().any(|(a, b)| a < b)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn row(startup: &str, case: u32, seconds: f64, lost: u64) -> GameRow {
+        GameRow {
+            league: crate::game::SCHEMA,
+            drawn_from: 1,
+            version: "0.1.0".into(),
+            population: "random".into(),
+            case,
+            seed: u64::from(case),
+            path: "rate=10Mbit rtt=50ms".into(),
+            profile: "linux-6.18".into(),
+            startup: startup.into(),
+            memory: false,
+            rate_bps: 10_000_000,
+            base_rtt_s: 0.05,
+            bdp_bytes: 60_000,
+            buffer_bytes: Some(30_000),
+            time_s: [("1000000".into(), Some(seconds)), ("10000000".into(), None)].into(),
+            oracle_s: [("1000000".into(), 0.5), ("10000000".into(), 5.0)].into(),
+            given_s: 50.0,
+            class: Class::ChokePoint,
+            exit: Some("delay".into()),
+            by_rule: true,
+            left_bdp: Some(1.25),
+            startup_lost: lost,
+            lost,
+            queue_s: 0.02,
+            others: None,
+            fairness: None,
+        }
+    }
+
+    #[test]
+    fn regret_is_time_over_the_oracles_and_a_bound_where_the_run_ended() {
+        let r = row("a", 0, 1.0, 0);
+        assert_eq!(r.regret(1_000_000), Some((2.0, false)));
+        assert_eq!(r.regret(10_000_000), Some((10.0, true)));
+        assert_eq!(r.regret(100_000), None);
+        let s = Score::of(&[&r]).expect("a row");
+        assert_eq!((s.unfinished, s.figure(Measure::Regret100kB)), (1, None));
+    }
+
+    #[test]
+    fn classes_are_shares_of_their_cases() {
+        let mut rows: Vec<GameRow> = (0..4).map(|i| row("a", i, 1.0, 0)).collect();
+        (rows[0].class, rows[1].class) = (Class::Early, Class::Early);
+        rows[1].by_rule = false;
+        rows[2].buffer_bytes = Some(20_000);
+        let e = scores(&rows, None)[0].exits;
+        assert_eq!((e.early_by_rule, e.early_by_loss, e.choke), (25.0, 25.0, 50.0));
+        // Three have a queue of half a BDP, and one of those left at the choke point.
+        assert!((e.choke_of_deep.expect("three") - 100.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_front_holds_what_nothing_beats_everywhere() {
+        let fast = row("fast", 0, 1.0, 100);
+        let clean = row("clean", 0, 2.0, 0);
+        let neither = row("neither", 0, 3.0, 50);
+        let mut knows = row("knows", 0, 0.8, 0);
+        knows.memory = true;
+        let scores = scores(&[fast, clean, neither, knows], None);
+        assert_eq!(front(&scores), [true, true, false, true]);
+    }
+}

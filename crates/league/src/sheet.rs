@@ -1,0 +1,216 @@
+//! Scores and differences as tables of text, the same on a terminal and on the page.
+
+use crate::against::Difference;
+use crate::score::{Measure, Score, front};
+use slowstart_lab::report::words::number;
+use slowstart_lab::stats::Median;
+
+/// A table of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sheet {
+    /// What it shows.
+    pub title: &'static str,
+    /// The names of the columns.
+    pub headers: Vec<&'static str>,
+    /// A line for each startup, with a cell for each column.
+    pub lines: Vec<Vec<String>>,
+}
+
+/// What the columns mean, for below the tables.
+pub const LEGEND: &str = "100 kB, 1 MB, 10 MB: time over the oracle's, mean and 95 % interval; p95 is the 95th percentile. \
+    early: left before the path was full, by a rule of its own; early loss: the same by loss. choke: left at the choke point; \
+    deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \
+    packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \
+    * is on the Pareto front of 1 MB, 10 MB, lost and others lost; m uses what an earlier connection learned.";
+
+const ABSENT: &str = "-";
+
+fn mean(m: Median) -> String {
+    let half = (m.high - m.low) / 2.0;
+    if half > 0.0 { format!("{} ±{}", short(m.mid), short(half)) } else { short(m.mid) }
+}
+
+/// Three digits, at most two decimals.
+fn short(x: f64) -> String {
+    if x.abs() < 10.0 {
+        format!("{x:.2}")
+    } else {
+        number(if x.abs() < 100.0 { (x * 10.0).round() / 10.0 } else { x.round() })
+    }
+}
+
+fn percent(x: f64) -> String {
+    if x == 0.0 || x >= 99.95 { format!("{x:.0}") } else { format!("{x:.1}") }
+}
+
+impl Score {
+    fn mean_text(&self, m: Measure) -> String {
+        self.figure(m).map_or(ABSENT.into(), |f| mean(f.mean))
+    }
+
+    fn p95_text(&self, m: Measure) -> String {
+        self.figure(m).map_or(ABSENT.into(), |f| short(f.p95))
+    }
+}
+
+/// The order of tables: by the mean of the regrets at 1 MB and 10 MB.
+fn in_order(scores: &[Score]) -> Vec<(&Score, bool)> {
+    let mut all: Vec<(&Score, bool)> = scores.iter().zip(front(scores)).collect();
+    let of = |s: &Score, m| s.figure(m).map_or(f64::INFINITY, |f| f.mean.mid);
+    let key = |s: &Score| of(s, Measure::Regret1MB) + of(s, Measure::Regret10MB);
+    all.sort_by(|a, b| key(a.0).total_cmp(&key(b.0)));
+    all
+}
+
+fn name(s: &Score, on_front: bool) -> String {
+    format!("{}{}{}", s.startup, if on_front { " *" } else { "" }, if s.memory { " m" } else { "" })
+}
+
+/// The table of regrets and exits.
+pub fn speed(scores: &[Score]) -> Sheet {
+    let line = |(s, on_front): (&Score, bool)| {
+        let e = &s.exits;
+        vec![
+            name(s, on_front),
+            s.mean_text(Measure::Regret100kB),
+            s.mean_text(Measure::Regret1MB),
+            s.p95_text(Measure::Regret1MB),
+            s.mean_text(Measure::Regret10MB),
+            s.p95_text(Measure::Regret10MB),
+            percent(e.early_by_rule),
+            percent(e.early_by_loss),
+            percent(e.choke),
+            e.choke_of_deep.map_or(ABSENT.into(), percent),
+            percent(e.late),
+            percent(e.none),
+            s.figure(Measure::Left).map_or(ABSENT.into(), |f| short(f.median)),
+        ]
+    };
+    Sheet {
+        title: "Time over the oracle's, and where it left (% of cases)",
+        headers: vec![
+            "startup",
+            "100 kB",
+            "1 MB",
+            "p95",
+            "10 MB",
+            "p95",
+            "early",
+            "early loss",
+            "choke",
+            "deep",
+            "late",
+            "none",
+            "left",
+        ],
+        lines: in_order(scores).into_iter().map(line).collect(),
+    }
+}
+
+/// The table of losses, delay, harm and fairness.
+pub fn harm(scores: &[Score]) -> Sheet {
+    let line = |(s, on_front): (&Score, bool)| {
+        vec![
+            name(s, on_front),
+            s.cases.to_string(),
+            s.unfinished.to_string(),
+            s.mean_text(Measure::Lost),
+            s.p95_text(Measure::Lost),
+            s.mean_text(Measure::Queue),
+            s.mean_text(Measure::OthersLost),
+            s.mean_text(Measure::OthersDip),
+            s.mean_text(Measure::OthersDelay),
+            s.mean_text(Measure::Fairness),
+        ]
+    };
+    Sheet {
+        title: "Packets lost, delay, and what it does to others",
+        headers: vec![
+            "startup",
+            "cases",
+            "unfinished",
+            "lost",
+            "p95",
+            "queue, ms",
+            "others lost",
+            "others' dip, %",
+            "others' p99, ms",
+            "fairness",
+        ],
+        lines: in_order(scores).into_iter().map(line).collect(),
+    }
+}
+
+/// The table of differences to a baseline. A difference whose interval contains 0 is in parentheses.
+pub fn differences(all: &[Difference]) -> Sheet {
+    let shown = [
+        Measure::Regret100kB,
+        Measure::Regret1MB,
+        Measure::Regret10MB,
+        Measure::Lost,
+        Measure::Queue,
+        Measure::OthersLost,
+        Measure::OthersDip,
+        Measure::OthersDelay,
+        Measure::Fairness,
+    ];
+    let cell = |d: &Difference, m: Measure| {
+        d.measures.iter().find(|x| x.0 == m).map_or(ABSENT.to_string(), |(_, diff, _)| {
+            let text = format!("{}{}", if diff.mid > 0.0 { "+" } else { "" }, short(diff.mid));
+            if diff.low <= 0.0 && diff.high >= 0.0 { format!("({text})") } else { text }
+        })
+    };
+    let line = |d: &Difference| {
+        let mut cells = vec![
+            format!("{} - {}", d.startup, d.baseline),
+            d.population.clone().unwrap_or_else(|| "all".into()),
+            d.cases.to_string(),
+        ];
+        cells.extend(shown.map(|m| cell(d, m)));
+        cells
+    };
+    let mut headers = vec!["difference", "population", "cases"];
+    headers.extend(shown.map(Measure::heading));
+    Sheet {
+        title: "Differences to the baseline, case by case (means; in parentheses: the 95 % interval contains 0)",
+        headers,
+        lines: all.iter().map(line).collect(),
+    }
+}
+
+/// The same as Markdown.
+pub fn markdown(sheet: &Sheet) -> String {
+    let row = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = String::from("|");
+        for cell in cells {
+            text = format!("{text} {cell} |");
+        }
+        text + "\n"
+    };
+    let mut out = row(&mut sheet.headers.iter().copied());
+    out += &row(&mut sheet.headers.iter().map(|_| "---"));
+    for line in &sheet.lines {
+        out += &row(&mut line.iter().map(String::as_str));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::scores;
+    use crate::score::tests::row;
+
+    #[test]
+    fn lines_are_in_order_of_regret_and_marked() {
+        let rows =
+            [row("slow", 0, 2.0, 9), row("slow", 1, 2.5, 9), row("fast", 0, 1.0, 1), row("fast", 1, 1.0, 1)];
+        let s = speed(&scores(&rows, None));
+        let first: Vec<&str> = s.lines.iter().map(|l| l[0].as_str()).collect();
+        assert_eq!(first, ["fast *", "slow"]);
+        assert_eq!((s.lines[0][1].as_str(), s.lines[0][2].as_str()), ("-", "2.00"));
+        let lines = [s, harm(&scores(&rows, None))];
+        assert!(lines.iter().all(|s| s.lines.iter().all(|l| l.len() == s.headers.len())));
+        assert!(markdown(&lines[1]).starts_with("| startup | cases |"));
+    }
+}
