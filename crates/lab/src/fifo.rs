@@ -1,4 +1,4 @@
-//! A first-in, first-out queue for packets on their way.
+//! A first-in, first-out queue for packets on their way. The last item may be moved forward, past others.
 //!
 //! Its memory is in chunks, and the chunk that was read last is the next to be written: it is still in the cache, and
 //! the queue takes no more memory than its content needs (docs/engine.md, "Rings and chunks"). Chunks are never freed,
@@ -17,15 +17,24 @@ pub(crate) struct Fifo<T> {
     head: usize,
     tail: usize,
     len: usize,
-    /// For each full chunk, the chunk that follows it.
+    /// For each full chunk, the chunk that follows it; and for each chunk but the first, the one before it.
     next: Vec<usize>,
+    previous: Vec<usize>,
     /// Empty chunks; the last one was read last.
     free: Vec<usize>,
 }
 
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), head: 0, tail: 0, len: 0, next: Vec::new(), free: Vec::new() }
+        Self {
+            places: Vec::new(),
+            head: 0,
+            tail: 0,
+            len: 0,
+            next: Vec::new(),
+            previous: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 
@@ -56,13 +65,16 @@ impl<T: Copy + Default> Fifo<T> {
         let chunk = self.free.pop().unwrap_or_else(|| {
             self.places.resize(self.places.len() + CHUNK, T::default());
             self.next.push(0);
+            self.previous.push(0);
             self.next.len() - 1
         });
         let begin = chunk * CHUNK;
         if self.len == 0 {
             self.head = begin;
         } else {
-            self.next[(self.tail - 1) / CHUNK] = chunk;
+            let last = (self.tail - 1) / CHUNK;
+            self.next[last] = chunk;
+            self.previous[chunk] = last;
         }
         self.tail = begin;
     }
@@ -77,6 +89,20 @@ impl<T: Copy + Default> Fifo<T> {
     #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut T> {
         if self.len > 0 { self.places.get_mut(self.tail - 1) } else { None }
+    }
+
+    /// Moves the last item before the items before it for as long as it `overtakes` them, the last of them first.
+    pub(crate) fn advance_last(&mut self, mut overtakes: impl FnMut(&T) -> bool) {
+        let mut at = self.tail.wrapping_sub(1);
+        for _ in 1..self.len {
+            let before =
+                if at.is_multiple_of(CHUNK) { self.previous[at / CHUNK] * CHUNK + CHUNK - 1 } else { at - 1 };
+            if !overtakes(&self.places[before]) {
+                break;
+            }
+            self.places.swap(before, at);
+            at = before;
+        }
     }
 
     /// Removes the first item, if there is one.
@@ -111,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_std(steps in prop::collection::vec((0_usize..4, 0_usize..3 * CHUNK), 0..100)) {
+        fn agrees_with_std(steps in prop::collection::vec((0_usize..5, 0_usize..3 * CHUNK), 0..100)) {
             let (mut ours, mut theirs) = (Fifo::default(), VecDeque::new());
             let mut most = 0;
             for (i, (what, n)) in steps.into_iter().enumerate() {
@@ -119,6 +145,15 @@ mod tests {
                     if what < 2 {
                         ours.push((i, k));
                         theirs.push_back((i, k));
+                    } else if what == 4 {
+                        // Past up to k others, over the borders of chunks.
+                        let (mut left, place) = (k, theirs.len().saturating_sub(k));
+                        ours.push((i, k));
+                        ours.advance_last(|_| {
+                            left = left.wrapping_sub(1);
+                            left != usize::MAX
+                        });
+                        theirs.insert(place, (i, k));
                     } else {
                         prop_assert_eq!(ours.front().copied(), theirs.pop_front());
                         ours.skip();

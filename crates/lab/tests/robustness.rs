@@ -77,6 +77,16 @@ const EXTRAS: &[&str] = &[
     "ack_aggregate=14ms",
     "ack_rate=200kbit ack_queue=20packets",
     "random_drop=30%@10kB",
+    "gemodel=2%,40%,90%,0.5%",
+    "ack_gemodel=5%,50%",
+    "fade=80%,for=60ms,every=900ms",
+    // Not a divisor of the longest timeout, 120 s: each retransmission would meet an outage.
+    "outage=for=400ms,every=3301ms,queue=flushed",
+    "reorder=20%,50%,gap=2,delay=9ms",
+    "ack_reorder=10%,delay=5ms",
+    "second_route=10%,25ms",
+    "duplicate=10%",
+    "ack_duplicate=10%",
 ];
 
 proptest! {

@@ -334,7 +334,12 @@ impl Transfer {
             match direction.pass(self.now, &info) {
                 Ok(at) => {
                     let datagram = BytesMut::from(&buffer[..transmit.size]);
-                    self.ends[1 - i].arriving.push_back((at, datagram));
+                    let arriving = &mut self.ends[1 - i].arriving;
+                    // Mostly the last to arrive, or near it.
+                    let later = arriving.iter().rev().take_while(|(other, _)| *other > at).count();
+                    for _ in 0..=u32::from(direction.draws_copy()) {
+                        arriving.insert(arriving.len() - later, (at, datagram.clone()));
+                    }
                 }
                 Err(dropped) if i == SERVER && kind == Kind::Data => {
                     self.measured.drops.push(self.now);

@@ -1,7 +1,7 @@
 //! Packets on their way between the ends, clocks, and the order of events.
 //!
-//! Every direction of the path is first in, first out, and its elements compute a packet's arrival when it enters. So one
-//! pending event stands for all packets of a line, and the cost of an event does not grow with the window. Timers are
+//! The elements of a direction compute a packet's arrival when it enters, and packets on their way are kept in the order in
+//! which they arrive. So one pending event stands for all packets of a line, and the cost of an event does not grow with the window. Timers are
 //! lazy: see docs/engine.md, "Events and timers".
 
 use super::flow::{Control, Flow};
@@ -108,6 +108,16 @@ impl LineQueue {
         *s = self.segments.pop_front().unwrap_or_default();
     }
 
+    /// Adds a packet that may arrive before others.
+    #[cold]
+    fn insert(&mut self, at: Instant, packet: Packet, segment: &Segment) {
+        let mut place = self.segments.len();
+        self.line.insert(at, packet, |overtaken| place -= usize::from(overtaken.has_segment));
+        if packet.has_segment {
+            self.segments.insert(place, *segment);
+        }
+    }
+
     /// Lets an ACK replace the one before it, if that waits for the same release and acknowledges less of the same flow;
     /// returns whether it did. A modem replaces only numbers, so ACKs with SACK blocks stay (US 2004/0213278).
     fn replace_older_ack(&mut self, at: Instant, p: &Packet) -> bool {
@@ -175,12 +185,23 @@ impl Wire for PacketSink<'_> {
         let queue = &mut self.net.lines[self.line.index()];
         let extra = self.net.extra[self.line.pair()];
         let idle = queue.line.is_empty();
+        let disorders = direction.disorders();
+        let first = if disorders { queue.line.next() } else { None };
         for _ in 0..n {
             match direction.pass(now, &info) {
                 Ok(at) => {
                     let at = at + extra;
                     let numbers_only = kind == Kind::Ack && s.sacks == 0;
                     if numbers_only && direction.filters_acks() && queue.replace_older_ack(at, &packet) {
+                        continue;
+                    }
+                    if disorders {
+                        let granted = direction.grant(s.rate_request);
+                        let segment = Segment { seq: packet.seq, rate_request: granted, ..*s };
+                        for _ in 0..=u32::from(direction.draws_copy()) {
+                            queue.insert(at, packet, &segment);
+                        }
+                        packet.seq = packet.seq.wrapping_add(s.len);
                         continue;
                     }
                     if packet.has_segment {
@@ -196,7 +217,10 @@ impl Wire for PacketSink<'_> {
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
-        if idle && let Some(at) = queue.line.next() {
+        // A packet that overtook the first of the line arrives before the event that is pending.
+        if (idle || disorders)
+            && let Some(at) = queue.line.next().filter(|at| Some(*at) != first)
+        {
             self.net.schedule_line(self.line, at);
         }
     }
@@ -357,8 +381,9 @@ impl Net {
     #[inline]
     pub(super) fn take_arrival(&mut self, line: LineId, segment: &mut Segment) -> Option<Arrival> {
         let queue = &mut self.lines[line.index()];
-        let (at, packet) = queue.line.first()?;
-        debug_assert_eq!(at, self.now, "an arrival that is not due");
+        // Where packets overtake, the event of one that was overtaken is pending twice.
+        let (at, packet) = queue.line.first().filter(|(at, _)| *at <= self.now)?;
+        debug_assert_eq!(at, self.now, "an arrival that is late");
         let (flow, sent) = (packet.to.flow(), packet.sent);
         if packet.has_segment {
             queue.take_segment(segment);

@@ -30,6 +30,19 @@ impl<T: Copy + Default> ArrivalQueue<T> {
         self.queue.push((at, item));
     }
 
+    /// Adds what arrives at `at`, which may be before others in the queue, but after those of the same time. Calls `each`
+    /// for each item that it overtakes.
+    pub fn insert(&mut self, at: Instant, item: T, mut each: impl FnMut(&T)) {
+        self.queue.push((at, item));
+        self.queue.advance_last(|(other, item)| {
+            let overtakes = at < *other;
+            if overtakes {
+                each(item);
+            }
+            overtakes
+        });
+    }
+
     /// Returns the time from which [`ArrivalQueue::pop`] returns an item.
     pub fn next(&self) -> Option<Instant> {
         self.queue.front().map(|(at, _)| *at)
@@ -75,6 +88,18 @@ impl<T: Copy + Default> ArrivalQueue<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_early_arrival_overtakes_and_ties_keep_their_order() {
+        let mut line = ArrivalQueue::new();
+        let mut overtaken = Vec::new();
+        for (i, at) in [5, 9, 9, 5, 9, 1].into_iter().enumerate() {
+            line.insert(Instant(at), i, |j| overtaken.push((i, *j)));
+        }
+        let got: Vec<usize> = std::iter::from_fn(|| line.pop(Instant::NEVER)).collect();
+        assert_eq!(got, [5, 0, 3, 1, 2, 4]);
+        assert_eq!(overtaken, [(3, 2), (3, 1), (5, 4), (5, 2), (5, 1), (5, 3), (5, 0)]);
+    }
 
     proptest! {
         #[test]

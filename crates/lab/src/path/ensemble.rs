@@ -19,8 +19,26 @@ use super::quantity::{self, AMOUNTS, RATES, SPANS};
 use crate::random::Stream;
 
 /// Keys whose values are not numbers.
-const FIXED: &[&str] =
-    &["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace", "link", "ack_filter"];
+const FIXED: &[&str] = &[
+    "name",
+    "about",
+    "sources",
+    "fixed",
+    "trace",
+    "trace_start",
+    "delay_trace",
+    "link",
+    "ack_filter",
+    "gemodel",
+    "ack_gemodel",
+    "fade",
+    "handover_loss",
+    "outage",
+    "reorder",
+    "ack_reorder",
+    "second_route",
+    "ack_second_route",
+];
 /// Keys whose values are counts: their plain numbers are whole.
 const COUNTS: &[&str] = &["drop", "drop_ack", "drop_syn", "drop_synack"];
 /// Keys whose values have several parts, each of which may be drawn.

@@ -55,6 +55,13 @@ impl Service {
         }
     }
 
+    fn abandon(&mut self, at: Instant) {
+        match self {
+            Self::Rates(r) => r.abandon(at),
+            Self::Opportunities(o) => o.abandon(at),
+        }
+    }
+
     fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         match self {
             Self::Rates(r) => r.capacity(from, to),
@@ -132,6 +139,12 @@ impl Link {
             self.backlog -= u64::from(bytes);
         }
         Bytes(self.backlog)
+    }
+
+    /// Empties the queue at `at`: what has not left by then never does. Not before a packet that has passed.
+    pub(super) fn flush(&mut self, at: Instant) {
+        (self.waiting, self.backlog) = (Fifo::default(), 0);
+        self.service.abandon(at);
     }
 
     /// Returns how long a packet that arrives now would wait for its service to begin.

@@ -1,10 +1,12 @@
 //! Network paths: two directions, each a chain of elements.
 //!
-//! Every element is a FIFO whose output for a packet depends on earlier packets only. The arrival of a packet, or its
-//! loss, is therefore computed when it enters, and needs no further event.
+//! The output of every element for a packet depends on earlier packets only. The arrival of a packet, or its loss, is
+//! therefore computed when it enters, and needs no further event. All elements but reordering and a second route keep the
+//! order of packets.
 //!
-//! The order of a direction is: scripted losses, the link with its queue, delays, jitter, random losses (after the link,
-//! whose capacity the lost packets use), aggregation. A [`PathSpec`] is a path as written; [`PathSpec::build`] makes one
+//! The order of a direction is: scripted losses, the link with its queue and its outages, losses at hand-overs and in
+//! fades, delays, jitter, random losses (after the link, whose capacity the lost packets use), reordering, aggregation,
+//! duplication. A [`PathSpec`] is a path as written; [`PathSpec::build`] makes one
 //! to run, with all random values from the seed.
 
 mod aggregate;
@@ -13,10 +15,14 @@ mod delay;
 mod ecn;
 mod ensemble;
 mod error;
+mod fade;
+mod gemodel;
 mod link;
 mod loss;
+mod outage;
 pub(crate) mod quantity;
 mod rates;
+mod reorder;
 mod spec;
 mod trace;
 
@@ -35,8 +41,12 @@ pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec};
 
 use aggregate::Aggregate;
 use delay::{Delay, Jitter};
+use fade::BurstLoss;
+use gemodel::GilbertElliott;
 use link::Link;
 use loss::{Loss, Script};
+use outage::Outage;
+use reorder::{Reorder, SecondRoute};
 
 /// The properties of a packet that elements use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -77,6 +87,8 @@ pub enum Cause {
     Random,
     /// Scripted loss.
     Scripted,
+    /// An outage: the queue was flushed, or the link is down.
+    Outage,
 }
 
 impl fmt::Display for Cause {
@@ -86,6 +98,7 @@ impl fmt::Display for Cause {
             Self::Aqm => "aqm",
             Self::Random => "random",
             Self::Scripted => "scripted",
+            Self::Outage => "outage",
         })
     }
 }
@@ -105,23 +118,26 @@ enum Element {
     Delay(Delay),
     Jitter(Jitter),
     Loss(Loss),
+    GilbertElliott(GilbertElliott),
+    BurstLoss(BurstLoss),
+    Reorder(Reorder),
+    SecondRoute(SecondRoute),
     Aggregate(Aggregate),
 }
 
 impl Element {
     fn pass(&mut self, now: Instant) -> Result<Instant, Dropped> {
-        match self {
-            Self::Delay(e) => Ok(e.pass(now)),
-            Self::Jitter(e) => Ok(e.pass(now)),
-            Self::Loss(e) => {
-                if e.drops() {
-                    Err(Dropped { at: now, cause: Cause::Random })
-                } else {
-                    Ok(now)
-                }
-            }
-            Self::Aggregate(e) => Ok(e.pass(now)),
-        }
+        let lost = match self {
+            Self::Delay(e) => return Ok(e.pass(now)),
+            Self::Jitter(e) => return Ok(e.pass(now)),
+            Self::Reorder(e) => return Ok(e.pass(now)),
+            Self::SecondRoute(e) => return Ok(e.pass(now)),
+            Self::Aggregate(e) => return Ok(e.pass(now)),
+            Self::Loss(e) => e.drops(),
+            Self::GilbertElliott(e) => e.drops(),
+            Self::BurstLoss(e) => e.drops(now),
+        };
+        if lost { Err(Dropped { at: now, cause: Cause::Random }) } else { Ok(now) }
     }
 }
 
@@ -131,9 +147,14 @@ pub struct Direction {
     /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of the link now.
     scripts: Vec<Script>,
     link: Option<Link>,
+    outage: Option<Box<Outage>>,
     /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
+    /// True if packets may overtake each other or arrive twice.
+    disorders: bool,
+    /// Draws the packets that arrive twice.
+    duplicates: Option<Loss>,
     /// Of the ACKs of a connection that wait for the same release, the newest replaces those before it.
     filters: bool,
     /// The rate of the link, if it is the sender's own interface.
@@ -143,7 +164,8 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop. Arrivals are in order.
+    /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop.
+    /// Arrivals are in order unless the direction [disorders](Self::disorders).
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
@@ -153,7 +175,9 @@ impl Direction {
             }
         }
         let mut t = now;
-        if let Some(link) = &mut self.link {
+        if let Some(outage) = &mut self.outage {
+            t = outage.pass(self.link.as_mut(), now, p)?;
+        } else if let Some(link) = &mut self.link {
             t = link.pass(now, p)?;
         }
         t = t + self.propagation;
@@ -161,6 +185,18 @@ impl Direction {
             t = element.pass(t)?;
         }
         Ok(t)
+    }
+
+    /// Returns true if packets may overtake each other, or [arrive twice](Self::draws_copy).
+    #[inline]
+    pub fn disorders(&self) -> bool {
+        self.disorders
+    }
+
+    /// Returns true if the packet that passed last arrives twice, both at the same time. To be called once for each packet
+    /// that was not dropped.
+    pub fn draws_copy(&mut self) -> bool {
+        self.duplicates.as_mut().is_some_and(Loss::drops)
     }
 
     /// Returns the least delay of a packet.
@@ -192,19 +228,31 @@ impl Direction {
 
     /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
-        self.link.as_mut().map_or(Bytes::ZERO, |l| l.backlog(now))
+        match (&mut self.link, &mut self.outage) {
+            (Some(link), Some(outage)) => outage.backlog(link, now),
+            (Some(link), None) => link.backlog(now),
+            (None, _) => Bytes::ZERO,
+        }
     }
 
     /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that includes the wait for
     /// the next opportunity.
     pub fn queue_delay(&self, now: Instant) -> Span {
-        self.link.as_ref().map_or(Span::ZERO, |l| l.wait(now))
+        match (&self.link, &self.outage) {
+            (Some(link), Some(outage)) => outage.wait(link, now),
+            (Some(link), None) => link.wait(now),
+            (None, _) => Span::ZERO,
+        }
     }
 
     /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
     /// no link.
     pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
-        self.link.as_ref().map_or(Bytes::MAX, |l| l.capacity(from, to))
+        match (&self.link, &self.outage) {
+            (Some(link), Some(outage)) => outage.capacity(link, from, to),
+            (Some(link), None) => link.capacity(from, to),
+            (None, _) => Bytes::MAX,
+        }
     }
 }
 
@@ -267,6 +315,19 @@ mod tests {
         "ack_aggregate=4ms",
         "ack_rate=300kbit ack_queue=20packets",
         "random_drop=30%@10kB",
+        "gemodel=1%,30%,80%,0.1%",
+        "fade=50%,for=20ms,every=60ms",
+        "outage=at=9ms,for=7ms,every=50ms,queue=kept",
+    ];
+    /// As [`EXTRAS`], for paths that do not keep the order.
+    const DISORDERS: &[&str] = &[
+        "reorder=25%,50%,gap=3,delay=4ms",
+        "ack_reorder=10%,delay=1ms",
+        "second_route=20%,5ms",
+        "ack_second_route=50%,2ms",
+        "duplicate=5%",
+        "ack_duplicate=3%",
+        "ack_gemodel=1%",
     ];
     const LINKS: &[&str] = &[
         "rate=12Mbit",
@@ -325,6 +386,43 @@ mod tests {
                         Err(dropped) => prop_assert!(dropped.at >= now),
                     }
                 }
+            }
+        }
+
+        /// Packets are conserved: each arrives once, twice, or not at all with a drop; none before its least delay.
+        #[test]
+        fn disorder_loses_nothing(
+            line in any_line(), disorders in prop::sample::subsequence(DISORDERS, 0..=DISORDERS.len()),
+            traffic in any_traffic(), seed in any::<u64>()
+        ) {
+            let mut path = load(&format!("{line} {}", disorders.join(" "))).build(seed);
+            for way in [&mut path.forward, &mut path.back] {
+                let least = way.least_delay();
+                let (mut queue, mut pushed) = (ArrivalQueue::new(), 0);
+                let mut last = Instant::ZERO;
+                for (n, (now, parcel)) in traffic.iter().enumerate() {
+                    let now = Instant(*now);
+                    match way.pass(now, parcel) {
+                        Ok(at) => {
+                            prop_assert!(at >= now + least);
+                            let copies = 1 + u64::from(way.draws_copy());
+                            prop_assert!(way.disorders() || (copies == 1 && at >= last));
+                            last = last.max(at);
+                            for _ in 0..copies {
+                                queue.insert(at, n, |_| ());
+                            }
+                            pushed += copies;
+                        }
+                        Err(dropped) => prop_assert!(dropped.at >= now),
+                    }
+                }
+                let mut last = Instant::ZERO;
+                while let Some(at) = queue.next() {
+                    prop_assert!(at >= last && queue.pop(Instant(at.0 - 1)).is_none());
+                    prop_assert!(queue.pop(at).is_some(), "next() announced it");
+                    (last, pushed) = (at, pushed - 1);
+                }
+                prop_assert_eq!(pushed, 0);
             }
         }
 
@@ -440,7 +538,8 @@ mod tests {
 
     #[test]
     fn causes_have_names() {
-        let names = [Cause::QueueFull, Cause::Aqm, Cause::Random, Cause::Scripted].map(|c| c.to_string());
-        assert_eq!(names, ["queue-full", "aqm", "random", "scripted"]);
+        let names = [Cause::QueueFull, Cause::Aqm, Cause::Random, Cause::Scripted, Cause::Outage]
+            .map(|c| c.to_string());
+        assert_eq!(names, ["queue-full", "aqm", "random", "scripted", "outage"]);
     }
 }

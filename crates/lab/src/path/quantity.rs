@@ -128,6 +128,11 @@ pub(super) fn schedule(text: &str) -> Option<Vec<(Instant, Rate)>> {
     steps.last().is_some_and(|(_, rate)| rate.0 > 0).then_some(steps)
 }
 
+/// The words of a value with several parts: separated by commas, equals signs or spaces.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '=', ' ']).map(str::trim).filter(|w| !w.is_empty())
+}
+
 /// A chance and the backlog above which it applies, as `25%@18MB`.
 pub(super) fn share_above(text: &str) -> Option<(u32, Bytes)> {
     let (chance, above) = text.split_once('@')?;

@@ -81,6 +81,14 @@ impl Rates {
         self.integrate(t, carry, bytes)
     }
 
+    /// Does not send what has not left by `at`.
+    pub(super) fn abandon(&mut self, at: Instant) {
+        if self.free > at {
+            (self.free, self.carry, self.last) = (at, 0, (0, 0, 0));
+            (self.rate, self.until) = self.profile.piece(at);
+        }
+    }
+
     /// The same, piece by piece from `t` on.
     #[cold]
     fn integrate(&mut self, mut t: Instant, carry: u64, bytes: u32) -> Instant {

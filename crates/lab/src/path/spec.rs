@@ -23,7 +23,11 @@ use slowstart::units::{Bytes, Rate, Span};
 
 use super::ensemble;
 use super::error::PathError;
+use super::fade::{Burst, Fades};
+use super::gemodel::Probabilities;
 use super::link::Limit;
+use super::outage::OutageSpec;
+use super::reorder::{Reordering, Route};
 use super::trace::DelayTrace;
 use super::{Kind, PathFacts};
 use crate::suggest::did_you_mean;
@@ -42,6 +46,11 @@ struct DirectionSpec {
     jitter: Span,
     /// The chance of a loss, in millionths.
     loss: u32,
+    gemodel: Option<Probabilities>,
+    reorder: Option<Reordering>,
+    second_route: Option<Route>,
+    /// The chance that a packet arrives twice, in millionths.
+    duplicate: u32,
     scripts: Vec<(Kind, Vec<(u64, u64)>)>,
     aggregate: Option<Span>,
     filters: bool,
@@ -69,6 +78,9 @@ pub struct PathSpec {
     wave: Option<(Span, Span)>,
     /// The most delay it adds, and its period.
     handover: Option<(Span, Span)>,
+    handover_loss: Option<Burst>,
+    fades: Option<Fades>,
+    outage: Option<OutageSpec>,
     delay_trace: Option<Arc<DelayTrace>>,
     random_start: bool,
     facts: PathFacts,
@@ -214,7 +226,15 @@ impl PathSpec {
     /// the same, and ties at a full queue come out the same way each time, as they do on no network (Floyd and Jacobson, On
     /// Traffic Phase Effects in Packet-Switched Gateways, 1992).
     fn jitter_by_default(&mut self) {
-        let drawn = |d: &DirectionSpec| d.jitter > Span::ZERO || d.loss > 0 || d.aggregate.is_some();
+        let drawn = |d: &DirectionSpec| {
+            d.jitter > Span::ZERO
+                || d.loss > 0
+                || d.aggregate.is_some()
+                || d.gemodel.is_some()
+                || d.reorder.is_some()
+                || d.second_route.is_some()
+                || d.duplicate > 0
+        };
         let starts_anywhere =
             self.random_start && (self.delay_trace.is_some() || matches!(self.supply, Supply::Trace(_)));
         let draws = drawn(&self.forward)
@@ -223,7 +243,9 @@ impl PathSpec {
             || matches!(self.supply, Supply::Drawn { .. })
             || self.random_drop.is_some()
             || self.wave.is_some()
-            || self.handover.is_some();
+            || self.handover.is_some()
+            || self.fades.is_some()
+            || self.outage.is_some_and(|o| o.at.is_none());
         if !draws && !self.ack_jitter_is_set {
             self.back.jitter = self.facts.rate.time_for(PACKET);
             self.default_jitter = Some(self.back.jitter);

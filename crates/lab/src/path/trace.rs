@@ -180,6 +180,14 @@ impl Opportunities {
         }
     }
 
+    /// Does not send what has not left by `at`.
+    pub(super) fn abandon(&mut self, at: Instant) {
+        if self.time(self.round, self.place) > at {
+            (self.round, self.place) = self.trace.after((at + self.offset).0);
+            self.left = OPPORTUNITY;
+        }
+    }
+
     /// Bytes that the opportunities after `from`, up to and including `to`, can carry.
     pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         let count = |t: Instant| self.trace.count((t + self.offset).0);

@@ -29,7 +29,7 @@ struct Lane<'a> {
     direction: Direction,
     from: &'a Tun,
     to: &'a Tun,
-    /// Packets in transit with the time each is due. A direction never reorders packets.
+    /// Packets in transit with the time each is due, in order of that time.
     in_transit: VecDeque<(Instant, Vec<u8>)>,
     /// Buffers of released packets, for reuse.
     spare: Vec<Vec<u8>>,
@@ -71,10 +71,14 @@ impl<'a> Lane<'a> {
                 self.stats.records.push(PacketRecord { at, packet, outcome });
             }
             if let Ok(due) = outcome {
-                let mut buffer = self.spare.pop().unwrap_or_default();
-                buffer.clear();
-                buffer.extend_from_slice(bytes);
-                self.in_transit.push_back((due, buffer));
+                // Mostly the last to arrive, or near it.
+                let later = self.in_transit.iter().rev().take_while(|(other, _)| *other > due).count();
+                for _ in 0..=u32::from(self.direction.draws_copy()) {
+                    let mut buffer = self.spare.pop().unwrap_or_default();
+                    buffer.clear();
+                    buffer.extend_from_slice(bytes);
+                    self.in_transit.insert(self.in_transit.len() - later, (due, buffer));
+                }
             } else {
                 self.stats.dropped += 1;
             }

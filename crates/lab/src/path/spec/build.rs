@@ -6,9 +6,13 @@ use slowstart::units::{Instant, Span};
 
 use super::super::aggregate::Aggregate;
 use super::super::delay::{Course, Delay, Jitter};
+use super::super::fade::BurstLoss;
+use super::super::gemodel::GilbertElliott;
 use super::super::link::{Link, RandomDrop, Service};
 use super::super::loss::{Loss, Script};
+use super::super::outage::Outage;
 use super::super::rates::{Profile, Rates};
+use super::super::reorder::{Reorder, SecondRoute};
 use super::super::trace::Opportunities;
 use super::super::{Direction, Element, Path};
 use super::supply::Supply;
@@ -53,6 +57,21 @@ impl PathSpec {
             Link::new(Service::Rates(Rates::new(steady)), limit, None)
         });
 
+        let handover_phase = |period| phase("forward.handover.phase", period);
+        let mut first = Vec::new();
+        if let (Some(burst), Some((_, period))) = (self.handover_loss, self.handover) {
+            let loss = stream("forward.handover.loss");
+            first.push(BurstLoss::at_handovers(burst, period, handover_phase(period), loss));
+        }
+        first.extend(
+            self.fades.map(|f| BurstLoss::fades(f, stream("forward.fade.times"), stream("forward.fade"))),
+        );
+        // Both directions are interrupted at the same times.
+        let outage = self.outage.map(|spec| {
+            let first =
+                if spec.at.is_some() { Span::ZERO } else { phase("outage", spec.every.unwrap_or_default()) };
+            Box::new(Outage::new(&spec, first))
+        });
         let mut courses = Vec::new();
         courses
             .extend(self.delay_trace.as_ref().map(|t| Course::Trace { trace: Arc::clone(t), offset: start }));
@@ -63,12 +82,15 @@ impl PathSpec {
         courses.extend(self.handover.map(|(most, period)| Course::Handover {
             most,
             period,
-            phase: phase("forward.handover.phase", period),
+            phase: handover_phase(period),
             seed: stream("forward.handover").any(),
         }));
         Path {
-            forward: self.forward.build(seed, "forward", Some(forward_link), courses),
-            back: self.back.build(seed, "back", back_link, Vec::new()),
+            forward: Direction {
+                outage: outage.clone(),
+                ..self.forward.build(seed, "forward", Some(forward_link), first, courses)
+            },
+            back: Direction { outage, ..self.back.build(seed, "back", back_link, Vec::new(), Vec::new()) },
             facts: self.facts,
             drawn: self.drawn.clone(),
         }
@@ -76,10 +98,18 @@ impl PathSpec {
 }
 
 impl DirectionSpec {
-    fn build(&self, seed: u64, name: &str, link: Option<Link>, courses: Vec<Course>) -> Direction {
+    fn build(
+        &self,
+        seed: u64,
+        name: &str,
+        link: Option<Link>,
+        bursts: Vec<BurstLoss>,
+        courses: Vec<Course>,
+    ) -> Direction {
         let stream = |what: &str| Stream::named(seed, &format!("{name}.{what}"));
         let scripts = self.scripts.iter().map(|(kind, places)| Script::new(*kind, places)).collect();
         let mut beyond = Vec::new();
+        beyond.extend(bursts.into_iter().map(Element::BurstLoss));
         beyond.extend(courses.into_iter().map(|c| Element::Delay(Delay::new(c))));
         if self.jitter > Span::ZERO {
             beyond.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
@@ -87,6 +117,12 @@ impl DirectionSpec {
         if self.loss > 0 {
             beyond.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
         }
+        beyond
+            .extend(self.gemodel.map(|p| Element::GilbertElliott(GilbertElliott::new(p, stream("gemodel")))));
+        beyond.extend(self.reorder.map(|r| Element::Reorder(Reorder::new(r, stream("reorder")))));
+        beyond.extend(
+            self.second_route.map(|r| Element::SecondRoute(SecondRoute::new(r, stream("second-route")))),
+        );
         beyond.extend(self.aggregate.map(|period| {
             let phase = Span(stream("aggregate").below(period.0));
             Element::Aggregate(Aggregate::new(period, phase))
@@ -94,8 +130,11 @@ impl DirectionSpec {
         Direction {
             scripts,
             link,
+            outage: None,
             propagation: self.delay,
             beyond,
+            disorders: self.reorder.is_some() || self.second_route.is_some() || self.duplicate > 0,
+            duplicates: (self.duplicate > 0).then(|| Loss::new(self.duplicate, stream("duplicate"))),
             filters: self.filters,
             interface: self.interface,
             grants: self.grants,

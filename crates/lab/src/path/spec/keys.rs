@@ -10,7 +10,11 @@ use slowstart::units::{Bytes, Fixed, Instant, Span, mul_div};
 use crate::suggest::did_you_mean;
 
 use super::super::error::PathError;
+use super::super::fade::{Burst, Fades};
+use super::super::gemodel::Probabilities;
 use super::super::link::Limit;
+use super::super::outage::OutageSpec;
+use super::super::reorder::{Reordering, Route};
 use super::super::trace::{DelayTrace, Trace};
 use super::super::{Kind, quantity};
 use super::DirectionSpec;
@@ -111,6 +115,33 @@ pub const PATH_KEYS: &[PathKey] = &[
         "Forward delay over time: one value in milliseconds for each 10 ms. The trace repeats.",
     ),
     key("loss", SHARE, "Probability that a packet from the sender is lost after the link."),
+    key(
+        "gemodel",
+        Probabilities::EXPECTED,
+        "Losses in bursts, after the link: netem's loss gemodel p r 1-h 1-k (Gilbert-Elliott).",
+    ),
+    key(
+        "handover_loss",
+        Burst::EXPECTED,
+        "Packets from the sender are lost with this probability for so long after each handover; with handover.",
+    ),
+    key(
+        "fade",
+        Fades::EXPECTED,
+        "As handover_loss, at random moments; the time between fades is exponential.",
+    ),
+    key(
+        "outage",
+        OutageSpec::EXPECTED,
+        "Times in which neither direction carries anything. What waits goes on afterwards, or is lost.",
+    ),
+    key(
+        "reorder",
+        Reordering::EXPECTED,
+        "netem's reorder: packets from the sender are delayed, but of every gap-th this share is sent at once.",
+    ),
+    key("second_route", Route::EXPECTED, "A share of the packets from the sender takes a longer route."),
+    key("duplicate", SHARE, "Probability that a packet from the sender arrives twice."),
     key("drop", PLACES, "Data packets to drop before the link, by number."),
     key("drop_syn", COUNT, "Number of first SYN packets to drop."),
     key("drop_synack", COUNT, "Number of first SYN-ACK packets to drop."),
@@ -123,6 +154,10 @@ pub const PATH_KEYS: &[PathKey] = &[
     key("ack_queue", QUEUE, "Capacity of the queue at the return link; with ack_rate."),
     key("ack_jitter", SPAN, "As jitter, for the way back."),
     key("ack_loss", SHARE, "As loss, for the way back."),
+    key("ack_gemodel", Probabilities::EXPECTED, "As gemodel, for the way back."),
+    key("ack_reorder", Reordering::EXPECTED, "As reorder, for the way back."),
+    key("ack_second_route", Route::EXPECTED, "As second_route, for the way back."),
+    key("ack_duplicate", SHARE, "As duplicate, for the way back."),
     key("drop_ack", PLACES, "As drop, for acknowledgements."),
     key("ack_aggregate", SPAN, "As aggregate, for the way back."),
     key(
@@ -311,18 +346,24 @@ impl Keys {
     pub(super) fn way(
         &mut self,
         delay: Span,
-        [jitter, loss, drop, aggregate]: [&str; 4],
+        prefix: &str,
+        drop: &str,
         dropped: Kind,
         syns: &[(Kind, Vec<(u64, u64)>)],
     ) -> Result<DirectionSpec, PathError> {
+        let key = |name: &str| format!("{prefix}{name}");
         let mut scripts = syns.to_vec();
         scripts.extend(self.take(drop, quantity::places, PLACES)?.map(|p| (dropped, p)));
         Ok(DirectionSpec {
             delay,
-            jitter: self.take(jitter, quantity::span, SPAN)?.unwrap_or_default(),
-            loss: self.take(loss, quantity::share, SHARE)?.unwrap_or_default(),
+            jitter: self.take(&key("jitter"), quantity::span, SPAN)?.unwrap_or_default(),
+            loss: self.take(&key("loss"), quantity::share, SHARE)?.unwrap_or_default(),
+            gemodel: self.take(&key("gemodel"), Probabilities::parse, Probabilities::EXPECTED)?,
+            reorder: self.take(&key("reorder"), Reordering::parse, Reordering::EXPECTED)?,
+            second_route: self.take(&key("second_route"), Route::parse, Route::EXPECTED)?,
+            duplicate: self.take(&key("duplicate"), quantity::share, SHARE)?.unwrap_or_default(),
             scripts,
-            aggregate: self.take(aggregate, quantity::some_span, SPAN)?,
+            aggregate: self.take(&key("aggregate"), quantity::some_span, SPAN)?,
             filters: false,
             interface: None,
             grants: None,

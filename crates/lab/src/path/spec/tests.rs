@@ -101,6 +101,43 @@ fn every_mistake_is_named() {
             "rate=5Mbit rtt=40ms random_drop=25%",
             "path: random_drop: found \"25%\", expected a share and a backlog, as 25%@18MB",
         ),
+        (
+            "rate=5Mbit rtt=40ms gemodel=1%,0%",
+            "path: gemodel: found \"1%,0%\", expected up to four shares p,r,1-h,1-k of netem's gemodel, p and r above 0, \
+             such as 1%,10%,70%,0.1%",
+        ),
+        (
+            "rate=5Mbit rtt=40ms handover_loss=30%,for=200ms",
+            "path: handover: found nothing, expected a length of time such as 40ms",
+        ),
+        (
+            "rate=5Mbit rtt=40ms fade=30%,for=200ms",
+            "path: fade: found \"30%,for=200ms\", expected a share, how long a fade lasts and the mean time between fades, \
+             such as 30%,for=200ms,every=8s",
+        ),
+        (
+            "rate=5Mbit rtt=40ms outage=at=1s,for=5s,every=2s,queue=kept",
+            "path: outage: found \"at=1s,for=5s,every=2s,queue=kept\", expected when, how long and how often, longer apart \
+             than they last, and queue=kept or queue=flushed, such as at=5s,for=300ms,every=15s,queue=kept",
+        ),
+        (
+            "rate=5Mbit rtt=40ms queue=9packets link=host outage=at=1s,for=5s,queue=kept",
+            "path: outage: found \"at=1s,for=5s,queue=kept\", expected a path without link=host",
+        ),
+        (
+            "rate=5Mbit rtt=40ms reorder=25%",
+            "path: reorder: found \"25%\", expected netem's share, correlation and gap, and the delay of the packets that \
+             are overtaken, such as 25%,50%,gap=5,delay=10ms",
+        ),
+        (
+            "rate=5Mbit rtt=40ms second_route=5ms",
+            "path: second_route: found \"5ms\", expected the share of packets on the second route and its additional \
+             delay, such as 20%,5ms",
+        ),
+        (
+            "rate=5Mbit rtt=40ms duplicate=2",
+            "path: duplicate: found \"2\", expected a share such as 1% or 0.01",
+        ),
         ("rate=5Mbit rtt=40ms trace_start=1", "path: trace_start: found \"1\", expected random or 0"),
     ] {
         assert_eq!(error(line), message, "{line}");

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use slowstart::units::Span;
 
 use super::super::error::PathError;
+use super::super::fade::{Burst, Fades};
 use super::super::link::Limit;
+use super::super::outage::OutageSpec;
 use super::super::{Kind, PathFacts, quantity};
 use super::PathSpec;
 use super::keys::{COUNT, Keys, PACKET, RATE, SPAN};
@@ -66,6 +68,16 @@ impl PathSpec {
         }
         let wave = keys.pair("vary", quantity::span, "vary_period")?;
         let handover = keys.pair("handover_step", quantity::span, "handover")?;
+        let handover_loss = keys.take("handover_loss", Burst::parse, Burst::EXPECTED)?;
+        if handover_loss.is_some() && handover.is_none() {
+            return Err(keys.missing("handover", SPAN));
+        }
+        let fades = keys.take("fade", Fades::parse, Fades::EXPECTED)?;
+        let outage_text = keys.values.get("outage").cloned().unwrap_or_default();
+        let outage = keys.take("outage", OutageSpec::parse, OutageSpec::EXPECTED)?;
+        if host && outage.is_some() {
+            return Err(keys.wrong("outage", &outage_text, "a path without link=host"));
+        }
         let buffer = match limit {
             Limit::Infinite => None,
             Limit::Packets(n) => Some(PACKET * n),
@@ -73,8 +85,8 @@ impl PathSpec {
             Limit::Time(t) => Some(rate.over(t)),
         };
         let mut ways = (
-            keys.way(forward, ["jitter", "loss", "drop", "aggregate"], Kind::Data, &syns)?,
-            keys.way(back, ["ack_jitter", "ack_loss", "drop_ack", "ack_aggregate"], Kind::Ack, &syns)?,
+            keys.way(forward, "", "drop", Kind::Data, &syns)?,
+            keys.way(back, "ack_", "drop_ack", Kind::Ack, &syns)?,
         );
         let on = |text: &str| match text {
             "on" => Some(true),
@@ -102,6 +114,9 @@ impl PathSpec {
             back_link,
             wave,
             handover,
+            handover_loss,
+            fades,
+            outage,
             delay_trace,
             random_start,
             facts: PathFacts { rate, base_rtt, bdp, buffer, variable: supply.varies() },
