@@ -103,17 +103,18 @@ impl Folder {
     /// the folder holds anything else; with `force`, what slowstart writes there is replaced.
     pub(crate) fn open(dir: &Path, contents: &Contents, force: bool) -> Result<(Self, Vec<Row>)> {
         fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
-        let fresh = force || Self::is_fresh(dir, contents)?;
+        let mark = || write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?));
+        // The marker comes first, so that a process killed here leaves a folder that is known to be ours.
+        if !force && Self::is_fresh(dir, contents)? {
+            mark()?;
+        }
         let file = dir.join(ROWS);
         let named = || file.display().to_string();
-        if fresh {
-            match fs::remove_file(&file) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).with_context(named),
-                _ => {}
+        if fs::symlink_metadata(&file).is_ok_and(|m| !m.is_file()) {
+            if !force {
+                bail!("{}: not a regular file; --out writes into a folder of its own", file.display());
             }
-            write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, contents)?))?;
-        } else if fs::symlink_metadata(&file).is_ok_and(|m| !m.is_file()) {
-            bail!("{}: not a regular file; --out writes into a folder of its own", file.display());
+            fs::remove_file(&file).with_context(named)?;
         }
         let rows = OpenOptions::new().read(true).append(true).create(true).open(&file).with_context(named)?;
         match rows.try_lock() {
@@ -122,6 +123,11 @@ impl Folder {
             }
             // A file system without locks is not refused.
             Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        // Not before the lock: another process may be writing there.
+        if force {
+            rows.set_len(0).with_context(named)?;
+            mark()?;
         }
         // Temporary files of a process that was killed.
         for stale in fs::read_dir(dir).with_context(named)?.flatten() {

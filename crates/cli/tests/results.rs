@@ -239,9 +239,16 @@ fn two_at_once_do_not_mix() {
         .expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     lines.next().expect("a row").expect("a row");
-    let second = slowstart(&args);
-    assert_eq!(second.status.code(), Some(2), "{}", text(&second.stderr));
-    assert!(text(&second.stderr).contains("another slowstart is writing there"), "{}", text(&second.stderr));
+    for more in [None, Some("--force")] {
+        let second = slowstart(&args.iter().copied().chain(more).collect::<Vec<_>>());
+        assert_eq!(second.status.code(), Some(2), "{}", text(&second.stderr));
+        assert!(
+            text(&second.stderr).contains("another slowstart is writing there"),
+            "{}",
+            text(&second.stderr)
+        );
+        assert!(rows(&dir).starts_with('{'), "the first one's rows are gone");
+    }
     child.kill().expect("it runs");
     child.wait().expect("it ends");
 }
