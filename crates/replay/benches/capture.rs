@@ -1,5 +1,6 @@
 //! Speed of reading captures: one JSON line per case, measured in this run on this machine.
-//! || `cargo bench -p slowstart-replay --bench capture [-- CASE]`. The capture is generated while it is read,
+//!
+//! `cargo bench -p slowstart-replay --bench capture [-- CASE]`. The capture is generated while it is read,
 //! headers only: one long download, and many short ones at once. CPU time is that of the process; the generator's
 //! share is measured separately and shown. Peak memory is that of the process so far.
 

@@ -1,6 +1,7 @@
 //! Connections: assigns the packets of a capture to the two directions of a connection and drives a [`Sender`] for
 //! each direction with data.
-//! || **Vantage point.** Handshake, first data and first ACK show which end is near the capture point; packets wait
+//!
+//! **Vantage point.** Handshake, first data and first ACK show which end is near the capture point; packets wait
 //! until this is known. At the sender, events are taken as they are. At the receiver, data is seen half an RTT late
 //! and losses are not seen, but the timestamp echo of each data packet shows which ACK the sender had received when
 //! it sent it. ACKs are therefore held back until an echo shows their arrival, which restores the sender's order of

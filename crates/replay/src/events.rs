@@ -1,5 +1,6 @@
 //! Events of startups in a running kernel, as written by `slowstart kernel watch --json`: one JSON object per line.
-//! || The keys are those of `Facts` in `crates/linux`. Required are `sk` (identifies a live connection), `now_ns`,
+//!
+//! The keys are those of `Facts` in `crates/linux`. Required are `sk` (identifies a live connection), `now_ns`,
 //! `kind` (`begin`, `ack`, `loss`, `timeout`, `idle`, `undo`, `end`), `acked_bytes`, `next`, `mss` and `cwnd`;
 //! others are optional, and unknown keys are ignored. If the file has an event for every ACK, every startup gets a
 //! prediction; otherwise the row states only when the kernel's own startup left.

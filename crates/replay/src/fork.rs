@@ -1,6 +1,7 @@
 //! Continues a transfer in the simulator: each startup takes over where it would have sent something else than was
 //! sent.
-//! || Until that point the simulator sends the packets of the capture at their times over a path fitted to the
+//!
+//! Until that point the simulator sends the packets of the capture at their times over a path fitted to the
 //! capture, so that link and queue are as full as they were. Then the startup takes over with its saved state,
 //! including all that it derived from the real ACKs. Simulator and capture share one clock.
 

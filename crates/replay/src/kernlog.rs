@@ -1,5 +1,6 @@
 //! Per-ACK logs of a kernel: comma-separated values with a header of column names and one line per ACK.
-//! || The columns are those logged by the authors of SEARCH: `now_us` since the first ACK, `bytes_acked` so far,
+//!
+//! The columns are those logged by the authors of SEARCH: `now_us` since the first ACK, `bytes_acked` so far,
 //! `mss`, `rtt_us`, `snd_nxt`, `sk_pacing_rate` in bytes per second, and optionally `snd_una`, `lost_pkt` and
 //! `total_retrans_pkt`. For an observer to agree with Linux, a row is judged before its ACK grows the window; every
 //! acknowledged byte grows it (Linux tests `tcp_is_cwnd_limited`, not the log's `app_limited`); and the sender is

@@ -1,6 +1,7 @@
 //! Passive observers: a startup sees the real events of a connection made by another sender and saves a window of
 //! its own.
-//! || Each ACK is judged before it grows the window and before it allows anything to be sent (in Linux,
+//!
+//! Each ACK is judged before it grows the window and before it allows anything to be sent (in Linux,
 //! `pkts_acked` runs before `cong_avoid`), so the window at an exit does not include the ACK that caused it. At a
 //! loss, the startup's response is recorded, and its own rule continues, so that the row can state what the rule
 //! alone would have done.

@@ -1,5 +1,6 @@
 //! Reconstructs a sender's scoreboard from the packets it sent and the ACKs it received.
-//! || RTT samples match sequence numbers to ACKs under Karn's rule: retransmitted data gives no sample. A loss is
+//!
+//! RTT samples match sequence numbers to ACKs under Karn's rule: retransmitted data gives no sample. A loss is
 //! detected by three duplicate ACKs, by three segments selectively acknowledged above it (RFC 5681, RFC 6675), or
 //! by its retransmission. It was spurious if DSACK (RFC 2883) or timestamps (RFC 3522) show that everything
 //! retransmitted had arrived.

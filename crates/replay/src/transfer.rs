@@ -1,5 +1,6 @@
 //! The result for one connection in one direction, as a row for programs.
-//! || Names contain the units; times count from the connection's first packet; absent values are null.
+//!
+//! Names contain the units; times count from the connection's first packet; absent values are null.
 
 use crate::analysis::{Findings, Period, StartupResult};
 use crate::connection::{Connection, Vantage};

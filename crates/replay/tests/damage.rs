@@ -1,5 +1,6 @@
 //! No input causes a panic of a parser: it returns an error with a location, or rows for what it could read.
-//! || Each case damages a valid file of one kind: bytes changed, cut, repeated, lengths set to huge values.
+//!
+//! Each case damages a valid file of one kind: bytes changed, cut, repeated, lengths set to huge values.
 //! `SLOWSTART_CASES` sets the number of cases for each file (default 64; thousands take minutes).
 
 mod common;

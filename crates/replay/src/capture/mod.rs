@@ -1,5 +1,6 @@
 //! Captures: reads pcap and pcapng as a stream of TCP packets.
-//! || - [`frame`]: the TCP header in a captured frame
+//!
+//! - [`frame`]: the TCP header in a captured frame
 //! - [`old`]: older formats, converted to pcap
 //! - [`read`]: the packets of a file
 
