@@ -2,8 +2,9 @@
 //! facts of each event, and loss episodes by RFC 9002 §7.3.2.
 //!
 //! Departures from TCP, all of which follow from QUIC:
-//! - A mark is the number of bytes sent before and with a packet, in order of sending. QUIC acknowledges in any order, so
-//!   [`Ack::upto`] is the mark of the newest packet that the peer acknowledged, as RFC 9406 and RFC 9002 count rounds.
+//! - A mark counts packets in the order of sending: packet numbers repeat in the spaces of the handshake. QUIC
+//!   acknowledges in any order, so [`Ack::upto`] is the mark of the newest packet that the peer acknowledged, as RFC 9406
+//!   and RFC 9002 count rounds.
 //! - Packets of the handshake establish the connection. Their acknowledgements earn no growth, as in TCP.
 //! - The window is at least two packets (RFC 9002 §7.2). A probe timeout changes no window; persistent congestion counts
 //!   as a timeout.
@@ -15,7 +16,7 @@
 use slowstart::control::{Change, Controller, Exited, State};
 use slowstart::step::Pace;
 use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
-use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
 /// The initial window in packets (RFC 9002 §7.2).
@@ -206,27 +207,22 @@ impl<C: Controller> Host<C> {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            now: self.now,
-            mss: self.mss,
-            iw: self.initial_window(),
-            inflight: self.inflight,
-            delivered: self.delivered,
-            lost: self.lost,
-            next: Mark(self.sent_total.0),
-            srtt: self.srtt,
-            min_rtt: self.min_rtt,
-            rwnd: self.rwnd,
-            pacing_rate: self.pacing_rate(),
-            pacing_on: true,
-            gso_max: Bytes::ZERO,
-            unsent: self.unsent,
-            host_queue: None,
-            nic_rate: None,
-            supports_pacing: true,
-            growth: Growth::Bytes,
-            in_recovery: self.episode.is_some_and(|(_, over)| !over),
-        }
+        let mut f = Facts::new(self.mss, self.initial_window());
+        f.now = self.now;
+        f.min_window = self.mss * LEAST_PACKETS;
+        f.inflight = self.inflight;
+        f.delivered = self.delivered;
+        f.lost = self.lost;
+        f.next = Mark::new(self.counters.packets);
+        f.srtt = self.srtt;
+        f.min_rtt = self.min_rtt;
+        f.rwnd = self.rwnd;
+        f.pacing_rate = self.pacing_rate();
+        f.pacing_on = true;
+        f.unsent = self.unsent;
+        f.supports_pacing = true;
+        f.in_recovery = self.episode.is_some_and(|(_, over)| !over);
+        f
     }
 
     fn note(&mut self, change: Change) {
@@ -264,7 +260,7 @@ impl<C: Controller> Host<C> {
         self.counters.packets += 1;
         self.counters.peak_inflight = self.counters.peak_inflight.max(self.inflight);
         let sent = Sent {
-            mark: Mark(self.sent_total.0),
+            mark: Mark::new(self.counters.packets),
             at: self.now,
             bytes,
             retransmission: false,
@@ -367,16 +363,10 @@ impl<C: Controller> Host<C> {
         }
         let limited = std::mem::take(&mut self.cwnd_limited);
         let limit = if batch.app_limited && !limited { Limit::Application } else { Limit::Window };
-        let ack = Ack {
-            upto: self.newest.mark,
-            bytes: batch.bytes,
-            delivered: batch.bytes,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: batch.prior_inflight,
-            rtt,
-            newest,
-            limit,
-        };
+        let mut ack = Ack::new(newest, batch.bytes, batch.prior_inflight);
+        ack.upto = self.newest.mark;
+        ack.rtt = rtt;
+        ack.limit = limit;
         let change = self.control.on_ack(&self.facts(), &ack);
         self.note(change);
     }

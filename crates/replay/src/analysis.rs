@@ -5,7 +5,7 @@ use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputB
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
 use crate::observer::{Candidate, Observer, Prediction};
 use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::{Ack, Congestion, Facts, Growth, Handshake, Limit, Recovery, Sent, Signal};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 use slowstart_lab::record::Class;
 use slowstart_lab::stats;
 use std::sync::Arc;
@@ -28,27 +28,11 @@ const SNAPSHOTS: usize = 4000;
 
 /// Facts of a connection before its first event.
 pub fn facts(mss: Bytes) -> Facts {
-    Facts {
-        now: Instant::ZERO,
-        mss,
-        iw: mss * 10,
-        inflight: Bytes::ZERO,
-        delivered: Bytes::ZERO,
-        lost: Bytes::ZERO,
-        next: Mark(0),
-        srtt: None,
-        min_rtt: None,
-        rwnd: Bytes::MAX,
-        pacing_rate: None,
-        pacing_on: true,
-        gso_max: Bytes(65_536),
-        unsent: None,
-        host_queue: None,
-        nic_rate: None,
-        supports_pacing: true,
-        growth: Growth::Bytes,
-        in_recovery: false,
-    }
+    let mut f = Facts::new(mss, mss * 10);
+    f.pacing_on = true;
+    f.gso_max = Bytes(65_536);
+    f.supports_pacing = true;
+    f
 }
 
 /// The state of a connection at one moment, for charts.
@@ -191,7 +175,9 @@ impl Analysis {
 
     /// The facts with the initial window and on the clock that startups see.
     fn for_startup(&self, f: &Facts) -> Facts {
-        Facts { iw: self.iw, now: f.now + self.epoch(), ..*f }
+        let mut f = *f;
+        (f.iw, f.now) = (self.iw, f.now + self.epoch());
+        f
     }
 
     fn sent_for_startup(&self, s: &Sent) -> Sent {
@@ -290,7 +276,8 @@ impl Analysis {
         // full.
         self.application |= self.short && f.inflight < self.peak / 2;
         let used = self.setup.gated.then_some(self.peak.max(self.peak_before));
-        let (facts, ack) = (self.for_startup(f), Ack { newest: self.sent_for_startup(&a.newest), ..*a });
+        let (facts, mut ack) = (self.for_startup(f), *a);
+        ack.newest = self.sent_for_startup(&a.newest);
         self.each_observer(|w| w.on_ack(&facts, &ack, used));
         if let Some((start, end)) = self.round
             && a.upto >= end
@@ -323,7 +310,7 @@ impl Analysis {
                 w.stop_after(SPURIOUS);
             }
         });
-        self.round = Some((f.now, f.next.max(Mark(1))));
+        self.round = Some((f.now, f.next.max(Mark::new(1))));
         self.peak_before = self.peak;
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
     }

@@ -96,8 +96,9 @@ impl KernelConnection {
     fn on_event(&mut self, e: &Event) {
         let f = &mut self.f;
         f.now = f.now.max(Instant(e.now_ns.saturating_sub(self.begin)));
-        f.next = Mark(e.next.min(MOST));
-        f.inflight = Bytes(f.next.0.saturating_sub(e.acked_bytes));
+        let next = e.next.min(MOST);
+        f.next = Mark::new(next);
+        f.inflight = Bytes(next.saturating_sub(e.acked_bytes));
         f.pacing_rate = (e.pacing_rate > 0).then(|| Rate(e.pacing_rate.saturating_mul(8)));
         self.asked |= e.asked;
         self.retransmitted = self.retransmitted.max(e.retransmitted);
@@ -132,7 +133,7 @@ impl KernelConnection {
         let prior = f.inflight + newly;
         f.delivered = f.delivered.max(acked);
         // Everything sent since the previous event counts as sent now: the file has no send times.
-        let new = Bytes(f.next.0) - self.sent;
+        let new = Bytes(e.next.min(MOST)) - self.sent;
         self.sent += new;
         let sent = Sent {
             mark: f.next,
@@ -144,16 +145,10 @@ impl KernelConnection {
             ..Sent::default()
         };
         self.analysis.sent(f, &sent, false);
-        let ack = Ack {
-            upto: Mark(acked.0),
-            bytes: newly,
-            delivered: newly,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: prior,
-            rtt,
-            newest: Sent::default(),
-            limit: if e.limited == Some(false) { Limit::Application } else { Limit::Window },
-        };
+        let mut ack = Ack::new(Sent::default(), newly, prior);
+        ack.upto = Mark::new(acked.0);
+        ack.rtt = rtt;
+        ack.limit = if e.limited == Some(false) { Limit::Application } else { Limit::Window };
         self.analysis.ack(f, &ack);
     }
 

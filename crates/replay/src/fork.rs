@@ -115,7 +115,9 @@ impl Simulation<'_> {
     }
 
     fn facts(&self, now: Instant) -> Facts {
-        Facts { now, iw: self.iw, ..facts(Bytes(self.profile.mss.into())) }
+        let mut f = facts(Bytes(self.profile.mss.into()));
+        (f.now, f.iw) = (now, self.iw);
+        f
     }
 
     fn continue_with(&self, label: &str, s: &SavedState, of: &Candidate) -> ForkResult {

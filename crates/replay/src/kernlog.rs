@@ -11,7 +11,7 @@ use crate::error::InputError;
 use crate::limits::Lines;
 use crate::observer::Candidate;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Sent, Signal};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -182,8 +182,8 @@ impl Reader<'_> {
         }
         // Sequence numbers wrap; no log covers 4 GB.
         let isn = self.isn;
-        let mark = |seq: u64| Mark(u64::from((seq as u32).wrapping_sub(isn)));
-        let (una, next) = (una.map_or(Mark(bytes), mark), mark(next));
+        let offset = |seq: u64| u64::from((seq as u32).wrapping_sub(isn));
+        let (una, next) = (una.map_or(bytes, offset), offset(next));
         let (analysis, f) = self.log.get_or_insert_with(|| {
             let setup = Setup {
                 mss: Bytes(mss),
@@ -198,20 +198,20 @@ impl Reader<'_> {
         self.rows += 1;
         f.now = f.now.max(Instant::ZERO + Span::micros(now));
         let rtt = Span::micros(rtt);
-        f.next = next;
+        f.next = Mark::new(next);
         f.delivered = Bytes(bytes);
         f.pacing_rate = Some(Rate(pacing.saturating_mul(8)));
         f.min_rtt = Some(f.min_rtt.map_or(rtt, |m| m.min(rtt)));
         f.srtt = Some(f.srtt.map_or(rtt, |s| s - s / 8 + rtt / 8));
-        let prior = Bytes(next.0.saturating_sub(self.acked.0));
+        let prior = Bytes(next.saturating_sub(self.acked.0));
         let newly = Bytes(bytes) - self.acked;
         self.acked = self.acked.max(Bytes(bytes));
-        f.inflight = Bytes(next.0.saturating_sub(una.0));
-        let new = Bytes(next.0) - self.sent;
+        f.inflight = Bytes(next.saturating_sub(una));
+        let new = Bytes(next) - self.sent;
         self.sent += new;
         // Everything sent up to this row counts as sent now: the log has no send times.
         let left = Sent {
-            mark: next,
+            mark: f.next,
             at: f.now,
             bytes: new,
             sent_total: self.sent,
@@ -234,16 +234,9 @@ impl Reader<'_> {
                 analysis.loss(f, &lost);
             }
         }
-        let ack = Ack {
-            upto: una,
-            bytes: newly,
-            delivered: newly,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: prior,
-            rtt: Some(rtt),
-            newest: Sent::default(),
-            limit: Limit::Window,
-        };
+        let mut ack = Ack::new(Sent::default(), newly, prior);
+        ack.upto = Mark::new(una);
+        ack.rtt = Some(rtt);
         analysis.ack(f, &ack);
         Ok(())
     }

@@ -62,28 +62,21 @@
 //! let candidates: Vec<_> =
 //!     REGISTRY.iter().map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
 //! let mut analysis = Analysis::new(setup, &candidates.into());
-//! let mut f = facts(mss);
+//! let (mut f, mut total) = (facts(mss), Bytes::ZERO);
 //! // Rounds of 50 ms: the window doubles from 10 to 80 segments and stays there.
 //! for (round, window) in [10, 20, 40, 80, 80, 80, 80, 80].into_iter().enumerate() {
 //!     f.now = Instant::ZERO + Span::millis(50) * round as u64;
 //!     for _ in 0..window {
-//!         (f.next, f.inflight) = (Mark(f.next.0 + mss.0), f.inflight + mss);
+//!         total += mss;
+//!         (f.next, f.inflight) = (Mark::new(total.0), f.inflight + mss);
 //!         let sent = Sent { mark: f.next, at: f.now, bytes: mss, inflight: f.inflight, ..Sent::default() };
 //!         analysis.sent(&f, &sent, false);
 //!     }
 //!     let (sent_at, prior) = (f.now, f.inflight);
 //!     (f.now, f.inflight) = (f.now + Span::millis(50), Bytes::ZERO);
 //!     (f.delivered, f.min_rtt) = (f.delivered + prior, Some(Span::millis(50)));
-//!     let ack = Ack {
-//!         upto: f.next,
-//!         bytes: prior,
-//!         delivered: prior,
-//!         newly_lost: Bytes::ZERO,
-//!         prior_inflight: prior,
-//!         rtt: Some(f.now.since(sent_at)),
-//!         newest: Sent::default(),
-//!         limit: Limit::Window,
-//!     };
+//!     let mut ack = Ack::new(Sent::default(), prior, prior);
+//!     (ack.upto, ack.rtt) = (f.next, Some(f.now.since(sent_at)));
 //!     analysis.ack(&f, &ack);
 //! }
 //! let findings = analysis.finish(None);

@@ -175,7 +175,9 @@ impl Observer {
         let rate = || {
             Some(Rate::new(self.prediction.cwnd, f.srtt.filter(|s| *s > Span::ZERO)?)? * Gain::percent(200))
         };
-        Facts { pacing_rate: f.pacing_rate.or_else(rate), ..*f }
+        let mut seen = *f;
+        seen.pacing_rate = f.pacing_rate.or_else(rate);
+        seen
     }
 
     fn apply(&mut self, f: &Facts, step: Step, earned: bool) {
@@ -192,7 +194,7 @@ impl Observer {
             Wake::Cancel => self.wake = None,
         }
         if let Some(t) = step.ssthresh {
-            self.ceiling = Some(t.max(f.mss * 2));
+            self.ceiling = Some(t.max(f.min_ssthresh()));
         }
         if let Some(why) = step.exit {
             let at_exit = step.detected.map_or(moment(why.name(), self.prediction.cwnd), |d| Moment {
@@ -207,7 +209,7 @@ impl Observer {
                 let room = self.ceiling.map_or(Bytes::MAX, |c| c - self.prediction.cwnd);
                 self.prediction.cwnd += by.min(room);
             }
-            Window::Set(to) => self.prediction.cwnd = to.max(f.mss),
+            Window::Set(to) => self.prediction.cwnd = to.max(f.min_window),
             Window::Keep | Window::Grow(_) => {}
         }
         if step.exit.is_some() {
@@ -220,7 +222,8 @@ impl Observer {
     fn timers(&mut self, f: &Facts) {
         while let Some(at) = self.wake.filter(|at| *at <= f.now && !self.done()) {
             self.wake = None;
-            let then = Facts { now: at, ..*f };
+            let mut then = *f;
+            then.now = at;
             let step = self.startup.on_timer(&self.view(&then));
             self.apply(&then, step, true);
         }
@@ -250,9 +253,10 @@ impl Observer {
         let f = self.facts(f);
         let idle = used.is_some_and(|used| self.prediction.cwnd >= used * 2);
         let limit = if idle && ack.limit.allows_growth() { Limit::Application } else { ack.limit };
-        let ack = Ack { limit, ..*ack };
+        let mut seen = *ack;
+        seen.limit = limit;
         let v = View { facts: &f, cwnd: self.prediction.cwnd, ssthresh: self.ceiling };
-        let step = self.startup.on_ack(&v, &ack);
+        let step = self.startup.on_ack(&v, &seen);
         self.apply(&f, step, limit.allows_growth() && !f.in_recovery);
     }
 

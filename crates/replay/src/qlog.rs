@@ -15,7 +15,7 @@ use crate::observer::Candidate;
 use crate::samples::{self, Sample};
 use crate::transfer::Transfer;
 use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Sent, Signal};
+use slowstart::view::{Ack, Congestion, Facts, Handshake, Sent, Signal};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -43,9 +43,9 @@ impl Endpoint {
         self.packets += 1;
         self.total += Bytes(bytes);
         self.f.inflight += Bytes(bytes);
-        self.f.next = Mark(number + 1);
+        self.f.next = Mark::new(number + 1);
         let sent = Sent {
-            mark: Mark(number + 1),
+            mark: self.f.next,
             at: self.f.now,
             bytes: Bytes(bytes),
             sent_total: self.total,
@@ -70,7 +70,7 @@ impl Endpoint {
                 }
             }
         }
-        let Some((n, sent)) = newest else { return };
+        let Some((_, sent)) = newest else { return };
         self.acked = true;
         let rtt = Some(self.f.now.since(sent.at)).filter(|r| *r > Span::ZERO);
         if let Some(rtt) = rtt {
@@ -79,16 +79,8 @@ impl Endpoint {
         }
         self.f.inflight -= bytes;
         self.f.delivered += bytes;
-        let ack = Ack {
-            upto: Mark(n + 1),
-            bytes,
-            delivered: bytes,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: prior,
-            rtt,
-            newest: sent,
-            limit: Limit::Window,
-        };
+        let mut ack = Ack::new(sent, bytes, prior);
+        ack.rtt = rtt;
         self.analysis.ack(&self.f, &ack);
     }
 

@@ -49,7 +49,7 @@ impl SentRange {
     /// The packet as it was sent.
     fn sent(&self) -> Sent {
         Sent {
-            mark: Mark(self.upto),
+            mark: Mark::new(self.upto),
             at: self.at,
             bytes: Bytes(self.bytes.into()),
             sent_total: self.sent_total,
@@ -303,7 +303,7 @@ impl Sender {
         let bytes = Bytes(upto - from);
         self.sent_total += bytes;
         self.facts.inflight += bytes;
-        self.facts.next = Mark(upto);
+        self.facts.next = Mark::new(upto);
         self.max = upto;
         let piece = SentRange {
             from,
@@ -373,7 +373,7 @@ impl Sender {
             e.retransmitted += n;
         }
         let sent = Sent {
-            mark: Mark(upto),
+            mark: Mark::new(upto),
             at: now,
             bytes: Bytes(upto - d.from),
             sent_total: self.sent_total,
@@ -541,16 +541,11 @@ impl Sender {
         self.facts.delivered += Bytes(arrived);
         self.delivered_at = now;
         let peer = prior + self.facts.mss > self.facts.rwnd;
-        let ack = Ack {
-            upto: Mark(self.una),
-            bytes: if advanced > 0 { Bytes(arrived) } else { Bytes::ZERO },
-            delivered: Bytes(arrived),
-            newly_lost: Bytes::ZERO,
-            prior_inflight: prior,
-            rtt,
-            newest: newest.unwrap_or_default(),
-            limit: if peer { Limit::Peer } else { Limit::Window },
-        };
+        let mut ack = Ack::new(newest.unwrap_or_default(), Bytes(arrived), prior);
+        ack.upto = Mark::new(self.una);
+        ack.bytes = if advanced > 0 { Bytes(arrived) } else { Bytes::ZERO };
+        ack.rtt = rtt;
+        ack.limit = if peer { Limit::Peer } else { Limit::Window };
         self.analysis.ack(&self.facts, &ack);
     }
 }

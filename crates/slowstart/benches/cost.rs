@@ -10,7 +10,7 @@ use slowstart::avoidance;
 use slowstart::control::Controller;
 use slowstart::registry;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{Ack, Facts, Growth, Handshake, Limit, Sent};
+use slowstart::view::{Ack, Facts, Handshake, Sent};
 use std::hint::black_box;
 use std::process::Command;
 
@@ -29,54 +29,28 @@ struct Host {
     facts: Facts,
     ack: Ack,
     sent: Sent,
+    sent_total: Bytes,
 }
 
 impl Host {
     fn new() -> Self {
         let sent = Sent { bytes: Bytes(MSS), ..Sent::default() };
-        Self {
-            facts: Facts {
-                now: Instant::ZERO,
-                mss: Bytes(MSS),
-                iw: Bytes(10 * MSS),
-                inflight: Bytes::ZERO,
-                delivered: Bytes::ZERO,
-                lost: Bytes::ZERO,
-                next: Mark(0),
-                srtt: Some(RTT),
-                min_rtt: Some(RTT),
-                rwnd: Bytes::MAX,
-                pacing_rate: Rate::new(Bytes(1 << 24), RTT),
-                pacing_on: true,
-                gso_max: Bytes(65_536),
-                unsent: None,
-                host_queue: None,
-                nic_rate: None,
-                supports_pacing: true,
-                growth: Growth::Bytes,
-                in_recovery: false,
-            },
-            ack: Ack {
-                upto: Mark(0),
-                bytes: Bytes(2 * MSS),
-                delivered: Bytes(2 * MSS),
-                newly_lost: Bytes::ZERO,
-                prior_inflight: Bytes::ZERO,
-                rtt: Some(RTT),
-                newest: sent,
-                limit: Limit::Window,
-            },
-            sent,
-        }
+        let mut facts = Facts::new(Bytes(MSS), Bytes(10 * MSS));
+        (facts.srtt, facts.min_rtt) = (Some(RTT), Some(RTT));
+        (facts.pacing_rate, facts.pacing_on) = (Rate::new(Bytes(1 << 24), RTT), true);
+        (facts.gso_max, facts.supports_pacing) = (Bytes(65_536), true);
+        let mut ack = Ack::new(sent, Bytes(2 * MSS), Bytes::ZERO);
+        ack.rtt = Some(RTT);
+        Self { facts, ack, sent, sent_total: Bytes::ZERO }
     }
 
     /// An ACK of two packets, the later of which was sent one RTT ago, when half as much was delivered as now.
     fn acknowledge(&mut self, now: Instant) {
         let delivered = self.facts.delivered + Bytes(2 * MSS);
         self.ack.prior_inflight = self.facts.inflight;
-        self.ack.upto = Mark(delivered.0);
+        self.ack.upto = Mark::new(delivered.0);
         let newest = &mut self.ack.newest;
-        (newest.mark, newest.at) = (Mark(delivered.0), Instant(now.0 - RTT.0));
+        (newest.mark, newest.at) = (Mark::new(delivered.0), Instant(now.0 - RTT.0));
         (newest.delivered, newest.delivered_at, newest.first_sent_at) = (delivered / 2, newest.at, newest.at);
         (newest.inflight, newest.cwnd) = (delivered / 2, delivered / 2);
         self.facts.now = now;
@@ -87,10 +61,11 @@ impl Host {
     /// Sends the next packet.
     fn send(&mut self) {
         let f = &mut self.facts;
-        f.next = Mark(f.next.0 + MSS);
+        self.sent_total += Bytes(MSS);
+        f.next = Mark::new(self.sent_total.0);
         f.inflight += Bytes(MSS);
         let s = &mut self.sent;
-        (s.mark, s.at, s.sent_total, s.inflight) = (f.next, f.now, Bytes(f.next.0), f.inflight);
+        (s.mark, s.at, s.sent_total, s.inflight) = (f.next, f.now, self.sent_total, f.inflight);
         (s.delivered, s.delivered_at, s.first_sent_at, s.cwnd) = (f.delivered, f.now, f.now, f.inflight);
     }
 }

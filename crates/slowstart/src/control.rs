@@ -3,7 +3,7 @@
 use crate::avoidance::Avoidance;
 use crate::startup::Startup;
 use crate::step::{Exit, Pace, Resume, Step, Wake, Window};
-use crate::units::{Bytes, Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Signal, View};
 
 /// The congestion control of one connection, as an endpoint drives it: [`Composed`], or a standalone controller such as
@@ -90,8 +90,9 @@ pub struct Change {
     pub exited: Option<Exited>,
     /// The loss that ended the startup proved spurious. The startup continues, and its recorded exit is void.
     pub resumed: bool,
-    /// Retransmit the packet that ends at this mark now, unless it has arrived or is already marked lost.
-    pub resend: Option<Mark>,
+    /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far, unless it has
+    /// arrived or is already marked lost.
+    pub resend: Option<Bytes>,
 }
 
 impl Change {
@@ -189,7 +190,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         }
         let detected = step.detected.map_or((f.now, self.state.cwnd), |d| (d.at, d.cwnd));
         if let Some(t) = step.ssthresh {
-            self.state.ssthresh = Some(t.max(f.mss * 2));
+            self.state.ssthresh = Some(t.max(f.min_ssthresh()));
         }
         if let Some(p) = step.pace {
             self.state.pace = (p != Pace::Host).then_some(p);
@@ -204,13 +205,13 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         match step.window {
             Window::Keep if step.exit.is_some() => rest = earned.map_or(Bytes::ZERO, |a| a.bytes),
             Window::Grow(by) if earned.is_some() => rest = self.grow(by),
-            Window::Set(b) => self.state.cwnd = b.max(f.mss),
+            Window::Set(b) => self.state.cwnd = b.max(f.min_window),
             Window::Keep | Window::Grow(_) => {}
         }
         let mut change = Change { resend: step.resend, ..Change::NONE };
         if let Some(why) = step.exit {
             if step.ssthresh.is_none() {
-                self.state.ssthresh = Some(self.state.cwnd.max(f.mss * 2));
+                self.state.ssthresh = Some(self.state.cwnd.max(f.min_ssthresh()));
             }
             if self.mode == Mode::Startup {
                 change.exited = Some(Exited {
@@ -253,7 +254,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         match self.avoidance.on_ack(&v, ack) {
             Window::Keep => {}
             Window::Grow(b) => self.state.cwnd += b,
-            Window::Set(b) => self.state.cwnd = b.max(f.mss),
+            Window::Set(b) => self.state.cwnd = b.max(f.min_window),
         }
     }
 
@@ -263,13 +264,13 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         let asked = (self.mode == Mode::Startup).then(|| self.startup.on_congestion(&v, c));
         // After the reduction of an episode, a timeout in the same episode makes no second one (tcp_enter_loss).
         let kept = v.ssthresh.filter(|_| !c.first);
-        let threshold = kept.unwrap_or_else(|| self.avoidance.on_congestion(&v, c)).max(f.mss * 2);
+        let threshold = kept.unwrap_or_else(|| self.avoidance.on_congestion(&v, c)).max(f.min_ssthresh());
         let resume = self.startup.on_restart(&v, Restart::Timeout);
         let left = self.mode == Mode::Startup;
         self.avoidance.enter(&v, Exit::Timeout);
-        self.state.ssthresh = Some(asked.and_then(|s| s.ssthresh).unwrap_or(threshold).max(f.mss * 2));
-        // RFC 5681 §3.1: the loss window is one segment.
-        self.state.cwnd = f.mss;
+        self.state.ssthresh = Some(asked.and_then(|s| s.ssthresh).unwrap_or(threshold).max(f.min_ssthresh()));
+        // RFC 5681 §3.1: the loss window is one segment. RFC 9002 §7.6.2: the least window.
+        self.state.cwnd = f.min_window;
         self.state.pace = None;
         self.state.wake = None;
         let again = resume == Resume::FromStart;
@@ -284,7 +285,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
                 at: f.now,
                 detected_at: d.map_or(f.now, |d| d.at),
                 detected_cwnd: d.map_or(detected, |d| d.cwnd),
-                exit_cwnd: f.mss,
+                exit_cwnd: f.min_window,
                 inflight: f.inflight,
             }
         });
@@ -299,7 +300,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
 
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
         // The handshake may have negotiated smaller segments.
-        self.state.cwnd = f.iw;
+        self.state.cwnd = f.iw.max(f.min_window);
         let step = self.startup.on_established(&self.view(f), hs);
         self.apply(f, step, None)
     }
@@ -356,7 +357,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
                 return self.apply(f, step, None);
             }
             // The startup ends without a window of its own: the avoidance reduces it.
-            let cut = self.avoidance.on_congestion(&v, c).max(f.mss * 2);
+            let cut = self.avoidance.on_congestion(&v, c).max(f.min_ssthresh());
             let detected =
                 step.detected.unwrap_or(crate::step::Detected { at: f.now, cwnd: self.state.cwnd });
             let ssthresh = Some(step.ssthresh.unwrap_or(cut));
@@ -367,7 +368,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
             );
         }
         if c.first {
-            let cut = self.avoidance.on_congestion(&v, c).max(f.mss * 2);
+            let cut = self.avoidance.on_congestion(&v, c).max(f.min_ssthresh());
             self.state.cwnd = cut;
             self.state.ssthresh = Some(cut);
             self.enter_avoidance(f, c.signal.into());

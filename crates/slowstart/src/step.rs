@@ -1,6 +1,6 @@
 //! The output of an algorithm: what a startup requests of its host after an event.
 
-use crate::units::{Bytes, Gain, Instant, Mark, Rate};
+use crate::units::{Bytes, Gain, Instant, Rate};
 use crate::view::Signal;
 
 /// The change of the congestion window.
@@ -12,7 +12,7 @@ pub enum Window {
     /// Increase by this many bytes, up to the slow-start threshold. Applied only on an ACK that permits growth (see
     /// [`Limit`](crate::view::Limit)).
     Grow(Bytes),
-    /// Set to this many bytes, at least one segment. Always applied.
+    /// Set to this many bytes, at least the host's [least window](crate::view::Facts::min_window). Always applied.
     Set(Bytes),
 }
 
@@ -126,8 +126,9 @@ pub struct Step {
     pub exit: Option<Exit>,
     /// When the reason was detected, if earlier than now.
     pub detected: Option<Detected>,
-    /// Retransmit the packet that ends at this mark now, unless it is known to have arrived or is already marked lost.
-    pub resend: Option<Mark>,
+    /// Retransmit now the packet whose data ends this many bytes before the end of the data sent so far (in TCP before
+    /// SND.NXT), unless it is known to have arrived or is already marked lost.
+    pub resend: Option<Bytes>,
 }
 
 impl Step {
@@ -174,9 +175,9 @@ impl Step {
         self.pace = Some(p);
         self
     }
-    /// Adds the retransmission of the packet that ends at `mark`.
-    pub const fn resend(mut self, mark: Mark) -> Self {
-        self.resend = Some(mark);
+    /// Adds the retransmission of the packet that ends `back` bytes before the end of the data sent.
+    pub const fn resend(mut self, back: Bytes) -> Self {
+        self.resend = Some(back);
         self
     }
     /// Adds a timer at `t`.

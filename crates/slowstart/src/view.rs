@@ -29,8 +29,9 @@ pub struct HostQueue {
     pub limit: Bytes,
 }
 
-/// State of the endpoint at the time of an event.
+/// State of the endpoint at the time of an event. Made by [`Facts::new`]; a host then sets what it knows besides.
 #[derive(Copy, Clone, Debug)]
+#[non_exhaustive]
 pub struct Facts {
     /// Time of the event.
     pub now: Instant,
@@ -38,14 +39,22 @@ pub struct Facts {
     pub mss: Bytes,
     /// Initial window of this connection, in bytes.
     pub iw: Bytes,
+    /// The least congestion window, in bytes: one segment in TCP (the loss window of RFC 5681 §3.1), two packets in QUIC
+    /// (RFC 9002 §7.2). A controller applies it to each window that it sets. A host whose packets become larger changes it
+    /// with [`Facts::mss`], and applies it itself until the next event.
+    pub min_window: Bytes,
     /// Bytes in flight: sent, and neither acknowledged, selectively acknowledged nor marked lost.
     pub inflight: Bytes,
     /// Bytes delivered since the connection began, including those selectively acknowledged.
     pub delivered: Bytes,
     /// Bytes marked lost since the connection began.
     pub lost: Bytes,
-    /// Mark of the next new packet (SND.NXT in TCP, the next packet number in QUIC).
+    /// How far new data has been sent: SND.NXT in TCP, the newest packet number in QUIC. No packet sent so far has a
+    /// larger mark, and each new one will have.
     pub next: Mark,
+    /// Bytes between the cumulative acknowledgement and the end of the data sent (SND.NXT - SND.UNA in TCP); `None` in
+    /// a transport without cumulative acknowledgement.
+    pub unacked: Option<Bytes>,
     /// Smoothed round-trip time (RFC 6298).
     pub srtt: Option<Span>,
     /// Minimum round-trip time of the connection.
@@ -75,16 +84,19 @@ pub struct Facts {
 impl Facts {
     /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and an initial
     /// window of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive window, no pacing, no
-    /// knowledge of queued data or of its interface. Slow start grows by the bytes acknowledged.
+    /// cumulative acknowledgement, no knowledge of queued data or of its interface. The least window is one segment.
+    /// Slow start grows by the bytes acknowledged.
     pub const fn new(mss: Bytes, iw: Bytes) -> Self {
         Self {
             now: Instant::ZERO,
             mss,
             iw,
+            min_window: mss,
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
-            next: Mark(0),
+            next: Mark::new(0),
+            unacked: None,
             srtt: None,
             min_rtt: None,
             rwnd: Bytes::MAX,
@@ -98,6 +110,12 @@ impl Facts {
             growth: Growth::Bytes,
             in_recovery: false,
         }
+    }
+
+    /// Returns the least slow-start threshold, in bytes: two segments (RFC 5681 §3.1), or the least window if that is
+    /// larger.
+    pub fn min_ssthresh(&self) -> Bytes {
+        (self.mss * 2).max(self.min_window)
     }
 }
 
@@ -131,7 +149,7 @@ impl View<'_> {
 /// them](crate::control::Controller::needs_delivery_state).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The mark of its last byte.
+    /// Its position in the order of sending: in TCP the end of its data, in QUIC its packet number.
     pub mark: Mark,
     /// When it was sent.
     pub at: Instant,
@@ -178,13 +196,16 @@ impl Limit {
     }
 }
 
-/// An ACK.
+/// An ACK. Made by [`Ack::new`]; a host then sets what it knows besides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ack {
-    /// Everything before this mark has arrived (the cumulative acknowledgement).
+    /// How far acknowledgements have advanced in the order of sending, which ends rounds: the cumulative acknowledgement
+    /// in TCP (SND.UNA), the newest packet acknowledged in QUIC, where earlier packets may be missing. It never decreases.
     pub upto: Mark,
-    /// Bytes for which the window may grow: those newly delivered if the cumulative acknowledgement advances, otherwise
-    /// zero. Data that was selectively acknowledged before is not counted again (Linux `acked_sacked`).
+    /// Bytes for which the window may grow. In TCP those newly delivered if the cumulative acknowledgement advances,
+    /// otherwise zero; data that was selectively acknowledged before is not counted again (Linux `acked_sacked`). In
+    /// QUIC all that are newly acknowledged (RFC 9002 §7.3.1).
     pub bytes: Bytes,
     /// Bytes newly delivered, including those selectively acknowledged.
     pub delivered: Bytes,
@@ -201,6 +222,22 @@ pub struct Ack {
 }
 
 impl Ack {
+    /// Returns an ACK by which `delivered` bytes are known to have arrived, the newest of them in the packet `newest`,
+    /// when `prior_inflight` bytes had been in flight. By default acknowledgements have advanced to that packet, all
+    /// bytes earn growth, nothing was marked lost, there is no RTT sample, and the window limited the sender.
+    pub const fn new(newest: Sent, delivered: Bytes, prior_inflight: Bytes) -> Self {
+        Self {
+            upto: newest.mark,
+            bytes: delivered,
+            delivered,
+            newly_lost: Bytes::ZERO,
+            prior_inflight,
+            rtt: None,
+            newest,
+            limit: Limit::Window,
+        }
+    }
+
     /// Returns the growth, in bytes, of standard slow start for this ACK under `rule`, with segments of `mss` bytes.
     pub fn slow_start_growth(&self, rule: Growth, mss: Bytes) -> Bytes {
         match rule {

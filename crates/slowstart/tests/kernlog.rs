@@ -18,7 +18,7 @@ use flate2::read::GzDecoder;
 use slowstart::startup::Startup;
 use slowstart::step::Window;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{Ack, Limit, Sent, View};
+use slowstart::view::{Ack, Sent, View};
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -29,14 +29,14 @@ struct Row {
     acked: Bytes,
     mss: Bytes,
     rtt: Span,
-    una: Mark,
-    next: Mark,
+    una: u64,
+    next: u64,
     pacing: Rate,
     /// Packets that the sender marked lost.
     lost: u64,
 }
 
-/// Reads a log, plain or compressed. Marks count from the first byte of data.
+/// Reads a log, plain or compressed. Sequence numbers count from the first byte of data.
 fn read(path: &Path) -> Vec<Row> {
     let mut text = String::new();
     let file = std::fs::File::open(path).unwrap();
@@ -69,14 +69,14 @@ fn parse(text: &str) -> Vec<Row> {
                 None => f(next).wrapping_sub(10 * f(mss)) as u32,
             });
             // Sequence numbers wrap; no log is 4 GB long.
-            let mark = |seq: u64| Mark(u64::from((seq as u32).wrapping_sub(isn)));
+            let offset = |seq: u64| u64::from((seq as u32).wrapping_sub(isn));
             Row {
                 now: Instant::ZERO + Span::micros(f(now)),
                 acked: Bytes(f(acked)),
                 mss: Bytes(f(mss)),
                 rtt: Span::micros(f(rtt)),
-                una: una.map_or(Mark(f(acked)), |una| mark(f(una))),
-                next: mark(f(next)),
+                una: una.map_or(f(acked), |una| offset(f(una))),
+                next: offset(f(next)),
                 pacing: Rate(f(pacing) * 8),
                 lost: f(lost),
             }
@@ -98,24 +98,17 @@ fn observe(rows: &[Row], name: &str) -> Vec<(&'static str, u64, u64)> {
         let bytes = row.acked - acked;
         acked = row.acked;
         f.now = row.now;
-        f.next = row.next;
+        f.next = Mark::new(row.next);
         f.delivered = row.acked;
         f.pacing_rate = Some(row.pacing);
         f.min_rtt = Some(f.min_rtt.map_or(row.rtt, |m| m.min(row.rtt)));
         let v = View { facts: &f, cwnd, ssthresh: None };
-        let new = Bytes(row.next.0) - sent;
+        let new = Bytes(row.next) - sent;
         sent += new;
-        s.on_sent(&v, &Sent { mark: row.next, at: row.now, bytes: new, sent_total: sent, ..Sent::default() });
-        let ack = Ack {
-            upto: row.una,
-            bytes,
-            delivered: bytes,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: Bytes(row.next.0 - (row.una.0 - bytes.0).min(row.next.0)),
-            rtt: Some(row.rtt),
-            newest: Sent::default(),
-            limit: Limit::Window,
-        };
+        s.on_sent(&v, &Sent { mark: f.next, at: row.now, bytes: new, sent_total: sent, ..Sent::default() });
+        let prior_inflight = Bytes(row.next - (row.una - bytes.0).min(row.next));
+        let mut ack = Ack::new(Sent::default(), bytes, prior_inflight);
+        (ack.upto, ack.rtt) = (Mark::new(row.una), Some(row.rtt));
         let step = s.on_ack(&v, &ack);
         let here = |what| (what, row.now.0 / 1000, cwnd.units(row.mss));
         if s.phase() != phase {
@@ -305,7 +298,7 @@ fn search_2_0_exits_with_3_1_where_that_does_not_reset() {
 fn shortfall_against_sent(rows: &[Row], threshold: f64, reset_after: Option<u64>) -> Option<u64> {
     let begin = |row: &Row| {
         let width = row.rtt.0 * 35 / 100;
-        (width, row.now.0 + width, vec![(row.acked.0 as f64, row.next.0 as f64)])
+        (width, row.now.0 + width, vec![(row.acked.0 as f64, row.next as f64)])
     };
     let (mut width, mut end, mut bins) = begin(&rows[0]);
     for row in &rows[1..] {
@@ -319,7 +312,7 @@ fn shortfall_against_sent(rows: &[Row], threshold: f64, reset_after: Option<u64>
         }
         let last = *bins.last().expect("one at least");
         bins.resize(bins.len() + passed as usize - 1, last);
-        bins.push((row.acked.0 as f64, row.next.0 as f64));
+        bins.push((row.acked.0 as f64, row.next as f64));
         end += passed * width;
         let back = row.rtt.0 as f64 / width as f64;
         let at = bins.len() - 1;

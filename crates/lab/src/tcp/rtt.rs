@@ -40,7 +40,7 @@ impl Rtt {
             mdev: Span::ZERO,
             mdev_max: Span::ZERO,
             rttvar: Span::ZERO,
-            round_end: Mark(0),
+            round_end: Mark::new(0),
             min: None,
             base: RTO_INITIAL,
             backoff: 0,
@@ -160,7 +160,7 @@ mod tests {
     fn after(rule: RtoRule, min: Span, samples_ms: &[u64]) -> Rtt {
         let mut r = Rtt::new(rule, min);
         for (i, ms) in samples_ms.iter().enumerate() {
-            r.sample(Span::millis(*ms), Mark(i as u64 * 2 + 1), Mark(i as u64 * 2 + 2));
+            r.sample(Span::millis(*ms), Mark::new(i as u64 * 2 + 1), Mark::new(i as u64 * 2 + 2));
         }
         r
     }
@@ -197,7 +197,7 @@ mod tests {
         for n in 0..10_000 {
             let scale = if n % 100 < 50 { 20_000_000 } else { 900_000_000 };
             let r = Span(1_000_000 + crate::random::scale(crate::random::at(7, n), scale));
-            ours.sample(r, Mark(n), Mark(n + 1));
+            ours.sample(r, Mark::new(n), Mark::new(n + 1));
             let r = r.0 as f64;
             let (srtt, var) = match plain {
                 None => (r, r / 2.0),
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(r.rto(), Span::secs(1));
         r.after_syn_loss();
         assert_eq!(r.rto(), Span::secs(3));
-        r.sample(Span::millis(100), Mark(1), Mark(2));
+        r.sample(Span::millis(100), Mark::new(1), Mark::new(2));
         r.after_syn_loss();
         assert_eq!(r.rto(), Span::millis(300));
     }

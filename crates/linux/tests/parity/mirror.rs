@@ -5,7 +5,7 @@ use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::{Exit, Step, Window};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{
-    Ack, Congestion, Facts as Known, Growth, Handshake, HostQueue, Limit, Restart, Sent, Signal, View,
+    Ack, Congestion, Facts as Known, Handshake, HostQueue, Limit, Restart, Sent, Signal, View,
 };
 use slowstart_linux::{ExitReason, Facts, Kind};
 use std::collections::BTreeMap;
@@ -78,28 +78,19 @@ fn some(us: u32) -> Option<Span> {
 }
 
 fn known(f: &Facts) -> Known {
-    Known {
-        now: Instant(f.now_ns),
-        mss: Bytes(f.mss.into()),
-        iw: seg(f, f.iw),
-        inflight: seg(f, f.inflight),
-        delivered: seg(f, f.delivered),
-        lost: Bytes::ZERO,
-        next: Mark(f.next),
-        srtt: some(f.srtt_us),
-        min_rtt: some(f.min_rtt_us),
-        rwnd: Bytes::MAX,
-        pacing_rate: Some(Rate(f.pacing_rate.saturating_mul(8))),
-        pacing_on: f.paced,
-        gso_max: Bytes(f.gso_max.into()),
-        unsent: None,
-        host_queue: (f.queue_limit > 0)
-            .then_some(HostQueue { used: Bytes(f.queue_used), limit: Bytes(f.queue_limit) }),
-        nic_rate: None,
-        supports_pacing: false,
-        growth: Growth::Bytes,
-        in_recovery: false,
-    }
+    let mut k = Known::new(Bytes(f.mss.into()), seg(f, f.iw));
+    k.now = Instant(f.now_ns);
+    k.inflight = seg(f, f.inflight);
+    k.delivered = seg(f, f.delivered);
+    k.next = Mark::new(f.next);
+    k.srtt = some(f.srtt_us);
+    k.min_rtt = some(f.min_rtt_us);
+    k.pacing_rate = Some(Rate(f.pacing_rate.saturating_mul(8)));
+    k.pacing_on = f.paced;
+    k.gso_max = Bytes(f.gso_max.into());
+    k.host_queue =
+        (f.queue_limit > 0).then_some(HostQueue { used: Bytes(f.queue_used), limit: Bytes(f.queue_limit) });
+    k
 }
 
 fn why(e: Exit) -> ExitReason {
@@ -213,25 +204,19 @@ impl Mirror {
     fn answer(&mut self, f: &Facts) -> Step {
         let k = known(f);
         let since = f.delivered.wrapping_sub(self.delivered);
-        let then = Known {
-            now: Instant(self.now),
-            inflight: seg(f, f.inflight.wrapping_add(since)),
-            delivered: seg(f, self.delivered),
-            ..k
-        };
+        let mut then = k;
+        then.now = Instant(self.now);
+        then.inflight = seg(f, f.inflight.wrapping_add(since));
+        then.delivered = seg(f, self.delivered);
         let bytes = Bytes(f.sent_bytes - self.sent);
         let sent = Sent { mark: k.next, at: then.now, bytes, ..Sent::default() };
         self.startup.on_sent(&Self::view(f, &then), &sent);
-        let ack = Ack {
-            upto: Mark(f.acked_bytes),
-            bytes: seg(f, f.acked),
-            delivered: Bytes(f.acked_bytes - self.acked),
-            newly_lost: Bytes::ZERO,
-            prior_inflight: then.inflight,
-            rtt: some(f.rtt_us),
-            newest: Sent::default(),
-            limit: if f.limited { Limit::Window } else { Limit::Application },
-        };
+        let delivered = Bytes(f.acked_bytes - self.acked);
+        let mut ack = Ack::new(Sent::default(), delivered, then.inflight);
+        ack.upto = Mark::new(f.acked_bytes);
+        ack.bytes = seg(f, f.acked);
+        ack.rtt = some(f.rtt_us);
+        ack.limit = if f.limited { Limit::Window } else { Limit::Application };
         let mut v = Self::view(f, &k);
         if self.kernels {
             // The kernel's HyStart has already set it, if it has decided.

@@ -322,7 +322,7 @@ impl Bbr {
     fn recover(&mut self, f: &Facts, a: &Ack) -> Bytes {
         let mut window = self.state.cwnd;
         if a.newly_lost.0 > 0 {
-            window = (window - a.newly_lost).max(f.mss);
+            window = (window - a.newly_lost).max(f.min_window);
         }
         if self.episode == Episode::Recovery && self.episode_before != Episode::Recovery {
             self.conserves = true;
@@ -354,7 +354,7 @@ impl Bbr {
         if self.mode == Mode::ProbeRtt {
             self.state.cwnd = self.state.cwnd.min(f.mss * MIN_SEGMENTS);
         }
-        self.state.cwnd = self.state.cwnd.max(f.mss);
+        self.state.cwnd = self.state.cwnd.max(f.min_window);
     }
 
     fn report_exit(&mut self, f: &Facts) -> Change {
@@ -403,7 +403,7 @@ impl Controller for Bbr {
             Signal::Loss if c.first => self.episode = Episode::Recovery,
             Signal::Timeout => {
                 // tcp_enter_loss, then bbr_set_state.
-                self.state.cwnd = f.inflight + f.mss;
+                self.state.cwnd = (f.inflight + f.mss).max(f.min_window);
                 self.episode = Episode::Timeout;
                 self.episode_before = Episode::Timeout;
                 self.full = Rate(0);

@@ -416,7 +416,7 @@ impl Controller for Bbr3 {
         self.bounds.note_loss(f, c);
         self.on_lost(f, &c.newest);
         if c.signal == Signal::Timeout {
-            self.state.cwnd = f.inflight + f.mss;
+            self.state.cwnd = (f.inflight + f.mss).max(f.min_window);
         }
         self.report_exit(f)
     }

@@ -17,7 +17,7 @@ use super::Startup;
 use crate::param::params;
 use crate::step::{Detected, Exit, Pace, Step, Wake};
 use crate::units::{Bytes, Fixed, Mark, Rate};
-use crate::view::{Ack, Congestion, Handshake, PathMemory, Recovery, Signal, View};
+use crate::view::{Ack, Congestion, Handshake, PathMemory, Recovery, Sent, Signal, View};
 
 params! {
     /// Parameters of Careful Resume.
@@ -36,8 +36,8 @@ const LONGER: u64 = 10;
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The initial window is in flight, up to the mark.
-    Reconnaissance(PathMemory, Mark),
+    /// The initial window is being sent or in flight.
+    Reconnaissance(PathMemory, FirstFlight),
     /// The jump is being sent, after the mark.
     Unvalidated(Mark),
     /// The jump has been sent, up to the mark, and is in flight.
@@ -48,6 +48,15 @@ enum Phase {
     Regrow(Exit, Detected),
     /// Ordinary slow start.
     Normal,
+}
+
+/// How much of the initial window has been sent.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum FirstFlight {
+    /// All but this many bytes.
+    Without(Bytes),
+    /// All of it, up to this mark.
+    Complete(Mark),
 }
 
 /// Careful Resume.
@@ -70,7 +79,7 @@ impl CarefulResume {
     }
 
     /// On the ACK of the initial window, jumps if the path is the same.
-    fn confirm(&mut self, v: &View, ack: &Ack, memory: PathMemory, end: Mark) -> Step {
+    fn confirm(&mut self, v: &View, ack: &Ack, memory: PathMemory, first: FirstFlight) -> Step {
         let ordinary = Step::grow(v.slow_start_growth(ack));
         if let Some(rtt) = ack.rtt
             && (rtt <= memory.rtt / 2 || rtt > memory.rtt * LONGER)
@@ -79,6 +88,7 @@ impl CarefulResume {
             self.phase = Phase::Normal;
             return ordinary;
         }
+        let FirstFlight::Complete(end) = first else { return ordinary };
         if ack.upto < end || !ack.limit.allows_growth() || v.in_recovery {
             return ordinary;
         }
@@ -120,14 +130,28 @@ impl Startup for CarefulResume {
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
         if let Some(memory) = hs.remembered.filter(|m| m.cwnd >= v.iw * WORTH && v.supports_pacing) {
-            self.phase = Phase::Reconnaissance(memory, Mark(v.next.0.saturating_add(v.iw.0)));
+            self.phase = Phase::Reconnaissance(memory, FirstFlight::Without(v.iw));
         }
         Step::HOLD
     }
 
+    fn needs_on_sent(&self) -> bool {
+        matches!(self.phase, Phase::Reconnaissance(_, FirstFlight::Without(_)))
+    }
+
+    fn on_sent(&mut self, _: &View, s: &Sent) {
+        if let Phase::Reconnaissance(_, first) = &mut self.phase
+            && let FirstFlight::Without(rest) = *first
+            && !s.retransmission
+        {
+            let rest = rest - s.bytes;
+            *first = if rest.0 == 0 { FirstFlight::Complete(s.mark) } else { FirstFlight::Without(rest) };
+        }
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         match self.phase {
-            Phase::Reconnaissance(memory, end) => self.confirm(v, ack, memory, end),
+            Phase::Reconnaissance(memory, first) => self.confirm(v, ack, memory, first),
             Phase::Unvalidated(from) => {
                 self.pipe += ack.delivered;
                 // Until the first packet of the jump is acknowledged, or all of it has been sent.

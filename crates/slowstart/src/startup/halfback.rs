@@ -6,12 +6,13 @@
 //! - while packets are retransmitted, each ACK sends one retransmission and the window does not grow;
 //! - a packet that was selectively acknowledged is not retransmitted, and no other packet takes its place.
 //!
-//! Without an RTT sample of the handshake, a pacer or knowledge of the queued data it is standard slow start.
+//! Without an RTT sample of the handshake, a pacer, a cumulative acknowledgement or knowledge of the queued data it is
+//! standard slow start.
 
 use super::Startup;
 use crate::param::params;
 use crate::step::{Pace, Step};
-use crate::units::{Bytes, Mark, Rate};
+use crate::units::{Bytes, Rate};
 use crate::view::{Ack, Handshake, Sent, View};
 
 params! {
@@ -24,10 +25,10 @@ params! {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The flow is paced, up to this mark.
-    Paced(Mark),
-    /// Packets are retransmitted; the next one ends at this mark.
-    Reverse(Mark),
+    /// The flow is paced; this many bytes are still to be sent.
+    Paced(Bytes),
+    /// Packets are retransmitted. The next one ends this many bytes before the end of the data sent.
+    Reverse(Bytes),
     /// Standard slow start.
     Ordinary,
 }
@@ -37,26 +38,27 @@ enum Phase {
 pub struct Halfback {
     pub(crate) params: Params,
     phase: Phase,
-    /// The mark of the last packet of the paced flight, and its length.
-    last: (Mark, Bytes),
+    /// The length of the last packet of the paced flight, until that is retransmitted.
+    last: Option<Bytes>,
 }
 
 impl Halfback {
     /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
-        Self { params, phase: Phase::Ordinary, last: (Mark(0), Bytes::ZERO) }
+        Self { params, phase: Phase::Ordinary, last: None }
     }
 
-    /// Retransmits the packet that ends at `at`, unless the cumulative ACK has reached it.
-    fn reverse(&mut self, v: &View, ack: &Ack, at: Mark) -> Step {
-        if ack.upto >= at {
+    /// Retransmits the packet that ends `back` bytes before the end of the data sent, unless the cumulative ACK has
+    /// reached it.
+    fn reverse(&mut self, v: &View, ack: &Ack, back: Bytes) -> Step {
+        if v.unacked.is_none_or(|unacked| unacked <= back) {
             self.phase = Phase::Ordinary;
             return Step::grow(v.slow_start_growth(ack));
         }
         // Only the last packet of the flow may be shorter than a segment.
-        let len = if at == self.last.0 { self.last.1 } else { v.mss };
-        self.phase = Phase::Reverse(Mark(at.0.saturating_sub(len.0)));
-        Step::HOLD.resend(at)
+        let len = self.last.take().unwrap_or(v.mss);
+        self.phase = Phase::Reverse(back + len);
+        Step::HOLD.resend(back)
     }
 }
 
@@ -66,13 +68,14 @@ impl Startup for Halfback {
     }
 
     fn on_established(&mut self, v: &View, hs: &Handshake) -> Step {
-        let (Some(rtt), Some(queued), true) = (hs.rtt, v.unsent, v.supports_pacing) else {
+        let (Some(rtt), Some(queued), Some(_), true) = (hs.rtt, v.unsent, v.unacked, v.supports_pacing)
+        else {
             return Step::HOLD;
         };
         let most = Bytes(u64::from(self.params.limit));
         let size = queued.min(v.rwnd).min(most.max(v.iw));
         let Some(rate) = Rate::new(size, rtt).filter(|_| size.0 > 0) else { return Step::HOLD };
-        self.phase = Phase::Paced(Mark(v.next.0.saturating_add(size.0)));
+        self.phase = Phase::Paced(size);
         // Rounded up to whole segments, because the last packet may be short.
         Step::set(v.mss * size.0.div_ceil(v.mss.0.max(1))).pace(Pace::Rate(rate))
     }
@@ -82,17 +85,22 @@ impl Startup for Halfback {
     }
 
     fn on_sent(&mut self, _v: &View, s: &Sent) {
-        if matches!(self.phase, Phase::Paced(_)) && !s.retransmission {
-            self.last = (s.mark, s.bytes);
+        match &mut self.phase {
+            Phase::Paced(rest) if !s.retransmission => {
+                *rest -= s.bytes;
+                self.last = Some(s.bytes);
+            }
+            Phase::Reverse(back) if !s.retransmission => *back += s.bytes,
+            _ => {}
         }
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         match self.phase {
             // ACKs before all of it has been sent change nothing.
-            Phase::Paced(end) if v.next < end && v.unsent.is_some_and(|u| u.0 > 0) => Step::HOLD,
-            Phase::Paced(_) => self.reverse(v, ack, self.last.0).pace(Pace::Host),
-            Phase::Reverse(at) => self.reverse(v, ack, at),
+            Phase::Paced(rest) if rest.0 > 0 && v.unsent.is_some_and(|u| u.0 > 0) => Step::HOLD,
+            Phase::Paced(_) => self.reverse(v, ack, Bytes::ZERO).pace(Pace::Host),
+            Phase::Reverse(back) => self.reverse(v, ack, back),
             Phase::Ordinary => Step::grow(v.slow_start_growth(ack)),
         }
     }

@@ -13,7 +13,7 @@ use super::Startup;
 use crate::param::params;
 use crate::step::{Detected, Exit, Pace, Step};
 use crate::units::{Bytes, Mark, Rate};
-use crate::view::{Ack, Congestion, Handshake, Recovery, Signal, View};
+use crate::view::{Ack, Congestion, Handshake, Recovery, Sent, Signal, View};
 
 params! {
     /// Jump Start has no parameters.
@@ -25,17 +25,23 @@ params! {
 struct Flight {
     /// Its size in bytes: D.
     size: Bytes,
-    /// The mark before its first packet.
-    from: Mark,
-    /// It is still paced.
-    paced: bool,
+    /// How much of it has been sent, in bytes.
+    sent: Bytes,
+    /// Its last packet; `None` while it is paced.
+    end: Option<Mark>,
     /// When a loss in it was detected.
     lost: Option<Detected>,
 }
 
 impl Flight {
     fn holds(&self, mark: Mark) -> bool {
-        mark.0 <= self.from.0.saturating_add(self.size.0)
+        self.end.is_none_or(|end| mark <= end)
+    }
+
+    /// Ends pacing: what has been sent is the flight.
+    fn close(&mut self, v: &View) {
+        self.end = Some(v.next);
+        self.size = self.size.min(self.sent);
     }
 }
 
@@ -64,14 +70,24 @@ impl Startup for JumpStart {
         };
         let size = queued.min(v.rwnd);
         let Some(rate) = Rate::new(size, rtt).filter(|_| size > v.iw) else { return Step::HOLD };
-        self.flight = Some(Flight { size, from: v.next, paced: true, lost: None });
+        self.flight = Some(Flight { size, sent: Bytes::ZERO, end: None, lost: None });
         Step::set(size).pace(Pace::Rate(rate))
+    }
+
+    fn needs_on_sent(&self) -> bool {
+        matches!(self.flight, Some(Flight { end: None, .. }))
+    }
+
+    fn on_sent(&mut self, _: &View, s: &Sent) {
+        if let Some(f) = self.flight.as_mut().filter(|f| f.end.is_none() && !s.retransmission) {
+            f.sent += s.bytes;
+        }
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         match &mut self.flight {
-            Some(f) if f.paced => {
-                f.paced = false;
+            Some(f) if f.end.is_none() => {
+                f.close(v);
                 f.size = f.size.min(ack.prior_inflight);
                 Step::set(v.cwnd.min(ack.prior_inflight.max(v.iw))).pace(Pace::Host)
             }
@@ -84,8 +100,9 @@ impl Startup for JumpStart {
         match &mut self.flight {
             Some(Flight { lost: Some(_), .. }) if c.signal == Signal::Loss => Step::HOLD,
             Some(f) if c.signal == Signal::Loss && f.holds(c.newest.mark) => {
-                f.paced = false;
-                f.size = f.size.min(v.next.since(f.from));
+                if f.end.is_none() {
+                    f.close(v);
+                }
                 f.lost = Some(Detected { at: v.now, cwnd: v.cwnd });
                 Step::set(v.cwnd / 2).ssthresh(v.cwnd / 2).pace(Pace::Host)
             }
@@ -107,7 +124,7 @@ impl Startup for JumpStart {
 
     fn phase(&self) -> &'static str {
         match self.flight {
-            Some(Flight { paced: true, .. }) => "jump",
+            Some(Flight { end: None, .. }) => "jump",
             Some(Flight { lost: Some(_), .. }) => "jump-recovery",
             _ => "slow-start",
         }

@@ -31,10 +31,10 @@ const HEADER: Bytes = Bytes(40);
 enum Phase {
     /// Nothing was granted, or the whole window has arrived.
     Ordinary,
-    /// The window, which begins after this mark, is being sent.
-    Granted(Mark),
-    /// The window lies between these marks; all of it has been sent, and not all has arrived.
-    Validating(Mark, Mark),
+    /// The window is being sent. What had been delivered before it, in bytes.
+    Granted(Bytes),
+    /// All of the window has been sent, up to the mark, and not all has arrived. What had been delivered before it.
+    Validating(Bytes, Mark),
     /// Packets of it were lost or marked, with the reason and its detection: slow start to the threshold.
     Regrow(Exit, Detected),
 }
@@ -70,15 +70,15 @@ impl Startup for QuickStart {
         if window <= v.cwnd {
             return Step::HOLD;
         }
-        self.phase = Phase::Granted(v.next);
+        self.phase = Phase::Granted(v.delivered);
         // The grant includes headers; the pacer counts payload.
         Step::set(window).pace(Pace::Rate(rate.scale(v.mss.0, (v.mss + HEADER).0)))
     }
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         match self.phase {
-            Phase::Granted(from) => {
-                self.phase = Phase::Validating(from, v.next);
+            Phase::Granted(before) => {
+                self.phase = Phase::Validating(before, v.next);
                 Step::set(v.cwnd.min(ack.prior_inflight.max(v.iw))).pace(Pace::Host)
             }
             Phase::Validating(_, to) => {
@@ -96,18 +96,17 @@ impl Startup for QuickStart {
     }
 
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Step {
-        let from = match self.phase {
-            Phase::Granted(from) => from,
+        let before = match self.phase {
+            Phase::Granted(before) => before,
             // A loss is in what has not arrived; a mark is on a packet that has.
-            Phase::Validating(from, to) if c.signal != Signal::Ecn || c.newest.mark <= to => from,
+            Phase::Validating(before, to) if c.signal != Signal::Ecn || c.newest.mark <= to => before,
             Phase::Regrow(..) if c.signal == Signal::Loss && !c.first => return Step::HOLD,
             Phase::Regrow(_, seen) => return Step::exit(c.signal.into()).detected(seen),
             Phase::Ordinary | Phase::Validating(..) => return Step::exit(c.signal.into()),
         };
         // §4.6: continue as without a grant, with slow start from the default initial window; the threshold is at most
         // half of what was delivered.
-        let through = v.next.since(from) - v.inflight - c.lost;
-        let half = (through / 2).max(v.mss * 2);
+        let half = ((v.delivered - before) / 2).max(v.mss * 2);
         match c.signal {
             Signal::Loss | Signal::Ecn => {
                 self.phase = Phase::Regrow(c.signal.into(), Detected { at: v.now, cwnd: v.cwnd });

@@ -79,7 +79,7 @@ impl Suss {
             head: None,
             began: Instant::ZERO,
             sent: Bytes::ZERO,
-            next_tail: Mark(0),
+            next_tail: Mark::new(0),
             tail: None,
             blue: Bytes::ZERO,
             fast: params.rounds > 0,

@@ -6,7 +6,7 @@ use crate::common::{facts, startup};
 use slowstart::startup::{AnyStartup, Startup};
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::{Ack, Facts, Limit, Sent, View};
+use slowstart::view::{Ack, Facts, Sent, View};
 
 /// One round trip.
 const RTT: Span = Span::millis(100);
@@ -68,16 +68,8 @@ impl Flow {
         self.delivered = to(total);
         self.facts.now = Instant((t * RTT.0 as f64).round() as u64);
         self.facts.delivered = Bytes(self.delivered);
-        let ack = Ack {
-            upto: Mark(self.delivered),
-            bytes,
-            delivered: bytes,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: Bytes::ZERO,
-            rtt: Some(RTT),
-            newest: Sent::default(),
-            limit: Limit::Window,
-        };
+        let mut ack = Ack::new(Sent::default(), bytes, Bytes::ZERO);
+        (ack.upto, ack.rtt) = (Mark::new(self.delivered), Some(RTT));
         let v = View { facts: &self.facts, cwnd: Bytes(100_000), ssthresh: None };
         let step = self.startup.on_ack(&v, &ack);
         self.exit = step.exit.map(|why| (why, t));

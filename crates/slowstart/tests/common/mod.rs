@@ -12,7 +12,10 @@ use std::collections::VecDeque;
 
 /// The facts of a connection on which nothing has happened yet.
 pub(crate) fn facts(mss: u64, iw: u64) -> Facts {
-    Facts { supports_pacing: true, ..Facts::new(Bytes(mss), Bytes(mss * iw)) }
+    let mut f = Facts::new(Bytes(mss), Bytes(mss * iw));
+    f.supports_pacing = true;
+    f.unacked = Some(Bytes::ZERO);
+    f
 }
 
 /// A startup from `name:key=value,key=value`.
@@ -53,7 +56,11 @@ pub(crate) struct Host {
     pub(crate) control: AnyController,
     pub(crate) facts: Facts,
     pub(crate) limit: Limit,
-    pub(crate) una: Mark,
+    /// The mark before the first byte.
+    pub(crate) origin: u64,
+    /// Bytes acknowledged cumulatively, and bytes sent, without retransmissions.
+    pub(crate) una: u64,
+    pub(crate) next: u64,
     pub(crate) sent_total: Bytes,
     packets: VecDeque<Packet>,
     /// Number of packets marked lost.
@@ -84,7 +91,9 @@ impl Host {
         let host = Self {
             control,
             limit: Limit::Window,
-            una: facts.next,
+            origin: 0,
+            una: 0,
+            next: 0,
             sent_total: Bytes::ZERO,
             packets: VecDeque::new(),
             held: 0,
@@ -155,11 +164,13 @@ impl Host {
     fn send_new(&mut self) {
         let bytes = self.facts.mss;
         self.facts.unsent = self.facts.unsent.map(|u| u - bytes);
-        let mark = Mark(self.facts.next.0 + bytes.0);
+        self.next += bytes.0;
+        let mark = Mark::new(self.origin + self.next);
         let sent = self.sent(mark, bytes, false);
         self.packets.push_back(Packet { sent, left: bytes.0, out: true });
         self.control.on_sent(&self.facts, &sent);
         self.facts.next = mark;
+        self.facts.unacked = Some(Bytes(self.next - self.una));
     }
 
     fn resend(&mut self, i: usize) {
@@ -211,7 +222,8 @@ impl Host {
             }
         }
         self.newest = newest.unwrap_or(self.newest);
-        self.una = Mark(self.una.0 + bytes);
+        self.una += bytes;
+        self.facts.unacked = Some(Bytes(self.next - self.una));
         self.facts.delivered += Bytes(bytes);
         if bytes > 0 {
             self.delivered_at = self.facts.now;
@@ -220,16 +232,11 @@ impl Host {
             self.facts.min_rtt = Some(self.facts.min_rtt.map_or(rtt, |m| m.min(rtt)));
             self.facts.srtt = Some(self.facts.srtt.map_or(rtt, |s| s.scale(7, 8) + rtt / 8));
         }
-        Ack {
-            upto: self.una,
-            bytes: Bytes(bytes),
-            delivered: Bytes(bytes),
-            newly_lost: Bytes::ZERO,
-            prior_inflight,
-            rtt,
-            newest: newest.unwrap_or_default(),
-            limit: self.limit,
-        }
+        let mut ack = Ack::new(newest.unwrap_or_default(), Bytes(bytes), prior_inflight);
+        ack.upto = Mark::new(self.origin + self.una);
+        ack.rtt = rtt;
+        ack.limit = self.limit;
+        ack
     }
 
     pub(crate) fn ack(&mut self, bytes: u64, rtt: Option<Span>) -> Change {

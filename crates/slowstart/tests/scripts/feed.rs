@@ -4,7 +4,7 @@
 use crate::common::facts;
 use slowstart::control::{Controller, Exited};
 use slowstart::step::Pace;
-use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 
 /// The RTT of the path.
@@ -84,16 +84,11 @@ impl<C: Controller> Feed<C> {
         let delivered = rate.over(self.rtt);
         self.f.delivered += delivered;
         self.f.inflight = Bytes(inflight * MSS);
-        let ack = Ack {
-            upto: slowstart::units::Mark(self.f.delivered.0),
-            bytes: delivered,
-            delivered,
-            newly_lost: std::mem::take(&mut self.lost),
-            prior_inflight,
-            rtt: Some(self.rtt),
-            newest,
-            limit: self.limit,
-        };
+        let mut ack = Ack::new(newest, delivered, prior_inflight);
+        ack.upto = Mark::new(self.f.delivered.0);
+        ack.newly_lost = std::mem::take(&mut self.lost);
+        ack.rtt = Some(self.rtt);
+        ack.limit = self.limit;
         let change = self.c.on_ack(&self.f, &ack);
         self.took(change);
     }

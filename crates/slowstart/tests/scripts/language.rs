@@ -47,11 +47,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, c: Change) {
+    /// A change, when `next` bytes had been sent.
+    fn add(&mut self, c: Change, next: u64) {
         assert!(c.exited.is_none() || self.exited.is_none(), "two exits in a line");
         self.exited = self.exited.or(c.exited);
         self.resumed |= c.resumed;
-        self.resend = c.resend.map(|m| m.0).or(self.resend);
+        self.resend = c.resend.map(|back| next - back.0).or(self.resend);
     }
 }
 
@@ -93,12 +94,12 @@ impl Player {
         let mut seen = Seen::default();
         for _ in 0..times {
             if words == ["established"] {
-                seen.add(self.establish());
+                seen.add(self.establish(), 0);
             } else if !self.prepare(&words) {
                 let host = self.host();
                 host.wait(wait);
                 for change in event(host, &words, rtt, rto) {
-                    seen.add(change);
+                    seen.add(change, host.next);
                 }
                 host.fill();
             }
@@ -114,7 +115,10 @@ impl Player {
             ["startup", s] => self.startup = (*s).into(),
             ["avoidance", a] => self.avoidance = (*a).into(),
             ["iw", n] => f.iw = f.mss * number::<u64>(n),
-            ["mss", n] => f.mss = Bytes(number(n)),
+            ["mss", n] => {
+                f.mss = Bytes(number(n));
+                f.min_window = f.mss;
+            }
             ["gso", n] => f.gso_max = Bytes(number(n)),
             ["pacing", bits] => {
                 f.pacing_on = true;

@@ -70,7 +70,7 @@ fn the_end_of_the_granted_window_counts() {
     assert_eq!(host.cwnd(), 159.0);
     let lost = host.facts.mss;
     host.facts.inflight -= lost;
-    let newest = Sent { mark: Mark(110 * 960), ..host.oldest() };
+    let newest = Sent { mark: Mark::new(110 * 960), ..host.oldest() };
     let c = Congestion { signal: Signal::Loss, first: true, lost, lost_ranges: 1, newest };
     let change = host.control.on_congestion(&host.facts, &c);
     assert!(change.exited.is_none());

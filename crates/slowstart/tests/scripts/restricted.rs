@@ -4,8 +4,8 @@ use crate::common::{facts, startup};
 use crate::language::play;
 use slowstart::startup::Startup;
 use slowstart::step::Window;
-use slowstart::units::{Bytes, Instant, Mark};
-use slowstart::view::{Ack, HostQueue, Limit, Sent, View};
+use slowstart::units::{Bytes, Instant};
+use slowstart::view::{Ack, HostQueue, Sent, View};
 
 /// The control loop of the paper's host with P only: each ACK of a segment releases one segment and changes the window,
 /// and so the queue, at once. Returns the errors from ACK to ACK, in bytes, after one of 400.
@@ -17,17 +17,7 @@ fn errors(kp: f64) -> Vec<i64> {
         seen.push(90_000 - queue.cast_signed());
         f.now = Instant(f.now.0 + 120_000);
         f.host_queue = Some(HostQueue { used: Bytes(queue), limit: Bytes(100_000) });
-        let bytes = f.mss;
-        let ack = Ack {
-            upto: Mark(0),
-            bytes,
-            delivered: bytes,
-            newly_lost: Bytes::ZERO,
-            prior_inflight: cwnd,
-            rtt: None,
-            newest: Sent::default(),
-            limit: Limit::Window,
-        };
+        let ack = Ack::new(Sent::default(), f.mss, cwnd);
         let before = cwnd;
         match s.on_ack(&View { facts: &f, cwnd, ssthresh: None }, &ack).window {
             Window::Grow(b) => cwnd += b,

@@ -70,7 +70,7 @@ impl Record {
     /// The segment as controllers see it.
     pub(super) fn sent(&self, s: &DeliveryState) -> Sent {
         Sent {
-            mark: Mark(self.end()),
+            mark: Mark::new(self.end()),
             at: self.at,
             bytes: Bytes(self.span()),
             retransmission: self.ever_resent(),

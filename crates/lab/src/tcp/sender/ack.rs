@@ -77,20 +77,16 @@ impl<C: Controller + Clone> Sender<C> {
         out: &mut impl FnMut(Outgoing),
     ) {
         if summary.progress {
-            let ack = Ack {
-                upto: Mark(self.board.una()),
-                bytes: summary.earns,
-                delivered: summary.delivered,
-                newly_lost: summary.newly_lost,
-                prior_inflight,
-                rtt: summary.sample,
-                newest: self.board.newest(),
-                limit,
-            };
+            let mut ack = Ack::new(self.board.newest(), summary.delivered, prior_inflight);
+            ack.upto = Mark::new(self.board.una());
+            ack.bytes = summary.earns;
+            ack.newly_lost = summary.newly_lost;
+            ack.rtt = summary.sample;
+            ack.limit = limit;
             let change = self.control.on_ack(&self.facts(now), &ack);
             self.apply_change(now, change);
-            if let Some(mark) = change.resend {
-                self.resend_requested(now, mark, out);
+            if let Some(back) = change.resend {
+                self.resend_requested(now, back, out);
             }
             self.update_pacer();
         }
@@ -288,7 +284,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// Records the RTTs of the oldest and of the newest segment delivered; returns the latter.
     fn record_rtt(&mut self, oldest: Span, newest: Span) -> Span {
-        let (una, next) = (Mark(self.board.una()), Mark(self.next));
+        let (una, next) = (Mark::new(self.board.una()), Mark::new(self.next));
         self.rtt.sample(oldest, una, next);
         self.rtt.least(newest);
         self.last_rtt = newest;

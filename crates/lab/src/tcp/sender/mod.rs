@@ -368,27 +368,26 @@ impl<C: Controller + Clone> Sender<C> {
     }
 
     fn facts(&self, now: Instant) -> Facts {
-        Facts {
-            now,
-            mss: self.segment(),
-            iw: self.iw,
-            inflight: self.board.inflight(),
-            delivered: Bytes(self.board.delivered),
-            lost: Bytes(self.board.lost_total),
-            next: Mark(self.next),
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min(),
-            rwnd: Bytes(self.window_end.saturating_sub(self.board.una())),
-            pacing_rate: self.pacer.rate(),
-            pacing_on: self.pacer.on(),
-            gso_max: Bytes(u64::from(self.profile.tso)),
-            unsent: Some(Bytes(self.end - self.next.min(self.end))),
-            host_queue: self.interface.map(|i| i.queue),
-            nic_rate: self.interface.map(|i| i.rate),
-            supports_pacing: true,
-            growth: self.profile.growth,
-            in_recovery: self.phase == Phase::Recovery,
-        }
+        let mut f = Facts::new(self.segment(), self.iw);
+        f.now = now;
+        f.inflight = self.board.inflight();
+        f.delivered = Bytes(self.board.delivered);
+        f.lost = Bytes(self.board.lost_total);
+        f.next = Mark::new(self.next);
+        f.unacked = Some(Bytes(self.next.saturating_sub(self.board.una())));
+        f.srtt = self.rtt.srtt();
+        f.min_rtt = self.rtt.min();
+        f.rwnd = Bytes(self.window_end.saturating_sub(self.board.una()));
+        f.pacing_rate = self.pacer.rate();
+        f.pacing_on = self.pacer.on();
+        f.gso_max = Bytes(u64::from(self.profile.tso));
+        f.unsent = Some(Bytes(self.end - self.next.min(self.end)));
+        f.host_queue = self.interface.map(|i| i.queue);
+        f.nic_rate = self.interface.map(|i| i.rate);
+        f.supports_pacing = true;
+        f.growth = self.profile.growth;
+        f.in_recovery = self.phase == Phase::Recovery;
+        f
     }
 
     fn push_event(&mut self, now: Instant, event: Event) {
@@ -464,7 +463,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.window_end = window_end;
         self.last_sent = now;
         if let Some(rtt) = hs.rtt {
-            self.rtt.sample(rtt, Mark(self.board.una()), Mark(self.next));
+            self.rtt.sample(rtt, Mark::new(self.board.una()), Mark::new(self.next));
         }
         if hs.syn_losses > 0 {
             self.rtt.after_syn_loss();

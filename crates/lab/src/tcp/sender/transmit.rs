@@ -195,11 +195,12 @@ impl<C: Controller + Clone> Sender<C> {
         self.update_pacer();
     }
 
-    /// Retransmits the segment that ends at `mark`, at the controller's request, unless it is delivered or marked lost.
-    /// Not part of a recovery.
+    /// Retransmits the segment that ends `back` bytes before SND.NXT, at the controller's request, unless it is delivered
+    /// or marked lost. Not part of a recovery.
     #[cold]
-    pub(super) fn resend_requested(&mut self, now: Instant, mark: Mark, out: &mut impl FnMut(Outgoing)) {
-        let found = mark.0.checked_sub(1).and_then(|last| self.board.number_of(last));
+    pub(super) fn resend_requested(&mut self, now: Instant, back: Bytes, out: &mut impl FnMut(Outgoing)) {
+        let end = self.next.checked_sub(back.0);
+        let found = end.and_then(|e| e.checked_sub(1)).and_then(|last| self.board.number_of(last));
         let Some(n) = found.filter(|n| self.board.get(*n).is_some_and(|r| !r.sacked() && !r.lost())) else {
             return;
         };
@@ -298,7 +299,8 @@ impl<C: Controller + Clone> Sender<C> {
         }
         if let (Some(facts), Some(sent)) = (facts, self.board.sent(n)) {
             facts.inflight = self.board.inflight();
-            facts.next = Mark(self.next);
+            facts.next = Mark::new(self.next);
+            facts.unacked = Some(Bytes(self.next.saturating_sub(self.board.una())));
             self.control.on_sent(facts, &sent);
             self.sync_state();
         }

@@ -2,43 +2,18 @@
 
 use slowstart::control::{Composed, Controller};
 use slowstart::units::{Bytes, Instant, Mark, Span};
-use slowstart::view::{Ack, Facts, Growth, Limit, Sent};
+use slowstart::view::{Ack, Facts, Sent};
 use slowstart::{avoidance, startup};
 
 /// The windows of all pairs of startup and avoidance after one ACK of a segment, added up.
 pub fn windows(now_ns: u64, mss: u64, rtt_ns: u64) -> u64 {
     let mss = Bytes(mss);
-    let facts = Facts {
-        now: Instant(now_ns),
-        mss,
-        iw: mss * 10,
-        inflight: mss * 9,
-        delivered: mss,
-        lost: Bytes::ZERO,
-        next: Mark(mss.0 * 10),
-        srtt: Some(Span(rtt_ns)),
-        min_rtt: Some(Span(rtt_ns)),
-        rwnd: Bytes::MAX,
-        pacing_rate: None,
-        pacing_on: false,
-        gso_max: Bytes::ZERO,
-        unsent: None,
-        host_queue: None,
-        nic_rate: None,
-        supports_pacing: false,
-        growth: Growth::Bytes,
-        in_recovery: false,
-    };
-    let ack = Ack {
-        upto: Mark(mss.0),
-        bytes: mss,
-        delivered: mss,
-        newly_lost: Bytes::ZERO,
-        prior_inflight: mss * 10,
-        rtt: Some(Span(rtt_ns)),
-        newest: Sent::default(),
-        limit: Limit::Window,
-    };
+    let mut facts = Facts::new(mss, mss * 10);
+    facts.now = Instant(now_ns);
+    (facts.inflight, facts.delivered, facts.next) = (mss * 9, mss, Mark::new(mss.0 * 10));
+    (facts.srtt, facts.min_rtt) = (Some(Span(rtt_ns)), Some(Span(rtt_ns)));
+    let mut ack = Ack::new(Sent::default(), mss, mss * 10);
+    (ack.upto, ack.rtt) = (Mark::new(mss.0), Some(Span(rtt_ns)));
     let mut sum = 0;
     for s in startup::REGISTRY {
         for a in avoidance::REGISTRY {
