@@ -418,3 +418,66 @@ fn each_check_holds_with_its_mechanism_and_fails_without() {
     }
     assert!(wrong.is_empty(), "checks that fail with their mechanism, or hold without it: {wrong:?}");
 }
+
+/// The numbers of the peer's segments that each ACK acknowledges, after ten segments 5 us apart and a pause.
+fn acknowledged(p: &Profile) -> Vec<u64> {
+    let mut r = Script::established(p, RTT);
+    for n in 0..10 {
+        r.peer_data([n]);
+        r.wait(Span::micros(5));
+    }
+    r.wait(Span::millis(1));
+    let acks = r.take();
+    acks.iter().map(|l| r.acked(&l.segment)).collect()
+}
+
+/// With receive offload what arrives within its time is acknowledged as one, and not before that time is over.
+#[test]
+fn segments_that_arrive_together_are_acknowledged_as_one() {
+    let gro = Profile { gro: 65536, gro_wait: Span::micros(50), ..Profile::LINUX_6_18 };
+    assert_eq!(acknowledged(&gro), [10]);
+    assert_eq!(acknowledged(&Profile::LINUX_6_18), (1..=10).collect::<Vec<_>>());
+    // By time: those of 20 us go together.
+    let brief = Profile { gro_wait: Span::micros(18), ..gro };
+    assert_eq!(acknowledged(&brief), [4, 8, 10]);
+    // By size: three full segments fit.
+    let small = Profile { gro: 5000, ..gro };
+    assert_eq!(acknowledged(&small), [3, 6, 9, 10]);
+}
+
+/// What does not continue the merged segments is not merged, and comes after them: a hole is reported at once.
+#[test]
+fn a_hole_ends_a_merge() {
+    let mut r = Script::established(&Profile::LINUX_6_18_GRO, RTT);
+    r.peer_data([0, 1, 3]);
+    let acks = r.take();
+    assert_eq!(acks.iter().map(|l| r.acked(&l.segment)).collect::<Vec<_>>(), [2]);
+    r.wait(Span::micros(50));
+    let ack = r.take().pop().expect("the segment beyond the hole").segment;
+    assert_eq!((r.acked(&ack), r.blocks(&ack)), (2, vec![(3, 4)]));
+    // Another timestamp, and less than a full segment, end one too.
+    r.peer_data([2]);
+    r.wait(Span::millis(1));
+    r.take();
+    r.peer_data([4]);
+    r.wait(Span::micros(999));
+    r.peer_data([5]);
+    assert_eq!(r.take().iter().map(|l| r.acked(&l.segment)).collect::<Vec<_>>(), [5]);
+}
+
+/// Data sent and not acknowledged never exceeds the send buffer, whatever the window; an ACK lets as much go.
+#[test]
+fn the_send_buffer_bounds_what_is_not_acknowledged() {
+    let flight = |p: Profile| {
+        let mut s = established(plain(p));
+        s.write(100);
+        let first = s.data().len();
+        s.wait(RTT);
+        s.ack(4, &[]);
+        (first, s.data().len())
+    };
+    let p = Profile { tlp: false, ..Profile::LINUX_6_18 };
+    assert_eq!(flight(p), (10, 8));
+    // Seven segments and a half.
+    assert_eq!(flight(Profile { send_buffer: Bytes(7 * 1448 + 724), ..p }), (7, 4));
+}

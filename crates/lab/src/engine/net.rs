@@ -452,7 +452,7 @@ impl Net {
     /// Sets the clock of an end's delayed ACK: enough after an event that did not reach its sending half.
     #[inline]
     pub(super) fn arm_delayed_ack(&mut self, i: FlowId, flow: &mut Flow, end: End) {
-        let at = flow.ends[end].rx.ack_deadline();
+        let at = flow.ends[end].receiver_deadline();
         self.arm_if_earlier(i, flow, ClockId::of(end, DELAYED_ACK_CLOCK), at);
     }
 

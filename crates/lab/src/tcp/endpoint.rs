@@ -1,5 +1,6 @@
 //! One end of a connection: the handshake, the close, and both halves, with segments in and out.
 
+use super::gro::Gro;
 use super::profile::Profile;
 use super::receiver::{AckDecision, Receiver};
 use super::rtt::RTO_INITIAL;
@@ -110,6 +111,8 @@ pub struct Endpoint<C> {
     syn_losses: u8,
     /// The remainder of the peer's Quick-Start request, to be reported to it (RFC 4782); 0 if none.
     rate_response: u8,
+    /// Segments that are merged before they are processed; `None` without receive offload.
+    gro: Option<Box<Gro>>,
     header: Header,
     /// The receiving half.
     pub rx: Receiver,
@@ -143,6 +146,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 sack: profile.sack,
                 timestamps: profile.timestamps,
             },
+            gro: (profile.gro > 0).then(|| Box::new(Gro::new(profile.gro, profile.gro_wait))),
             tx: Sender::new(profile, control),
             rx: Receiver::new(profile),
             syn_timer: None,
@@ -239,6 +243,42 @@ impl<C: Controller + Clone> Endpoint<C> {
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
+        if self.gro.is_some() && self.state == State::Established {
+            self.merge(now, s, out);
+            return true;
+        }
+        self.process(now, s, out)
+    }
+
+    /// Holds a segment to be merged with those that follow, or processes it. What is complete is processed.
+    #[inline(never)]
+    fn merge(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+        let Some(gro) = &mut self.gro else { return };
+        if !gro.merge(now, s) {
+            let held = gro.take();
+            let holds = gro.merge(now, s);
+            if let Some(held) = held {
+                self.process(now, &held, out);
+            }
+            if !holds {
+                self.process(now, s, out);
+            }
+        }
+        self.process_merged(now, out);
+    }
+
+    /// Processes the merged segments whose time is over.
+    fn process_merged(&mut self, now: Instant, out: &mut impl Wire) {
+        let due = self.gro.as_mut().filter(|g| g.due() <= now).and_then(|g| g.take());
+        if let Some(held) = due {
+            self.process(now, &held, out);
+        }
+    }
+
+    /// Processes a segment, or several merged into one.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
+    fn process(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let plain = self.state == State::Established && s.flags & (RST | SYN) == 0;
         let reached_sender = (plain || self.on_control(now, s, out)) && self.on_data(now, s, out);
         reached_sender || !plain
@@ -399,13 +439,20 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
+    /// When the delayed ACK, or what receive offload holds, is due; [`Instant::NEVER`] if neither is.
+    #[inline]
+    pub fn receiver_deadline(&self) -> Instant {
+        let held = self.gro.as_ref().map_or(Instant::NEVER, |g| g.due());
+        self.rx.ack_deadline().min(held)
+    }
+
     /// When [`Endpoint::on_timer`] is to be called next, for each clock; [`Instant::NEVER`] if it is not set. The
     /// clocks are: the timer of the sending half (retransmission, probe, reordering, and the controller's), the delayed
-    /// ACK, and the pacer. The first is mostly postponed, the second mostly cancelled, the third always fires, so a
+    /// ACK with receive offload, and the pacer. The first is mostly postponed, the second mostly cancelled, the third always fires, so a
     /// host should keep one pending event for each.
     pub fn deadlines(&self) -> [Instant; CLOCKS] {
         if self.state == State::Established {
-            [self.tx.timer(), self.rx.ack_deadline(), self.tx.paced()]
+            [self.tx.timer(), self.receiver_deadline(), self.tx.paced()]
         } else {
             [self.syn_timer.unwrap_or(Instant::NEVER), Instant::NEVER, Instant::NEVER]
         }
@@ -429,6 +476,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         if self.state != State::Established {
             return;
         }
+        self.process_merged(now, out);
         if self.rx.on_timer(now) {
             self.acknowledge(now, out);
         }

@@ -77,6 +77,10 @@ pub struct Profile {
     pub compress_acks: bool,
     /// Longest delay of an acknowledgement.
     pub delack: Span,
+    /// The largest size to which receive offload merges segments, bytes; 0 for none.
+    pub gro: u32,
+    /// How long the first of them may wait: until the interrupt, or `gro_flush_timeout`.
+    pub gro_wait: Span,
     /// Grow the receive window with what arrives (dynamic right-sizing).
     pub autotune: bool,
     /// The receive buffer at first, bytes (`tcp_rmem[1]`): half of it is window.
@@ -125,6 +129,8 @@ impl Profile {
         quick: 16,
         compress_acks: true,
         delack: Span::millis(40),
+        gro: 0,
+        gro_wait: Span::micros(50),
         autotune: true,
         rmem_first: Bytes(128 << 10),
         rmem: Bytes(256 << 20),
@@ -141,6 +147,15 @@ impl Profile {
         name: "linux-6.18-fq",
         about: "Linux 6.18 under the fq qdisc: every sender is paced",
         pacing: true,
+        ..Self::LINUX_6_18
+    };
+
+    /// Linux 6.18 with receive offload (GRO) behind an interface that interrupts 20,000 times a second, as Intel's gigabit
+    /// drivers do under light load (`igb`, `e1000e`: 4,000 times a second under bulk load).
+    pub const LINUX_6_18_GRO: Self = Self {
+        name: "linux-6.18-gro",
+        about: "Linux 6.18 with receive offload: what arrives within 50 us is acknowledged as one, up to 64 kB",
+        gro: 65536,
         ..Self::LINUX_6_18
     };
 
@@ -230,9 +245,10 @@ impl Profile {
     };
 
     /// Every named set.
-    pub const ALL: [&'static Self; 7] = [
+    pub const ALL: [&'static Self; 8] = [
         &Self::LINUX_6_18,
         &Self::LINUX_6_18_FQ,
+        &Self::LINUX_6_18_GRO,
         &Self::LINUX_2_6,
         &Self::LINUX_2_4,
         &Self::IDEAL,
@@ -246,7 +262,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 28] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 30] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -282,6 +298,12 @@ impl Profile {
         ("quick", "a number of acknowledgements", "ACKs that the receiver sends at once at the start."),
         ("compress_acks", "on or off", "ACKs above a hole are sent together, up to 1 ms late."),
         ("delack", "a time such as 40ms", "Longest delay of an ACK."),
+        (
+            "gro",
+            "bytes of merged segments, 0 to 65536",
+            "Largest size to which receive offload merges segments; 0 for none.",
+        ),
+        ("gro_wait", "a time such as 50us", "How long receive offload holds the first segment."),
         ("autotune", "on or off", "The receive window grows with what arrives."),
         (
             "rmem_first",
@@ -320,6 +342,8 @@ impl Profile {
             "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
             "rmem_first" => number(5840, 1 << 30).map(|n| self.rmem_first = Bytes(u64::from(n))),
             "rto_min" => Span::read(value).map(|t| self.rto_min = t),
+            "gro" => number(0, 65536).map(|n| self.gro = n),
+            "gro_wait" => Span::read(value).map(|t| self.gro_wait = t),
             "delack" => Span::read(value).map(|t| self.delack = t),
             "growth" => match value {
                 "bytes" => Some(Growth::Bytes),

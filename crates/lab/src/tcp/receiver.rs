@@ -176,23 +176,23 @@ impl Receiver {
             return AckDecision::Now;
         }
         if from > self.next {
-            self.grow_window();
+            self.grow_window(to - from);
             self.on_out_of_order(from, to);
             return self.ack_decision_for_hole(now);
         }
         self.next = to;
         self.duplicates = 0;
         if !self.out_of_order.is_empty() {
-            return self.on_hole_filled(now);
+            return self.on_hole_filled(now, to - from);
         }
         self.right_size(now);
-        self.grow_window();
+        self.grow_window(to - from);
         if fin { AckDecision::Now } else { self.ack_decision_in_order(now) }
     }
 
     /// Data in order may fill the first hole.
     #[cold]
-    fn on_hole_filled(&mut self, now: Instant) -> AckDecision {
+    fn on_hole_filled(&mut self, now: Instant, len: u64) -> AckDecision {
         if let Some((_, end)) = self.out_of_order.holding(self.next) {
             self.next = self.next.max(end);
         }
@@ -200,7 +200,7 @@ impl Receiver {
         let next = self.next;
         self.forget_blocks(|b| b.1 <= next);
         self.right_size(now);
-        self.grow_window();
+        self.grow_window(len);
         AckDecision::Now
     }
 
@@ -315,12 +315,12 @@ impl Receiver {
         self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
     }
 
-    /// Grows the window by two segments for each that arrives, up to the limit of right-sizing (`tcp_grow_window`).
-    /// While it grows, data is acknowledged at once.
+    /// Grows the window by two segments for each that arrives, or by twice the `len` bytes of several merged into one, up
+    /// to the limit of right-sizing (`tcp_grow_window`). While it grows, data is acknowledged at once.
     #[inline]
-    fn grow_window(&mut self) {
+    fn grow_window(&mut self, len: u64) {
         if self.window < self.clamp {
-            self.window = (self.window + 2 * u64::from(self.mss)).min(self.clamp);
+            self.window = (self.window + 2 * len.max(u64::from(self.mss))).min(self.clamp);
             if self.rule == AckRule::QuickThenDelayed {
                 self.quick |= 1;
             }
