@@ -1,9 +1,10 @@
 //! Computes the row of a flow: exit, class, losses and times.
 
-use crate::engine::{BIN, Engine, Flow, MILESTONES, Truth};
-use crate::record::{Class, ExitRow, Others, Row, SCHEMA};
+use crate::engine::{BIN, Direction, Engine, Flow, MILESTONES, Truth};
+use crate::record::{Class, ExitRow, Marks, Others, Row, SCHEMA};
 use crate::scenario::{Contender, Study};
 use crate::stats;
+use crate::tcp::ecn::Feedback;
 use slowstart::control::Exited;
 use slowstart::units::{Instant, Rate, Span};
 use std::collections::BTreeMap;
@@ -115,7 +116,7 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
 }
 
 /// The caveats of a row.
-fn caveats(study: &Study, f: &Flow) -> Vec<String> {
+fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
     let mut all = Vec::new();
     let tx = &f.ends[f.sender()].tx;
     if study.size.is_some() && f.truth.completed.is_none() {
@@ -129,6 +130,12 @@ fn caveats(study: &Study, f: &Flow) -> Vec<String> {
     }
     if f.ends[f.sender()].syn_losses() > 0 {
         all.push("a handshake packet was lost".to_string());
+    }
+    let path = engine.path();
+    let marks =
+        if f.spec.direction == Direction::Download { path.forward.marks() } else { path.back.marks() };
+    if marks && f.ends[f.sender()].feedback() == Feedback::None {
+        all.push("the path marks packets, and the ends do not use ECN".to_string());
     }
     all
 }
@@ -178,6 +185,11 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
         capacity_time_by_heuristic_s: capacity_by_heuristic.map(since),
         first_drop_time_s: t.first_drop.map(since),
         first_loss_time_s: t.first_loss.map(since),
+        marks: (f.ends[f.sender()].feedback() != Feedback::None).then(|| Marks {
+            first_time_s: t.first_mark.map(since),
+            packets: f.ends[f.sender().other()].rx.ecn.marked,
+            responses: tx.counters.mark_responses,
+        }),
         peak_inflight_bytes: tx.counters.peak_inflight,
         peak_queue_delay_s: t.peak_queue_delay.as_secs_f64(),
         startup_lost_packets: t.dropped_in_startup,
@@ -190,7 +202,7 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
         time_to_bytes_s: milestones,
         others: others(engine, flow),
         cost: engine.cost,
-        caveats: caveats(study, f),
+        caveats: caveats(study, engine, f),
     }
 }
 

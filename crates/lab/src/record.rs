@@ -74,6 +74,17 @@ pub struct Others {
     pub delay_p99_s: Option<f64>,
 }
 
+/// The marks (CE) of a flow whose ends use ECN.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Marks {
+    /// When the sender first learned of one, seconds since the flow began.
+    pub first_time_s: Option<f64>,
+    /// Data packets that arrived marked.
+    pub packets: u64,
+    /// How often the sender reduced its window because of marks.
+    pub responses: u64,
+}
+
 /// The work of a run.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
@@ -140,6 +151,9 @@ pub struct Row {
     pub first_drop_time_s: Option<f64>,
     /// When the sender first knew of a loss.
     pub first_loss_time_s: Option<f64>,
+    /// What the network marked; absent if the ends do not use ECN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Marks>,
     /// The most bytes in flight.
     pub peak_inflight_bytes: u64,
     /// The longest wait at the bottleneck.
@@ -201,7 +215,7 @@ pub struct EventRow {
     pub time_s: f64,
     /// To which flow.
     pub flow: u32,
-    /// What: `exit`, `resumed`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `drop`.
+    /// What: `exit`, `resumed`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
     pub what: &'static str,
     /// The reason of an exit, the cause of a drop.
     #[serde(skip_serializing_if = "Option::is_none")]

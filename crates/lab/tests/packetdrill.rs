@@ -35,9 +35,9 @@ fn what_does_not_hold_is_shown_with_its_line() {
     let fault = run::run(&parse::script(&wrong).expect("a script"), true, None).expect_err("ten segments");
     assert_eq!(fault.line, 11);
     assert!(fault.what.contains("expected  P. 1:11001(11000) ack 1\n    seen  "), "{fault}");
-    let unsupported = parse::script("`sysctl -q net.ipv4.tcp_ecn=1`").expect("a script");
+    let unsupported = parse::script("`sysctl -q net.ipv4.tcp_fastopen=1`").expect("a script");
     let fault = run::run(&unsupported, true, None).expect_err("not modelled");
-    assert_eq!(fault.what, "unsupported: sysctl tcp_ecn=1");
+    assert_eq!(fault.what, "unsupported: sysctl tcp_fastopen=1");
 }
 
 #[test]

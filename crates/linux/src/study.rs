@@ -402,6 +402,7 @@ fn outcome(
         capacity_time_by_heuristic_s: None,
         first_drop_time_s: dropped().next().map(|f| on_path(f.at)),
         first_loss_time_s: first_loss,
+        marks: None,
         peak_inflight_bytes: recording.flows.iter().map(inflight).max().unwrap_or(0),
         peak_queue_delay_s: Span(most.0.saturating_sub(least.0)).as_secs_f64(),
         startup_lost_packets: dropped().filter(|f| on_path(f.at) < left).count() as u64,

@@ -553,6 +553,7 @@ fn row(
         capacity_time_by_heuristic_s: None,
         first_drop_time_s: m.first_drop.map(since),
         first_loss_time_s: host.first_loss.map(since),
+        marks: None,
         peak_inflight_bytes: host.counters.peak_inflight.0,
         peak_queue_delay_s: m.peak_queue_delay.as_secs_f64(),
         startup_lost_packets: m.drops.iter().filter(|at| **at < exit_at).count() as u64,

@@ -48,6 +48,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
         capacity_time_by_heuristic_s: t.capacity_time_s,
         first_drop_time_s: None,
         first_loss_time_s: t.first_loss_time_s,
+        marks: None,
         peak_inflight_bytes: 0,
         peak_queue_delay_s: t.peak_delay_s.unwrap_or(0.0),
         startup_lost_packets: 0,

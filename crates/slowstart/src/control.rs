@@ -47,6 +47,20 @@ pub trait Controller {
     fn owns_recovery(&self) -> bool {
         false
     }
+    /// Returns true if the controller sends for the L4S service: its packets carry ECT(1) (RFC 9331 §4.1).
+    fn is_l4s(&self) -> bool {
+        false
+    }
+    /// Returns true if the controller responds to the share of marked packets and not to a mark as such: all its data is
+    /// ECN-capable, retransmissions included (`TCP_CONG_NEEDS_ECN`).
+    fn needs_each_mark(&self) -> bool {
+        false
+    }
+    /// Returns true if the window may grow in the round trip after a reduction because of a mark, without the host's rate
+    /// reduction.
+    fn grows_between_marks(&self) -> bool {
+        false
+    }
     /// Returns the name of the current phase, for traces.
     fn phase(&self) -> &'static str;
     /// Internal values, for traces. Calls `put` with name and value of each.
@@ -322,6 +336,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
+        self.avoidance.observe(&self.view(f), a);
         // The startup receives every ACK, but the window grows only if the sender used it and outside of recovery.
         let earned = (a.limit.allows_growth() && !f.in_recovery).then_some(a);
         match self.mode {
@@ -435,6 +450,18 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
 
     fn state(&self) -> &State {
         &self.state
+    }
+
+    fn is_l4s(&self) -> bool {
+        self.avoidance.is_l4s()
+    }
+
+    fn needs_each_mark(&self) -> bool {
+        self.avoidance.needs_each_mark()
+    }
+
+    fn grows_between_marks(&self) -> bool {
+        self.avoidance.grows_between_marks()
     }
 
     fn owns_recovery(&self) -> bool {

@@ -188,6 +188,15 @@ impl Controller for AnyController {
     fn state(&self) -> &State {
         each!(self, c => c.state())
     }
+    fn is_l4s(&self) -> bool {
+        each!(self, c => c.is_l4s())
+    }
+    fn needs_each_mark(&self) -> bool {
+        each!(self, c => c.needs_each_mark())
+    }
+    fn grows_between_marks(&self) -> bool {
+        each!(self, c => c.grows_between_marks())
+    }
     fn owns_recovery(&self) -> bool {
         each!(self, c => c.owns_recovery())
     }

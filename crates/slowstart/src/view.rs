@@ -49,6 +49,9 @@ pub struct Facts {
     pub delivered: Bytes,
     /// Bytes marked lost since the connection began.
     pub lost: Bytes,
+    /// Bytes delivered since the connection began in packets that the network marked (CE), as far as the host knows: with
+    /// the feedback of RFC 3168, all of the ACKs that echo a mark.
+    pub marked: Bytes,
     /// How far new data has been sent: SND.NXT in TCP, the newest packet number in QUIC. No packet sent so far has a
     /// larger mark, and each new one will have.
     pub next: Mark,
@@ -95,6 +98,7 @@ impl Facts {
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
+            marked: Bytes::ZERO,
             next: Mark::new(0),
             unacked: None,
             srtt: None,

@@ -387,6 +387,10 @@ impl Engine {
                     t.exit = None;
                     ("resumed", None)
                 }
+                Event::Mark => {
+                    t.first_mark = t.first_mark.or(Some(*at));
+                    ("mark", None)
+                }
                 Event::Loss => {
                     t.first_loss = t.first_loss.or(Some(*at));
                     ("loss", None)

@@ -191,13 +191,17 @@ impl Wire for PacketSink<'_> {
             match direction.pass(now, &info) {
                 Ok(at) => {
                     let at = at + extra;
+                    if info.ecn.is_capable() {
+                        packet.ecn = if direction.marked() { Ecn::Ce } else { info.ecn };
+                    }
                     let numbers_only = kind == Kind::Ack && s.sacks == 0;
                     if numbers_only && direction.filters_acks() && queue.replace_older_ack(at, &packet) {
                         continue;
                     }
                     if disorders {
                         let granted = direction.grant(s.rate_request);
-                        let segment = Segment { seq: packet.seq, rate_request: granted, ..*s };
+                        let segment =
+                            Segment { seq: packet.seq, ecn: packet.ecn, rate_request: granted, ..*s };
                         for _ in 0..=u32::from(direction.draws_copy()) {
                             queue.insert(at, packet, &segment);
                         }
@@ -207,6 +211,7 @@ impl Wire for PacketSink<'_> {
                     if packet.has_segment {
                         queue.store_segment(&Segment {
                             seq: packet.seq,
+                            ecn: packet.ecn,
                             rate_request: direction.grant(s.rate_request),
                             ..*s
                         });

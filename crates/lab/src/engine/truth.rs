@@ -32,6 +32,8 @@ pub struct Truth {
     pub exit_queue_delay: Span,
     /// When the path first dropped a data packet of this flow.
     pub first_drop: Option<Instant>,
+    /// When the sender first learned of a mark.
+    pub first_mark: Option<Instant>,
     /// When the sender first detected a loss, or timed out.
     pub first_loss: Option<Instant>,
     /// Number of data packets dropped by the path.

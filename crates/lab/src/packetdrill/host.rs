@@ -2,6 +2,7 @@
 
 use crate::engine::Control;
 use crate::scenario;
+use crate::tcp::ecn::EcnRule;
 use crate::tcp::endpoint::Endpoint;
 use crate::tcp::profile::Profile;
 use slowstart::avoidance;
@@ -142,7 +143,15 @@ impl Host {
             // Modelled, and always on.
             "tcp_pacing_ss_ratio" => return (value == "200").then_some(()),
             "tcp_pacing_ca_ratio" => return (value == "120").then_some(()),
-            "tcp_ecn" => return (value == "0").then_some(()),
+            "tcp_ecn" => {
+                p.ecn = match value {
+                    "0" => EcnRule::Off,
+                    "1" => EcnRule::Rfc3168,
+                    "2" => EcnRule::Passive,
+                    "3" => EcnRule::AccEcn,
+                    _ => return None,
+                }
+            }
             _ => return None,
         }
         Some(())

@@ -1,7 +1,8 @@
 //! Parses a script: options, shell commands, and events with their times.
 
 use super::Fault;
-use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
+use crate::path::Ecn;
+use crate::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
 use slowstart::units::Span;
 
 /// The longest time that an event may give: a day, so that a script's retransmissions stay bounded.
@@ -27,6 +28,8 @@ pub struct Packet {
     pub segment: Segment,
     /// The script gives the window.
     pub window: bool,
+    /// The ECN codepoints of which an outgoing packet must have one, if the script gives any.
+    pub codepoints: Option<&'static [Ecn]>,
     /// `<...>`: any options.
     pub any_options: bool,
     /// The source text.
@@ -297,8 +300,13 @@ fn range(text: &str) -> Result<(u32, u32), String> {
 
 /// Parses a packet without its direction.
 fn packet(text: &str) -> Result<Packet, String> {
-    let mut p =
-        Packet { segment: Segment::default(), window: false, any_options: false, text: text.to_owned() };
+    let mut p = Packet {
+        segment: Segment::default(),
+        window: false,
+        codepoints: None,
+        any_options: false,
+        text: text.to_owned(),
+    };
     let (head, options) = match text.split_once('<') {
         Some((head, rest)) => {
             let (options, _) = rest.rsplit_once('>').ok_or("expected `>`")?;
@@ -307,11 +315,20 @@ fn packet(text: &str) -> Result<Packet, String> {
         None => (text, None),
     };
     let mut words = head.split_whitespace().peekable();
-    // The ECN field of the IP header is not modelled. It is an error only if it is not the default.
-    if let Some(mark) = words.next_if(|w| w.starts_with('['))
-        && !["[noecn]", "[ect0]", "[ect1]", "[ectN]"].contains(&mark)
-    {
-        return Err(format!("expected an ECN mark that is modelled, found `{mark}`"));
+    if let Some(mark) = words.next_if(|w| w.starts_with('[')) {
+        let codepoints: &[Ecn] = match mark {
+            "[noecn]" => &[Ecn::NotEct],
+            "[ect0]" => &[Ecn::Ect0],
+            "[ect1]" => &[Ecn::Ect1],
+            "[ect01]" | "[ectN]" => &[Ecn::Ect0, Ecn::Ect1],
+            "[ce]" => &[Ecn::Ce],
+            _ => {
+                let expected = "[noecn], [ect0], [ect1], [ect01] or [ce]";
+                return Err(format!("expected {expected}, found `{mark}`"));
+            }
+        };
+        p.codepoints = Some(codepoints);
+        p.segment.ecn = codepoints[0];
     }
     for c in words.next().ok_or("expected flags")?.chars() {
         p.segment.flags |= match c {
@@ -322,7 +339,8 @@ fn packet(text: &str) -> Result<Packet, String> {
             '.' => ACK,
             'E' => ECE,
             'W' => CWR,
-            _ => return Err(format!("expected flags of SFRP.EW, found `{c}`")),
+            'A' => AE,
+            _ => return Err(format!("expected flags of SFRP.EWA, found `{c}`")),
         };
     }
     let seq = words.next().ok_or("expected seq:end(length)")?;

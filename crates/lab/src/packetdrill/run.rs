@@ -5,7 +5,8 @@ use super::expr::{self, Names};
 use super::host::Host;
 use super::parse::{Event, Packet, Script, What, When};
 use super::socket::Sockets;
-use crate::tcp::segment::{ACK, CWR, ECE, FIN, PSH, RST, SYN, Segment};
+use crate::path::Ecn;
+use crate::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, Segment};
 use slowstart::units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -309,6 +310,7 @@ impl Run {
             && (want.seq, want.len) == (s.seq, s.len)
             && (!want.has(ACK) || want.ack == s.ack)
             && (!p.window || want.window == s.window)
+            && p.codepoints.is_none_or(|c| c.contains(&s.ecn))
             && options
     }
 }
@@ -334,12 +336,19 @@ fn clock(t: Instant) -> String {
 
 /// A segment in the form of a script.
 fn describe(s: &Segment) -> String {
-    let flags: String = [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (PSH, 'P'), (ACK, '.'), (ECE, 'E'), (CWR, 'W')]
-        .iter()
-        .filter(|f| s.has(f.0))
-        .map(|f| f.1)
-        .collect();
-    let mut text = format!("{flags} {}:{}({})", s.seq, s.seq.wrapping_add(s.len), s.len);
+    let flags: String =
+        [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (PSH, 'P'), (ACK, '.'), (ECE, 'E'), (CWR, 'W'), (AE, 'A')]
+            .iter()
+            .filter(|f| s.has(f.0))
+            .map(|f| f.1)
+            .collect();
+    let mark = match s.ecn {
+        Ecn::NotEct => "",
+        Ecn::Ect0 => "[ect0] ",
+        Ecn::Ect1 => "[ect1] ",
+        Ecn::Ce => "[ce] ",
+    };
+    let mut text = format!("{mark}{flags} {}:{}({})", s.seq, s.seq.wrapping_add(s.len), s.len);
     if s.has(ACK) {
         let _ = write!(text, " ack {}", s.ack);
     }

@@ -461,6 +461,7 @@ impl Sockets {
         let ca = match t.phase() {
             Phase::Open => 0,
             Phase::Disorder => 1,
+            Phase::Cwr => 2,
             Phase::Recovery => 3,
             Phase::Loss => 4,
         };

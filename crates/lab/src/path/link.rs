@@ -77,6 +77,10 @@ pub(super) struct Link {
     /// The limits in packets, bytes and waiting time; the greatest value of each is no limit.
     most: (usize, Bytes, Span),
     random_drop: Option<RandomDrop>,
+    /// Packets that wait longer than this are marked, if they can be.
+    mark_above: Option<Span>,
+    /// True if the last ECN-capable packet was marked.
+    marked: bool,
     /// When the service of each waiting packet begins, and its bytes.
     waiting: Fifo<(Instant, u32)>,
     /// The sum of those bytes.
@@ -92,7 +96,31 @@ impl Link {
             Limit::Bytes(b) => (none.0, b, none.2),
             Limit::Time(t) => (none.0, none.1, t),
         };
-        Self { service, most, random_drop, waiting: Fifo::default(), backlog: 0 }
+        Self {
+            service,
+            most,
+            random_drop,
+            mark_above: None,
+            marked: false,
+            waiting: Fifo::default(),
+            backlog: 0,
+        }
+    }
+
+    /// Marks ECN-capable packets that wait longer than `above`: the step of DCTCP (RFC 8257 §3.1) and of the L4S queue of
+    /// RFC 9332, in time.
+    pub(super) fn with_marks(self, above: Option<Span>) -> Self {
+        Self { mark_above: above, ..self }
+    }
+
+    /// Returns true if it may mark packets.
+    pub(super) fn marks(&self) -> bool {
+        self.mark_above.is_some()
+    }
+
+    /// Returns true if the last ECN-capable packet was marked.
+    pub(super) fn marked(&self) -> bool {
+        self.marked
     }
 
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
@@ -106,6 +134,9 @@ impl Link {
             return Err(Dropped { at: now, cause: Cause::Aqm });
         }
         let start = self.service.start(now);
+        if p.ecn.is_capable() {
+            self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
+        }
         if start > now {
             let (packets, bytes, time) = self.most;
             let full = self.waiting.len() >= packets
@@ -212,6 +243,20 @@ mod tests {
         assert_eq!(link.pass(at(0), &PACKET), Ok(at(2)));
         assert_eq!(link.pass(at(0), &PACKET), Err(Dropped { at: at(0), cause: Cause::QueueFull }));
         assert_eq!(link.pass(at(1), &PACKET), Ok(at(3)));
+    }
+
+    #[test]
+    fn packets_that_wait_longer_than_the_threshold_are_marked() {
+        let mut link = link(Limit::Infinite).with_marks(Some(Span::millis(3)));
+        let capable = PacketInfo { ecn: Ecn::Ect1, ..PACKET };
+        let marked: Vec<bool> = (0..6)
+            .map(|_| {
+                link.pass(Instant::ZERO, &capable).expect("no limit");
+                link.marked()
+            })
+            .collect();
+        // The fourth waits exactly 3 ms.
+        assert_eq!(marked, [false, false, false, false, true, true]);
     }
 
     #[test]

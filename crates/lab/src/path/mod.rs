@@ -199,6 +199,16 @@ impl Direction {
         self.duplicates.as_mut().is_some_and(Loss::drops)
     }
 
+    /// Returns true if the link may mark packets.
+    pub fn marks(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::marks)
+    }
+
+    /// Returns true if the last ECN-capable packet was marked on its way.
+    pub fn marked(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::marked)
+    }
+
     /// Returns the least delay of a packet.
     pub fn least_delay(&self) -> Span {
         self.propagation

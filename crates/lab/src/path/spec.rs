@@ -71,6 +71,8 @@ pub struct PathSpec {
     limit: Limit,
     /// The chance of a drop in millionths, and the backlog above which it applies.
     random_drop: Option<(u32, Bytes)>,
+    /// The wait above which the forward link marks.
+    mark: Option<Span>,
     forward: DirectionSpec,
     back: DirectionSpec,
     back_link: Option<(Rate, Limit)>,

@@ -38,6 +38,7 @@ pub(crate) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         capacity_time_by_heuristic_s: Some(1.3),
         first_drop_time_s: None,
         first_loss_time_s: None,
+        marks: None,
         peak_inflight_bytes: 1_300_000,
         peak_queue_delay_s: 0.03,
         startup_lost_packets: 0,

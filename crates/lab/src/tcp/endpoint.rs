@@ -1,11 +1,13 @@
 //! One end of a connection: the handshake, the close, and both halves, with segments in and out.
 
+use super::ecn::{Feedback, Prompt};
 use super::gro::Gro;
 use super::profile::Profile;
 use super::receiver::{AckDecision, Receiver};
 use super::rtt::RTO_INITIAL;
-use super::segment::{self, ACK, FIN, PSH, RST, SYN, Segment, Wire, milliseconds};
+use super::segment::{self, ACK, CWR, FIN, PSH, RST, SYN, Segment, Wire, milliseconds};
 use super::sender::{Incoming, Outgoing, Sender};
+use crate::path::Ecn;
 use slowstart::control::Controller;
 use slowstart::units::{Instant, Span};
 use slowstart::view::{Handshake, PathMemory};
@@ -43,6 +45,10 @@ struct Header {
     scaled: bool,
     sack: bool,
     timestamps: bool,
+    /// The feedback about marks on which both ends agreed.
+    feedback: Feedback,
+    /// The codepoint of new data, and of data sent again.
+    ect: [Ecn; 2],
 }
 
 impl Header {
@@ -64,6 +70,7 @@ impl Header {
             ack: segment::wrap(rx.next(), self.peer_isn),
             timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
             window: u16::try_from(rx.advertise_window() >> self.scale).unwrap_or(u16::MAX),
+            flags: s.flags | rx.ecn.flags,
             ..s
         };
         if held {
@@ -84,6 +91,24 @@ impl Header {
         out.put_train(&s, n);
     }
 
+    /// Sends a train whose first segment says that the window was reduced.
+    #[cold]
+    #[inline(never)]
+    fn send_with_cwr(
+        &self,
+        now: Instant,
+        rx: &mut Receiver,
+        held: bool,
+        s: Segment,
+        n: u32,
+        out: &mut impl Wire,
+    ) {
+        self.send_train(now, rx, held, Segment { flags: s.flags | CWR, ..s }, 1, out);
+        if n > 1 {
+            self.send_train(now, rx, false, Segment { seq: s.seq.wrapping_add(s.len), ..s }, n - 1, out);
+        }
+    }
+
     /// Returns a function that turns what the sending half sends into segments with headers. All of them together count
     /// as one acknowledgement.
     fn packetizer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Outgoing) {
@@ -95,9 +120,19 @@ impl Header {
                 Outgoing { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
-            let s =
-                Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ..Segment::default() };
-            self.send_train(now, rx, held, s, c.times, out);
+            let ecn = if c.len > 0 { self.ect[usize::from(c.retransmission)] } else { Ecn::NotEct };
+            let s = Segment {
+                seq: segment::wrap(c.start, self.isn),
+                len: c.len,
+                flags,
+                ecn,
+                ..Segment::default()
+            };
+            if c.cwr {
+                self.send_with_cwr(now, rx, held, s, c.times, out);
+            } else {
+                self.send_train(now, rx, held, s, c.times, out);
+            }
         }
     }
 }
@@ -111,6 +146,8 @@ pub struct Endpoint<C> {
     syn_losses: u8,
     /// The remainder of the peer's Quick-Start request, to be reported to it (RFC 4782); 0 if none.
     rate_response: u8,
+    /// The codepoint of the peer's SYN or SYN-ACK.
+    peer_syn: Ecn,
     /// Segments that are merged before they are processed; `None` without receive offload.
     gro: Option<Box<Gro>>,
     header: Header,
@@ -145,7 +182,10 @@ impl<C: Controller + Clone> Endpoint<C> {
                 scaled: true,
                 sack: profile.sack,
                 timestamps: profile.timestamps,
+                feedback: Feedback::None,
+                ect: [Ecn::NotEct; 2],
             },
+            peer_syn: Ecn::NotEct,
             gro: (profile.gro > 0).then(|| Box::new(Gro::new(profile.gro, profile.gro_wait))),
             tx: Sender::new(profile, control),
             rx: Receiver::new(profile),
@@ -212,7 +252,11 @@ impl<C: Controller + Clone> Endpoint<C> {
             ack: if answering { self.header.peer_isn.wrapping_add(1) } else { 0 },
             // The window of a SYN is not scaled (RFC 7323 §2.2).
             window: u16::try_from(self.rx.advertise_window()).unwrap_or(u16::MAX),
-            flags: if answering { SYN | ACK } else { SYN },
+            flags: if answering {
+                SYN | ACK | self.header.feedback.syn_ack_flags(self.peer_syn)
+            } else {
+                SYN | self.profile.ecn.syn_flags(self.syn_losses > 0)
+            },
             timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
             scale: self.header.scaled.then_some(self.header.scale),
@@ -237,6 +281,50 @@ impl<C: Controller + Clone> Endpoint<C> {
         };
         let held = self.rx.acknowledge();
         self.header.send_train(now, &mut self.rx, held, s, 1, out);
+    }
+
+    /// Sends the ACK of a SYN-ACK, which reports the codepoint with which that arrived (RFC 9768 §3.1.1).
+    fn acknowledge_syn(&mut self, now: Instant, out: &mut impl Wire) {
+        let count = self.rx.ecn.flags;
+        if self.header.feedback == Feedback::Count {
+            self.rx.ecn.flags = self.header.feedback.handshake_ack_flags(self.peer_syn);
+        }
+        self.acknowledge(now, out);
+        self.rx.ecn.flags = count;
+    }
+
+    /// Begins to use ECN as both ends agreed.
+    fn use_feedback(&mut self, feedback: Feedback) {
+        self.header.feedback = feedback;
+        self.rx.ecn.begin(feedback);
+        self.tx.ecn.begin(feedback);
+        if feedback != Feedback::None {
+            // RFC 3168 §6.1.5 keeps ECT from retransmissions; senders with a scalable response set it on all data, as
+            // Linux does for those that need ECN (tcp_ecn_send).
+            let control = self.tx.control();
+            let new = if control.is_l4s() { Ecn::Ect1 } else { Ecn::Ect0 };
+            let again = if control.needs_each_mark() { new } else { Ecn::NotEct };
+            self.header.ect = [new, again];
+        }
+    }
+
+    /// The feedback about marks on which both ends agreed.
+    pub fn feedback(&self) -> Feedback {
+        self.header.feedback
+    }
+
+    /// Takes the codepoint of a segment; returns true if it is to be acknowledged now.
+    #[inline(never)]
+    fn on_codepoint(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
+        let packets = self.rx.packets(s.len);
+        let prompt = self.rx.ecn.on_segment(s.ecn, s.flags, packets, self.rx.delays_ack());
+        if prompt == Prompt::Both {
+            self.acknowledge(now, out);
+        }
+        if self.header.feedback == Feedback::EchoEach && matches!(prompt, Prompt::Now | Prompt::Both) {
+            self.rx.ecn.change_echo();
+        }
+        self.rx.prompt(prompt)
     }
 
     /// Processes a segment. Returns false if it did not reach the sending half, whose state then is unchanged.
@@ -295,12 +383,14 @@ impl<C: Controller + Clone> Endpoint<C> {
             State::Listen if s.has(SYN) => {
                 self.state = State::SynReceived;
                 self.accept_syn(s);
+                self.use_feedback(self.profile.ecn.accept(s.flags));
                 self.send_syn(now, out);
             }
             State::SynSent if s.has(SYN | ACK) && s.ack == self.header.isn.wrapping_add(1) => {
                 self.accept_syn(s);
+                self.use_feedback(self.profile.ecn.agreed(s.flags));
                 self.establish(now, s, u64::from(s.window));
-                self.acknowledge(now, out);
+                self.acknowledge_syn(now, out);
                 self.send(now, out);
             }
             State::SynReceived if s.has(SYN) => self.send_syn(now, out),
@@ -336,6 +426,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.rx.set_mss(mss);
         self.rx.update_echo(0, s.timestamp.map(|t| t.0));
         self.rate_response = s.rate_request;
+        self.peer_syn = s.ecn;
     }
 
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
@@ -373,7 +464,8 @@ impl<C: Controller + Clone> Endpoint<C> {
             self.on_ack_of_unsent(now, out);
             return false;
         }
-        if self.receive(now, s) == AckDecision::Now {
+        let prompted = self.header.feedback != Feedback::None && self.on_codepoint(now, s, out);
+        if self.receive(now, s) == AckDecision::Now || prompted {
             self.acknowledge(now, out);
         }
         // For an end with nothing in flight and nothing to send, the acknowledgement in a data segment brings no news.
@@ -416,6 +508,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             ack,
             window_end: ack + (u64::from(s.window) << self.header.peer_scale),
             echo: s.timestamp.map(|t| t.1),
+            flags: s.flags,
             ..Incoming::default()
         };
         for &(from, to) in s.blocks() {

@@ -1,8 +1,8 @@
 //! Generic receive offload: segments that arrive close together are handed to TCP as one (Linux `tcp_gro_receive` and
 //! `napi_complete_done`, 6.18).
 //!
-//! A segment joins the one that is held if it continues it, with the same acknowledgement number, window, flags and
-//! timestamps. What is held goes to TCP when it reaches its largest size, when a segment comes that does not join or is
+//! A segment joins the one that is held if it continues it, with the same acknowledgement number, window, flags,
+//! codepoint and timestamps. What is held goes to TCP when it reaches its largest size, when a segment comes that does not join or is
 //! not full, or when the time since its first segment is over.
 //!
 //! Departs from Linux:
@@ -11,7 +11,7 @@
 //!   poll for another reason does not end a merge;
 //! - segments without data are handed over at once, after what is held.
 
-use super::segment::{ACK, PSH, Segment};
+use super::segment::{FIN, PSH, RST, SYN, Segment};
 use slowstart::units::{Instant, Span};
 
 /// The segments that wait to be handed over, as one.
@@ -49,7 +49,7 @@ impl Gro {
     /// is held is to be handed over first, and `s` offered again. A segment that is refused while nothing is held is to be
     /// handed over as it is.
     pub(super) fn merge(&mut self, now: Instant, s: &Segment) -> bool {
-        if s.len == 0 || s.flags & !(ACK | PSH) != 0 || s.sacks > 0 || s.rate_response > 0 {
+        if s.len == 0 || s.has(SYN) || s.has(FIN) || s.has(RST) || s.sacks > 0 || s.rate_response > 0 {
             return false;
         }
         let Some(held) = &mut self.held else {
@@ -61,6 +61,7 @@ impl Gro {
         let joins = held.seq.wrapping_add(held.len) == s.seq
             && held.len + s.len <= self.most
             && s.len <= self.full
+            && (held.flags | PSH, held.ecn) == (s.flags | PSH, s.ecn)
             && (held.ack, held.window, held.timestamp) == (s.ack, s.window, s.timestamp);
         if joins {
             held.len += s.len;

@@ -13,9 +13,11 @@
 //! - [`pacer`]: send time and size of bursts
 //! - [`sender`]: the sending half: ACK processing, recovery, timers, transmission
 //! - [`receiver`]: the receiving half: when and what to acknowledge
+//! - [`ecn`]: explicit congestion notification
 //! - `gro`: segments merged before the receiving half sees them
 //! - [`endpoint`]: both halves with handshake and close
 
+pub mod ecn;
 pub mod endpoint;
 mod gro;
 pub mod pacer;

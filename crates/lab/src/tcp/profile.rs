@@ -1,6 +1,7 @@
 //! The knobs of a TCP stack, and named sets of them. What changes results more than most algorithms do is here, never
 //! hidden in code.
 
+use super::ecn::EcnRule;
 use slowstart::units::{Bytes, Span};
 use slowstart::view::Growth;
 
@@ -97,6 +98,8 @@ pub struct Profile {
     pub synack_retries: u32,
     /// A full queue of its own interface is congestion: the window is reduced, once a round trip (Linux 2.4).
     pub stalls: bool,
+    /// Explicit congestion notification.
+    pub ecn: EcnRule,
     /// Close with a FIN, and wait for its acknowledgement.
     pub fin: bool,
 }
@@ -139,6 +142,7 @@ impl Profile {
         syn_retries: 6,
         synack_retries: 5,
         stalls: false,
+        ecn: EcnRule::Off,
         fin: true,
     };
 
@@ -262,7 +266,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 30] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 31] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -293,6 +297,11 @@ impl Profile {
             "stalls",
             "on or off",
             "A full queue of the sender's own interface counts as congestion (Linux 2.4).",
+        ),
+        (
+            "ecn",
+            "one of off, passive, rfc3168, dctcp, accecn",
+            "Explicit congestion notification: none; accepted; asked for with the feedback of RFC 3168, of DCTCP (RFC 8257) or of Accurate ECN (RFC 9768).",
         ),
         ("ack", "one of each, quick-then-delayed, delayed", "How the receiver acknowledges."),
         ("quick", "a number of acknowledgements", "ACKs that the receiver sends at once at the start."),
@@ -359,6 +368,15 @@ impl Profile {
                 _ => None,
             }
             .map(|r| self.rto_rule = r),
+            "ecn" => match value {
+                "off" => Some(EcnRule::Off),
+                "passive" => Some(EcnRule::Passive),
+                "rfc3168" => Some(EcnRule::Rfc3168),
+                "dctcp" => Some(EcnRule::Dctcp),
+                "accecn" => Some(EcnRule::AccEcn),
+                _ => None,
+            }
+            .map(|e| self.ecn = e),
             "ack" => match value {
                 "each" => Some(AckRule::Each),
                 "quick-then-delayed" => Some(AckRule::QuickThenDelayed),

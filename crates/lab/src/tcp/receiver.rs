@@ -1,6 +1,7 @@
 //! The receiving half: when and what to acknowledge, and the receive window (Linux `tcp_data_queue`,
 //! `__tcp_ack_snd_check` and `tcp_rcv_space_adjust`).
 
+use super::ecn::{EcnReceiver, Prompt};
 use super::profile::{AckRule, Profile};
 use super::rack::DUPLICATES;
 use super::ranges::Ranges;
@@ -61,6 +62,8 @@ pub struct Receiver {
     rtt_round: (u64, Instant),
     measured_from: (Instant, u64),
     fin_at: Option<u64>,
+    /// What arrived marked, and what ACKs say of it.
+    pub ecn: EcnReceiver,
     out_of_order: Ranges,
     dsack: (u64, u64),
     space: u64,
@@ -94,6 +97,7 @@ impl Receiver {
             dsack_pending: false,
             dsack: (0, 0),
             fin_at: None,
+            ecn: EcnReceiver::default(),
             acked: 1,
             window_edge: 1 + first,
             quick,
@@ -151,6 +155,26 @@ impl Receiver {
         {
             self.echo = stamp;
         }
+    }
+
+    /// Number of packets of a segment of `len` bytes, several merged into one included.
+    pub(super) fn packets(&self, len: u32) -> u8 {
+        len.div_ceil(self.mss).min(u32::from(u8::MAX)) as u8
+    }
+
+    /// True if an ACK is delayed.
+    pub(super) fn delays_ack(&self) -> bool {
+        self.delayed_until < Instant::NEVER
+    }
+
+    /// Sends this many ACKs at once if a codepoint demands it; returns true if one is due now.
+    pub(super) fn prompt(&mut self, prompt: Prompt) -> bool {
+        if let Prompt::Quick(n) = prompt
+            && self.rule == AckRule::QuickThenDelayed
+        {
+            self.quick = self.quick.max(n);
+        }
+        matches!(prompt, Prompt::Now | Prompt::Both)
     }
 
     /// Processes data `from..to` (a FIN counts as one) with timestamp `stamp`.
@@ -273,6 +297,7 @@ impl Receiver {
             self.quick = self.quick.saturating_sub(1);
         }
         self.acked = self.next;
+        self.ecn.acknowledged();
         self.compressed = 0;
         self.delayed_until = Instant::NEVER;
         news

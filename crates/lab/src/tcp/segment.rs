@@ -14,7 +14,9 @@ pub const PSH: u8 = 1 << 3;
 /// The acknowledgement number is valid.
 pub const ACK: u8 = 1 << 4;
 
-/// Congestion experienced (RFC 3168).
+/// Accurate ECN (RFC 9768): the bit before CWR in the header. Here it has the place of URG, which is never set.
+pub const AE: u8 = 1 << 5;
+/// Echo of congestion experienced (RFC 3168).
 pub const ECE: u8 = 1 << 6;
 /// Congestion window reduced (RFC 3168).
 pub const CWR: u8 = 1 << 7;
@@ -37,7 +39,7 @@ pub struct Segment {
     pub len: u32,
     /// The window field of the header, before scaling.
     pub window: u16,
-    /// A combination of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`], [`ECE`], [`CWR`].
+    /// A combination of [`SYN`], [`FIN`], [`RST`], [`PSH`], [`ACK`], [`AE`], [`ECE`], [`CWR`].
     pub flags: u8,
     /// Number of valid entries of `sack`.
     pub sacks: u8,

@@ -1,5 +1,7 @@
 //! CUBIC, RFC 9438, in the arithmetic of Linux `tcp_cubic.c` (whole segments, time in units of 1/1024 s).
 //!
+//! With `cubic-abe`, a mark in congestion avoidance reduces the window by less (RFC 8511).
+//!
 //! `HyStart` is a startup and not part of this file.
 //!
 //! Departs from the RFC, as Linux does:
@@ -11,7 +13,7 @@ use super::Avoidance;
 use crate::param::params;
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Fixed, Instant, Span, cube_root};
-use crate::view::{Ack, Congestion, View};
+use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
     /// Parameters of CUBIC.
@@ -20,8 +22,17 @@ params! {
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
         /// The factor when congestion ends a startup. Linux uses 0.7, quicly 0.5.
         startup_beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
+        /// The factor for a mark in congestion avoidance (RFC 8511 §3.1: 0.85; without it as for a loss).
+        beta_ecn: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.85", |v| 0 < v.0 && v.0 < Fixed::ONE;
         /// Reduce `W_max` further if it is below the previous one (RFC 9438 §4.7).
         fast_convergence: bool = true, "on or off", |_v| true;
+    }
+}
+
+impl Params {
+    /// Those of RFC 8511.
+    pub fn abe() -> Self {
+        Self { beta_ecn: Fixed::milli(850), ..Self::default() }
     }
 }
 
@@ -177,10 +188,15 @@ impl Avoidance for Cubic {
         if grown == 0 { Window::Keep } else { Window::Grow(v.mss * grown) }
     }
 
-    fn on_congestion(&mut self, v: &View, _: &Congestion) -> Bytes {
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
         let cwnd = v.cwnd.units(v.mss).max(1);
         let one = Fixed::ONE as u64;
-        let beta = if self.fresh { self.params.startup_beta } else { self.params.beta }.0 as u64;
+        let beta = match c.signal {
+            _ if self.fresh => self.params.startup_beta,
+            Signal::Ecn => self.params.beta_ecn,
+            _ => self.params.beta,
+        }
+        .0 as u64;
         self.epoch = None;
         self.last_max = if self.params.fast_convergence && cwnd < self.last_max {
             cwnd * (one + beta) / (2 * one)

@@ -1,6 +1,8 @@
 //! Congestion avoidance, which follows a startup.
 
 pub mod cubic;
+pub mod dctcp;
+pub mod prague;
 pub mod reno;
 
 use crate::param::{ParamError, ParamValue, Parameters};
@@ -19,6 +21,20 @@ pub trait Avoidance {
     /// Called when sending begins after nothing was in flight for `idle`, so that a window that depends on time can
     /// exclude it.
     fn on_idle(&mut self, _idle: Span) {}
+    /// Called for each ACK of the connection, also during the startup and in recovery, before anything else is.
+    fn observe(&mut self, _v: &View, _ack: &Ack) {}
+    /// See [`Controller::is_l4s`](crate::control::Controller::is_l4s).
+    fn is_l4s(&self) -> bool {
+        false
+    }
+    /// See [`Controller::needs_each_mark`](crate::control::Controller::needs_each_mark).
+    fn needs_each_mark(&self) -> bool {
+        false
+    }
+    /// See [`Controller::grows_between_marks`](crate::control::Controller::grows_between_marks).
+    fn grows_between_marks(&self) -> bool {
+        false
+    }
 }
 
 /// One name in the list of avoidances.
@@ -40,6 +56,22 @@ pub enum AnyAvoidance {
     Reno(reno::Reno),
     /// See [`cubic`].
     Cubic(cubic::Cubic),
+    /// See [`dctcp`].
+    Dctcp(dctcp::Dctcp),
+    /// See [`prague`].
+    Prague(prague::Prague),
+}
+
+/// Evaluates an expression for whichever avoidance it is.
+macro_rules! each {
+    ($any:expr, $a:ident => $value:expr) => {
+        match $any {
+            AnyAvoidance::Reno($a) => $value,
+            AnyAvoidance::Cubic($a) => $value,
+            AnyAvoidance::Dctcp($a) => $value,
+            AnyAvoidance::Prague($a) => $value,
+        }
+    };
 }
 
 /// All avoidances. The first is the default.
@@ -56,15 +88,36 @@ pub const REGISTRY: &[AvoidanceEntry] = &[
         about: "one segment a round trip",
         make: || AnyAvoidance::Reno(reno::Reno::new(reno::Params::default())),
     },
+    AvoidanceEntry {
+        name: "cubic-abe",
+        source: "RFC 9438, RFC 8511",
+        about: "cubic, and a smaller cut for a mark than for a loss",
+        make: || AnyAvoidance::Cubic(cubic::Cubic::new(cubic::Params::abe())),
+    },
+    AvoidanceEntry {
+        name: "reno-abe",
+        source: "RFC 5681, RFC 8511",
+        about: "reno, and a smaller cut for a mark than for a loss",
+        make: || AnyAvoidance::Reno(reno::Reno::new(reno::Params::abe())),
+    },
+    AvoidanceEntry {
+        name: "dctcp",
+        source: "RFC 8257; Linux 6.18 tcp_dctcp.c",
+        about: "cuts in proportion to the share of marked packets; needs a receiver that tells of each",
+        make: || AnyAvoidance::Dctcp(dctcp::Dctcp::new(dctcp::Params::default())),
+    },
+    AvoidanceEntry {
+        name: "prague",
+        source: "draft-briscoe-iccrg-prague-congestion-control; L4S Linux tcp_prague.c",
+        about: "as dctcp for the L4S service, with growth that depends less on the round trip; needs Accurate ECN",
+        make: || AnyAvoidance::Prague(prague::Prague::new(prague::Params::default())),
+    },
 ];
 
 impl AnyAvoidance {
     /// Returns its parameters.
     pub fn params(&mut self) -> &mut dyn Parameters {
-        match self {
-            Self::Reno(a) => &mut a.params,
-            Self::Cubic(a) => &mut a.params,
-        }
+        each!(self, a => &mut a.params)
     }
 
     /// Sets the parameter `key` from text.
@@ -77,36 +130,33 @@ impl AnyAvoidance {
 
     /// Calls `put` with name and value of each parameter, in order of declaration.
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
-        match self {
-            Self::Reno(a) => a.params.each(put),
-            Self::Cubic(a) => a.params.each(put),
-        }
+        each!(self, a => a.params.each(put));
     }
 }
 
 impl Avoidance for AnyAvoidance {
     fn enter(&mut self, v: &View, how: Exit) {
-        match self {
-            Self::Reno(a) => a.enter(v, how),
-            Self::Cubic(a) => a.enter(v, how),
-        }
+        each!(self, a => a.enter(v, how));
     }
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
-        match self {
-            Self::Reno(a) => a.on_ack(v, ack),
-            Self::Cubic(a) => a.on_ack(v, ack),
-        }
+        each!(self, a => a.on_ack(v, ack))
     }
     fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
-        match self {
-            Self::Reno(a) => a.on_congestion(v, c),
-            Self::Cubic(a) => a.on_congestion(v, c),
-        }
+        each!(self, a => a.on_congestion(v, c))
     }
     fn on_idle(&mut self, idle: Span) {
-        match self {
-            Self::Reno(a) => a.on_idle(idle),
-            Self::Cubic(a) => a.on_idle(idle),
-        }
+        each!(self, a => a.on_idle(idle));
+    }
+    fn observe(&mut self, v: &View, ack: &Ack) {
+        each!(self, a => a.observe(v, ack));
+    }
+    fn is_l4s(&self) -> bool {
+        each!(self, a => a.is_l4s())
+    }
+    fn needs_each_mark(&self) -> bool {
+        each!(self, a => a.needs_each_mark())
+    }
+    fn grows_between_marks(&self) -> bool {
+        each!(self, a => a.grows_between_marks())
     }
 }

@@ -1,4 +1,5 @@
-//! Reno, RFC 5681 §3.1: one segment per window acknowledged, half the window on loss.
+//! Reno, RFC 5681 §3.1: one segment per window acknowledged, half the window on loss. With `reno-abe`, less for a mark in
+//! congestion avoidance (RFC 8511).
 //!
 //! Departs from the RFC:
 //! - the reduction applies to cwnd, not to the flight size, as in Linux: an application-limited flow keeps its window.
@@ -7,13 +8,22 @@ use super::Avoidance;
 use crate::param::params;
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Fixed};
-use crate::view::{Ack, Congestion, View};
+use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
     /// Parameters of Reno.
     pub struct Params {
         /// Factor applied to the window on congestion (RFC 5681: 0.5).
         beta: Fixed = Fixed::milli(500), "a share above 0 and up to 1, such as 0.5", |v| 0 < v.0 && v.0 <= Fixed::ONE;
+        /// The factor for a mark in congestion avoidance (RFC 8511 §3.1: 0.8; without it as for a loss).
+        beta_ecn: Fixed = Fixed::milli(500), "a share above 0 and up to 1, such as 0.8", |v| 0 < v.0 && v.0 <= Fixed::ONE;
+    }
+}
+
+impl Params {
+    /// Those of RFC 8511.
+    pub fn abe() -> Self {
+        Self { beta_ecn: Fixed::milli(800), ..Self::default() }
     }
 }
 
@@ -21,6 +31,8 @@ params! {
 #[derive(Clone, Debug)]
 pub struct Reno {
     pub(crate) params: Params,
+    /// The startup has not ended yet.
+    fresh: bool,
     /// Bytes acknowledged since the last increase.
     credit: Bytes,
 }
@@ -28,12 +40,13 @@ pub struct Reno {
 impl Reno {
     /// Returns an instance with these parameters.
     pub fn new(params: Params) -> Self {
-        Self { params, credit: Bytes::ZERO }
+        Self { params, fresh: true, credit: Bytes::ZERO }
     }
 }
 
 impl Avoidance for Reno {
     fn enter(&mut self, _: &View, _: Exit) {
+        self.fresh = false;
         self.credit = Bytes::ZERO;
     }
 
@@ -44,7 +57,9 @@ impl Avoidance for Reno {
         if segments == 0 { Window::Keep } else { Window::Grow(v.mss * segments) }
     }
 
-    fn on_congestion(&mut self, v: &View, _: &Congestion) -> Bytes {
-        v.cwnd.scale(self.params.beta.0 as u64, Fixed::ONE as u64)
+    fn on_congestion(&mut self, v: &View, c: &Congestion) -> Bytes {
+        let marked = c.signal == Signal::Ecn && !self.fresh;
+        let beta = if marked { self.params.beta_ecn } else { self.params.beta };
+        v.cwnd.scale(beta.0 as u64, Fixed::ONE as u64)
     }
 }

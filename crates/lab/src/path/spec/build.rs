@@ -51,7 +51,7 @@ impl PathSpec {
             above,
             stream: stream("forward.random-drop"),
         });
-        let forward_link = Link::new(service, self.limit, random_drop);
+        let forward_link = Link::new(service, self.limit, random_drop).with_marks(self.mark);
         let back_link = self.back_link.map(|(rate, limit)| {
             let steady = Profile::Steps([(Instant::ZERO, rate)].into());
             Link::new(Service::Rates(Rates::new(steady)), limit, None)

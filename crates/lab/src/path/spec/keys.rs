@@ -92,6 +92,7 @@ pub const PATH_KEYS: &[PathKey] = &[
         "a share and a backlog, such as 25%@18MB",
         "Drops arriving packets with this probability while the queue is longer than the backlog.",
     ),
+    key("mark", SPAN, "Marks ECN-capable packets (CE) that wait longer than this at the forward link."),
     key(
         "jitter",
         SPAN,

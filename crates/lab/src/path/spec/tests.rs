@@ -138,6 +138,7 @@ fn every_mistake_is_named() {
             "rate=5Mbit rtt=40ms duplicate=2",
             "path: duplicate: found \"2\", expected a share such as 1% or 0.01",
         ),
+        ("rate=5Mbit rtt=40ms mark=yes", "path: mark: found \"yes\", expected a length of time such as 1ms"),
         ("rate=5Mbit rtt=40ms trace_start=1", "path: trace_start: found \"1\", expected random or 0"),
     ] {
         assert_eq!(error(line), message, "{line}");
@@ -277,7 +278,7 @@ const MORE_DRAWN: &[&str] = &[
     "vary=0..120ms vary_period=1.9..2.1s",
     "ack_jitter=0|5..200ms jitter=0..3ms",
     "ack_aggregate=log(1..40ms) ack_filter=on",
-    "random_drop=0..25%@1kB..18MB loss=0..1% ack_loss=0.001..0.01",
+    "random_drop=0..25%@1kB..18MB mark=1..5ms loss=0..1% ack_loss=0.001..0.01",
     "handover=10..20s handover_step=0..20ms~-rtt",
     "ack_rate=100kbit..1Mbit ack_queue=1..2bdp",
     "drop=1..10,100..200 drop_syn=0..2 quick_start=1..2Mbit",

@@ -109,6 +109,7 @@ impl PathSpec {
                 quantity::share_above,
                 "a share and a backlog, as 25%@18MB",
             )?,
+            mark: keys.take("mark", quantity::span, "a length of time such as 1ms")?,
             forward: ways.0,
             back: ways.1,
             back_link,

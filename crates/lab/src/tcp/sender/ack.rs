@@ -111,6 +111,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.phase == Phase::Open
             && a.sacks == 0
             && a.ack > self.board.una()
+            && !self.ecn.has_news(a.flags)
             && self.board.has_no_holes()
             && self.profile.sack
             && !self.profile.echo_rtt
@@ -160,6 +161,7 @@ impl<C: Controller + Clone> Sender<C> {
         assert!(self.board == g.board, "{:?}, not {:?}", self.board, g.board);
         assert_eq!((&self.rtt, &self.rack), (&g.rtt, &g.rack));
         assert_eq!((&self.prr, &self.undo, &self.probe), (&g.prr, &g.undo, &g.probe));
+        assert_eq!((&self.ecn, self.counters.marked), (&g.ecn, g.counters.marked));
         assert_eq!((self.phase, self.timer, self.timer_at), (g.phase, g.timer, g.timer_at));
         assert_eq!((self.window_end, self.last_rtt), (g.window_end, g.last_rtt));
         assert_eq!((self.duplicates, self.high, self.next), (g.duplicates, g.high, g.next));
@@ -192,9 +194,10 @@ impl<C: Controller + Clone> Sender<C> {
             self.on_duplicate(now, range, prior_una);
         }
         let progress = advanced || d.bytes > 0;
+        let marked = progress && self.count_marks(a, &d);
         let duplicates = self.duplicates;
         let lost = if progress || duplicate.is_some() || self.is_duplicate(a, prior_una, window_moved) {
-            self.update_recovery(now, a, &d, advanced)
+            self.update_recovery(now, a, &d, advanced, marked)
         } else {
             Lost::default()
         };
@@ -244,6 +247,16 @@ impl<C: Controller + Clone> Sender<C> {
             rack.reordering(self.board.highest_held().saturating_sub(low), mss);
         }
         (d, duplicate)
+    }
+
+    /// Takes what an ACK that makes progress says of marks; returns true if packets were marked.
+    fn count_marks(&mut self, a: &Incoming, d: &Delivered) -> bool {
+        if !self.ecn.has_news(a.flags) {
+            return false;
+        }
+        let packets = self.ecn.on_ack(a.flags, u64::from(d.packets).max(1));
+        self.counters.marked += (packets * u64::from(self.profile.mss)).min(d.bytes);
+        packets > 0
     }
 
     /// True if SACKed data may grow the window: on a path known to reorder (`tcp_may_raise_cwnd`).

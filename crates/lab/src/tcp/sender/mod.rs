@@ -5,6 +5,7 @@ mod recovery;
 mod timers;
 mod transmit;
 
+use super::ecn::EcnSender;
 use super::pacer::Pacer;
 use super::profile::Profile;
 use super::rack::Rack;
@@ -25,6 +26,8 @@ pub struct Outgoing {
     pub fin: bool,
     /// True if it has been sent before.
     pub retransmission: bool,
+    /// True if the first is to say that the window was reduced (CWR).
+    pub cwr: bool,
     /// Number of consecutive segments, of which this is the first.
     pub times: u32,
 }
@@ -42,6 +45,8 @@ pub struct Incoming {
     pub sacks: usize,
     /// The echoed timestamp, milliseconds.
     pub echo: Option<u32>,
+    /// The flags of the header.
+    pub flags: u8,
 }
 
 /// The state of loss recovery (`enum tcp_ca_state`).
@@ -51,6 +56,8 @@ pub enum Phase {
     Open,
     /// Something was delivered out of order.
     Disorder,
+    /// The window is being reduced because of a mark (`TCP_CA_CWR`).
+    Cwr,
     /// Lost segments are being retransmitted.
     Recovery,
     /// The retransmission timer fired.
@@ -64,6 +71,8 @@ pub enum Event {
     Exited(Exited),
     /// The startup resumed: the loss that ended it was spurious.
     Resumed,
+    /// The sender learned of a mark and reduces its window.
+    Mark,
     /// Loss recovery began.
     Loss,
     /// Loss recovery ended.
@@ -156,6 +165,10 @@ pub struct Counters {
     pub recoveries: u64,
     /// Recoveries from losses that proved spurious.
     pub undone: u64,
+    /// Reductions of the window because of marks.
+    pub mark_responses: u64,
+    /// Bytes delivered in packets that were marked.
+    pub marked: u64,
     /// How often the queue of the host's interface was full.
     pub stalls: u64,
     /// How often the peer's receive window stopped a burst.
@@ -196,6 +209,8 @@ pub struct Sender<C> {
     /// `sync_state` alone, which divides only if the window has changed.
     cwnd: u64,
     cwnd_bytes: Bytes,
+    /// What the peer says of marks.
+    pub(super) ecn: EcnSender,
     board: Scoreboard,
     window_end: u64,
     usage_mark: u64,
@@ -270,6 +285,7 @@ impl<C: Controller + Clone> Sender<C> {
             app_limited_until: 0,
             ready: false,
             handshake: None,
+            ecn: EcnSender::default(),
             interface: None,
             stalled: 0,
             events: Vec::new(),
@@ -373,6 +389,7 @@ impl<C: Controller + Clone> Sender<C> {
         f.inflight = self.board.inflight();
         f.delivered = Bytes(self.board.delivered);
         f.lost = Bytes(self.board.lost_total);
+        f.marked = Bytes(self.counters.marked);
         f.next = Mark::new(self.next);
         f.unacked = Some(Bytes(self.next.saturating_sub(self.board.una())));
         f.srtt = self.rtt.srtt();
@@ -386,7 +403,11 @@ impl<C: Controller + Clone> Sender<C> {
         f.nic_rate = self.interface.map(|i| i.rate);
         f.supports_pacing = true;
         f.growth = self.profile.growth;
-        f.in_recovery = self.phase == Phase::Recovery;
+        f.in_recovery = match self.phase {
+            Phase::Recovery => true,
+            Phase::Cwr => !self.control.grows_between_marks(),
+            _ => false,
+        };
         f
     }
 

@@ -45,6 +45,7 @@ impl<C: Controller + Clone> Sender<C> {
         a: &Incoming,
         d: &Delivered,
         advanced: bool,
+        marked: bool,
     ) -> Lost {
         let una = self.board.una();
         self.check_probe(now, a, d);
@@ -54,15 +55,19 @@ impl<C: Controller + Clone> Sender<C> {
                 self.exit_recovery(now, true);
             }
             Phase::Loss | Phase::Recovery if una >= self.high => self.exit_recovery(now, false),
+            Phase::Cwr if una > self.high => self.end_cwr(now),
             _ => {}
         }
         let lost = self.detect(now, d, advanced);
         match self.phase {
             // Segments sent during a recovery that are lost begin another when that one ends (tcp_time_to_recover).
-            Phase::Open | Phase::Disorder if self.board.lost.packets > 0 => self.enter_recovery(now, lost),
+            Phase::Open | Phase::Disorder | Phase::Cwr if self.board.lost.packets > 0 => {
+                self.enter_recovery(now, lost);
+            }
             Phase::Recovery | Phase::Loss if lost.bytes > 0 => {
                 self.signal_congestion(now, Signal::Loss, false, lost);
             }
+            Phase::Open | Phase::Disorder if marked => self.enter_cwr(now),
             Phase::Open | Phase::Disorder => {
                 let held = self.board.sacked.packets > 0 || self.duplicates > 0;
                 self.phase = if held { Phase::Disorder } else { Phase::Open };
@@ -164,8 +169,45 @@ impl<C: Controller + Clone> Sender<C> {
         });
     }
 
+    /// The peer reports marks: the window is reduced, once a round trip, as after a loss (`tcp_enter_cwr`).
+    #[cold]
+    pub(super) fn enter_cwr(&mut self, now: Instant) {
+        if !self.control.grows_between_marks() {
+            self.begin_prr();
+        }
+        self.phase = Phase::Cwr;
+        self.high = self.next;
+        self.undo = None;
+        self.probe = None;
+        self.ecn.cwr = self.ecn.feedback.uses_cwr();
+        self.counters.mark_responses += 1;
+        self.push_event(now, Event::Mark);
+        self.signal_congestion(now, Signal::Ecn, true, Lost::default());
+    }
+
+    /// What was in flight when marks were reported is delivered: the reduction is complete (`tcp_end_cwnd_reduction`).
+    #[cold]
+    pub(super) fn end_cwr(&mut self, now: Instant) {
+        self.prr = None;
+        self.phase = Phase::Open;
+        let change = self.control.on_recovered(&self.facts(now), &Recovery::default());
+        self.apply_change(now, change);
+    }
+
+    /// Begins a recovery. If a mark has reduced the window in this round trip, the loss reduces it no further, unless
+    /// the controller's response to a mark is a small one; and the reduction is not undone (`tcp_enter_recovery`).
     #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant, lost: Lost) {
+        if self.phase == Phase::Cwr && self.board.una() <= self.high {
+            self.phase = Phase::Recovery;
+            if self.prr.is_none() {
+                self.begin_prr();
+            }
+            self.counters.recoveries += 1;
+            self.push_event(now, Event::Loss);
+            self.signal_congestion(now, Signal::Loss, self.control.needs_each_mark(), lost);
+            return;
+        }
         self.begin_prr();
         self.phase = Phase::Recovery;
         self.high = self.next;

@@ -53,12 +53,19 @@ impl<C: Controller + Clone> Sender<C> {
         let room = self.send_limit().saturating_sub(self.next);
         let len = room.min(self.end.saturating_sub(self.next)).min(u64::from(self.profile.mss)) as u32;
         if len == 0 {
-            out(Outgoing { start: self.board.una() - 1, len: 0, fin: false, retransmission: true, times: 1 });
+            out(Outgoing {
+                start: self.board.una() - 1,
+                len: 0,
+                fin: false,
+                retransmission: true,
+                cwr: false,
+                times: 1,
+            });
             return;
         }
         let cwnd = self.cwnd_bytes;
         let n = self.board.send(now, self.next, len as u16, cwnd, false);
-        out(Outgoing { start: self.next, len, fin: false, retransmission: false, times: 1 });
+        out(Outgoing { start: self.next, len, fin: false, retransmission: false, cwr: false, times: 1 });
         self.next += u64::from(len);
         let mut facts = self.control.needs_on_sent().then(|| self.facts(now));
         self.on_segment_sent(facts.as_mut(), n);
@@ -145,7 +152,7 @@ impl<C: Controller + Clone> Sender<C> {
             && self.profile.sack
             && self.probe.is_none()
             && self.board.sacked.packets == 0
-            && self.phase == Phase::Open;
+            && matches!(self.phase, Phase::Open | Phase::Cwr);
         let rto = now + self.rtt.rto();
         match self.rtt.srtt().filter(|_| probes) {
             Some(srtt) => {

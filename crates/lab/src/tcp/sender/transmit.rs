@@ -172,7 +172,7 @@ impl<C: Controller + Clone> Sender<C> {
         let ends = end < self.end || (self.closed && self.end == end);
         let oldest = self.board.first().and_then(|n| self.board.get(n)).map(|r| r.at);
         self.profile.tso_defer
-            && matches!(self.phase, Phase::Open | Phase::Disorder)
+            && matches!(self.phase, Phase::Open | Phase::Disorder | Phase::Cwr)
             && left > mss
             && !(ends && limit >= left)
             && limit < (window * mss).min(self.peer_window()) / 3
@@ -270,7 +270,9 @@ impl<C: Controller + Clone> Sender<C> {
             let app_limited = self.app_limited_until >= self.board.delivered;
             let span = if fin { 1 } else { len };
             let n = self.board.send(now, self.next, span as u16, cwnd, app_limited);
-            out(Outgoing { start: self.next, len: len as u32, fin, retransmission: false, times: 1 });
+            let cwr = self.ecn.cwr && len > 0;
+            out(Outgoing { start: self.next, len: len as u32, fin, retransmission: false, cwr, times: 1 });
+            self.ecn.cwr &= !cwr;
             self.next += span;
             sent += span;
             self.on_segment_sent(facts.as_mut(), n);
@@ -284,7 +286,8 @@ impl<C: Controller + Clone> Sender<C> {
         let app_limited = self.app_limited_until >= self.board.delivered;
         let len = self.profile.mss;
         self.board.send_train(now, self.next, len as u16, n, self.cwnd_bytes, app_limited);
-        out(Outgoing { start: self.next, len, fin: false, retransmission: false, times: n });
+        let cwr = std::mem::take(&mut self.ecn.cwr);
+        out(Outgoing { start: self.next, len, fin: false, retransmission: false, cwr, times: n });
         self.next += u64::from(n) * u64::from(len);
         self.counters.packets += u64::from(n);
         if let Some(p) = &mut self.prr {
@@ -333,6 +336,7 @@ impl<C: Controller + Clone> Sender<C> {
             len: if fin { 0 } else { u32::from(len) },
             fin,
             retransmission: true,
+            cwr: false,
             times: 1,
         });
         self.counters.retransmitted += 1;
