@@ -132,14 +132,24 @@ fn many_transfers_are_summarised() {
     for n in 0..21 {
         std::fs::write(dir.join(format!("{n}.pcapng.gz")), &sample).expect("a file");
     }
-    let out = slowstart(&["replay", dir.to_str().expect("text"), "--startup", "hystart,vegas"]);
+    let folder = dir.to_str().expect("text");
+    let out = slowstart(&["replay", folder, "--startup", "hystart,vegas", "--wide"]);
     let shown = text(&out.stdout);
     let line =
         |name: &str| shown.lines().find(|l| l.starts_with(name)).map(str::to_string).unwrap_or_default();
     let words = |l: String| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
-    assert!(words(line("  ")).join(" ").starts_with("early choke-point late none unknown"), "{shown}");
+    assert!(words(line("       ")).join(" ").starts_with("early choke-point late none unknown"), "{shown}");
     // As observed: all at the choke point. Vegas would have sent something else long before it left.
     assert_eq!(words(line("as observed"))[5..7], ["21", "(100"], "{shown}");
     assert!(line("vegas").contains("21 (100 %)"), "{shown}");
-    assert!(shown.contains("summary of 21 transfers"), "{shown}");
+    // Without --wide: the number, the exits, and the answer for the largest.
+    let out = slowstart(&["replay", folder, "--startup", "hystart,vegas"]);
+    let shown = text(&out.stdout);
+    assert!(
+        shown.starts_with("21 transfers of 40.5 MB\nexits: early 0 (0 %), choke-point 21 (100 %)"),
+        "{shown}"
+    );
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(" the largest, ") && words.contains("none of 2 startups"), "{shown}");
+    assert!(!shown.contains("vegas"), "{shown}");
 }

@@ -107,10 +107,12 @@
 //! - [`samples`]: sampled windows: `ss`, NDT7, flent, rows of `slowstart compare`
 //! - [`qlog`]: qlog of QUIC and of simulated runs
 //! - [`wire`]: simulated runs written as captures
+//! - [`answer`]: the answer for a transfer in sentences
 //! - [`page`]: a transfer as an HTML page
 //! - [`replay`]: a file of any kind
 
 pub mod analysis;
+pub mod answer;
 pub mod capacity;
 pub mod capture;
 pub mod connection;

@@ -1,6 +1,7 @@
 //! A transfer as an HTML page: bytes in flight, and the window of each startup.
 
 use crate::analysis::Findings;
+use crate::answer;
 use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
@@ -125,7 +126,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
     report::html(&Page {
         title: &format!("slowstart replay: {} to {}", t.from, t.to),
         about: &about(t),
-        verdict: &summary(t),
+        verdict: &answer::sentences(t).join(" "),
         command,
         rows: &rows,
         opinions: Some(&predictions(t)),
@@ -136,27 +137,8 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
 
 fn about(t: &Transfer) -> String {
     format!(
-        "{} in {} s, captured at: {}; minimum RTT {} ms, {} packets retransmitted. Each chart shows the bytes \
-         in flight and the window that a startup would have had, while its prediction is valid.",
-        words::bytes(t.bytes),
-        words::number(t.duration_s),
-        t.vantage,
-        t.min_rtt_s.map_or("-".to_string(), |r| words::number(r * 1e3)),
-        words::number(t.retransmitted_packets as f64)
-    )
-}
-
-/// The summary in one sentence.
-pub fn summary(t: &Transfer) -> String {
-    let Some(exit) = &t.exit else {
-        return format!("No end of slow start is reported: {}.", t.unclear.as_deref().unwrap_or("no events"));
-    };
-    let window = words::number((exit.cwnd_bytes as f64 / t.mss_bytes.max(1) as f64).round());
-    let cost = t.cost_s.map_or(String::new(), |c| format!("; the early exit cost {} s", words::number(c)));
-    format!(
-        "It left slow start at {} s with {window} segments in flight ({}): {}{cost}.",
-        words::number(exit.time_s),
-        exit.evidence,
-        t.class.name()
+        "Captured at: {}. Each chart shows the bytes in flight and the window that a startup would have had, while its \
+         prediction is valid.",
+        t.vantage
     )
 }

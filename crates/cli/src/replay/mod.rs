@@ -1,0 +1,204 @@
+//! `slowstart replay`: when connections left slow start, and what each startup would have done.
+
+mod distributions;
+mod results;
+mod tables;
+
+use self::results::Results;
+use crate::output::print;
+use crate::printable::printable;
+use crate::study_args::startups;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use slowstart_lab::report::words::number;
+use slowstart_lab::scenario;
+use slowstart_replay::observer::Candidate;
+use slowstart_replay::open::{self, Kind};
+use slowstart_replay::replay::{AnalysedTransfer, Options, Summary, stream};
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// Find when recorded connections left slow start, and when each startup would have
+///
+/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, an NDT7 or flent measurement, the output of
+/// `ss -tin`, or rows or kernel events of this program; plain, or compressed by gzip or zstd. `-` is standard input. Of a
+/// folder, all files of these kinds are read.
+///
+/// Examples:
+///   slowstart replay scenarios/captures/download.pcapng.gz
+///   slowstart replay server.pcapng.zst --min-bytes 1MB --json
+///   slowstart replay captures/ --out out
+///   ssh server tcpdump -w - tcp | slowstart replay -
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Replay {
+    /// Files or folders to read; - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Startups, as name or name:key=value,key=value, separated by commas [default: all]
+    #[arg(long)]
+    startup: Vec<String>,
+    /// Numbers of the connections to report, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    connections: Vec<u64>,
+    /// Leave out transfers of fewer bytes
+    #[arg(long)]
+    min_bytes: Option<String>,
+    /// Print one JSON line per transfer on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// Folder for rows, samples, and a page for each of the largest transfers
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Continue the largest transfer in the simulator with each startup, on a path fitted to it; without this argument,
+    /// the same where it is possible, but not in rows
+    #[arg(long)]
+    fork: bool,
+    /// Do not continue any transfer in the simulator
+    #[arg(long, conflicts_with = "fork")]
+    no_fork: bool,
+    /// Print every column, and a line for each startup
+    #[arg(long)]
+    wide: bool,
+}
+
+impl Replay {
+    pub(crate) fn main(self) -> Result<()> {
+        let mut names = startups(&self.startup);
+        if names.is_empty() {
+            names = slowstart::startup::REGISTRY.iter().map(|e| e.name.to_string()).collect();
+        }
+        let candidates = names
+            .iter()
+            .map(|n| Ok(Candidate { label: n.clone(), startup: scenario::startup("startup", n)?.1 }))
+            .collect::<Result<Vec<_>>>()?;
+        let min_bytes = self.min_bytes.as_deref().map(|b| scenario::bytes("min-bytes", b)).transpose()?;
+        let options = Options {
+            candidates: candidates.into(),
+            snapshots: self.out.is_some() || self.fork,
+            fork_states: self.fork,
+            connections: self.connections.clone(),
+            min_bytes: min_bytes.unwrap_or(0),
+        };
+        let files = expand(&self.files)?;
+        let mut results = Results::new(&self, files.len() > 1)?;
+        let (mut failed, mut read) = (Vec::new(), 0);
+        for (file, named) in &files {
+            match read_file(file, &options, &mut results) {
+                Ok(summary) => {
+                    read += 1;
+                    if !self.json && files.len() <= results::LINES {
+                        print(&title(file, &summary))?;
+                    }
+                    if let Some(e) = &summary.incomplete {
+                        warn(&format!("{}: {e}; the rows are those of the part before it", file.display()));
+                    }
+                }
+                Err(e) if files.len() == 1 => return Err(e),
+                Err(e) => {
+                    warn(&format!("{e:#}; skipped"));
+                    failed.extend(named.then_some(file));
+                }
+            }
+            if let Some(e) = results.error.take() {
+                return Err(e);
+            }
+        }
+        if !self.json && !self.fork && !self.no_fork {
+            results.continue_largest(&options)?;
+        }
+        results.finish(&options.candidates)?;
+        if !self.json {
+            results.print()?;
+        }
+        if read == 0 {
+            bail!("no file could be read");
+        }
+        if !failed.is_empty() {
+            bail!("{} of {} files could not be read", failed.len(), files.len());
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file into the results.
+fn read_file(file: &Path, options: &Options, results: &mut Results<'_>) -> Result<Summary> {
+    let name = || file.display().to_string();
+    let (kind, input) = open::open(file).with_context(name)?;
+    let bar = progress();
+    let each = |mut t: AnalysedTransfer| {
+        t.row.file = Some(name());
+        results.add(t);
+    };
+    let summary = stream(kind, input, options, each, |read| bar.set_position(read));
+    bar.finish_and_clear();
+    summary.with_context(name)
+}
+
+/// Prints a warning, also with `--quiet`.
+fn warn(text: &str) {
+    eprintln!("slowstart: {}", printable(text));
+}
+
+/// The files to read, folders replaced by the files in them, and whether each was named by the user.
+fn expand(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>> {
+    let mut all = Vec::new();
+    for path in named {
+        if !path.is_dir() {
+            all.push((path.clone(), true));
+            continue;
+        }
+        let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
+        let mut files = Vec::new();
+        for entry in entries {
+            let file = entry.with_context(|| path.display().to_string())?.path();
+            let hidden = file.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+            if file.is_file() && !hidden {
+                files.push((file, false));
+            }
+        }
+        if files.is_empty() {
+            bail!("{}: found no file in the folder, expected captures or logs", path.display());
+        }
+        files.sort();
+        all.extend(files);
+    }
+    Ok(all)
+}
+
+/// Counts up on a terminal, nothing elsewhere.
+fn progress() -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let style = ProgressStyle::with_template("{spinner} {bytes} read, {bytes_per_sec}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::with_draw_target(None, target).with_style(style)
+}
+
+fn title(file: &Path, summary: &Summary) -> String {
+    let kind = match summary.kind {
+        Kind::Capture => {
+            let n = summary.connections;
+            let connections = if n == 1 { "1 connection".to_string() } else { format!("{n} connections") };
+            format!("capture of {} packets, {connections}", number(summary.counts.packets as f64))
+        }
+        Kind::KernelLog => "kernel log".to_string(),
+        Kind::Qlog => "qlog".to_string(),
+        Kind::Ndt7 => "NDT7 measurement".to_string(),
+        Kind::Flent => "flent measurement".to_string(),
+        Kind::Ss => "samples of ss".to_string(),
+        Kind::Rows => "rows".to_string(),
+        Kind::Events => "kernel events".to_string(),
+    };
+    let left_out =
+        if summary.left_out > 0 { format!(", {} left out", summary.left_out) } else { String::new() };
+    let n = summary.transfers;
+    let transfers = if n == 1 { "1 transfer".to_string() } else { format!("{n} transfers") };
+    let name = file.display().to_string();
+    format!("{}: {kind}, {transfers}{left_out}", printable(&name))
+}

@@ -1,0 +1,324 @@
+//! The transfers of all files: written as they end, printed at the end.
+
+use super::distributions::Distributions;
+use super::{Replay, tables};
+use crate::compare::command;
+use crate::output::{Folder, note, print, width, wrap};
+use crate::printable::printable;
+use crate::table::Table;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use slowstart_lab::report::words::{bytes, number};
+use slowstart_replay::observer::Candidate;
+use slowstart_replay::open;
+use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
+use slowstart_replay::transfer::{self, ExitClass, Fork, Transfer};
+use slowstart_replay::{answer, fit, fork, page};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// More transfers than this are summarised, and more files than this are not named.
+pub(super) const LINES: usize = 20;
+/// Up to this number of transfers, each has an answer; the number of pages with `--out`.
+const DETAILED: usize = 3;
+
+/// A file of JSON lines in the folder of results.
+struct JsonLines(BufWriter<File>);
+
+impl JsonLines {
+    fn create(dir: &Path, name: &str) -> Result<Self> {
+        let file = dir.join(name);
+        Ok(Self(BufWriter::new(File::create(&file).with_context(|| file.display().to_string())?)))
+    }
+
+    fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {
+        serde_json::to_writer(&mut self.0, line)?;
+        Ok(self.0.write_all(b"\n")?)
+    }
+}
+
+/// Where `--out` writes.
+struct Out {
+    folder: Folder,
+    rows: JsonLines,
+    samples: JsonLines,
+}
+
+/// The transfers of all files. Memory does not grow with their number: rows are written when a connection is over, and
+/// only the first rows and the largest transfers are kept.
+pub(super) struct Results<'a> {
+    args: &'a Replay,
+    several_files: bool,
+    out: Option<Out>,
+    /// The first transfers, in the order in which their connections ended.
+    first: Vec<Transfer>,
+    /// The largest transfers, with findings, the largest first.
+    largest: Vec<AnalysedTransfer>,
+    /// With `--fork`, the largest transfer so far, whose row is not written yet.
+    pending: Option<AnalysedTransfer>,
+    /// The largest transfer of a capture.
+    place: Option<Place>,
+    /// That transfer with its continuations, without `--fork`.
+    continued: Option<Transfer>,
+    distributions: Distributions,
+    transfers: u64,
+    bytes: u64,
+    /// An error of writing.
+    pub(super) error: Option<anyhow::Error>,
+}
+
+/// Where a transfer is.
+struct Place {
+    file: PathBuf,
+    connection: u64,
+    from: String,
+    bytes: u64,
+}
+
+impl<'a> Results<'a> {
+    pub(super) fn new(args: &'a Replay, several_files: bool) -> Result<Self> {
+        let out = match &args.out {
+            None => None,
+            Some(dir) => Some(Out {
+                folder: Folder::create(dir)?,
+                rows: JsonLines::create(dir, "results.jsonl")?,
+                samples: JsonLines::create(dir, "samples.jsonl")?,
+            }),
+        };
+        Ok(Self {
+            args,
+            several_files,
+            out,
+            first: Vec::new(),
+            largest: Vec::new(),
+            pending: None,
+            place: None,
+            continued: None,
+            distributions: Distributions::default(),
+            transfers: 0,
+            bytes: 0,
+            error: None,
+        })
+    }
+
+    pub(super) fn add(&mut self, t: AnalysedTransfer) {
+        if self.error.is_some() {
+            return;
+        }
+        self.transfers += 1;
+        self.bytes += t.row.bytes;
+        self.distributions.add(&t.row);
+        let row = &t.row;
+        if row.source == "capture"
+            && !row.startups.is_empty()
+            && self.place.as_ref().is_none_or(|p| p.bytes < row.bytes)
+            && let Some(file) = &row.file
+        {
+            self.place = Some(Place {
+                file: file.into(),
+                connection: row.connection,
+                from: row.from.clone(),
+                bytes: row.bytes,
+            });
+        }
+        let t = if self.args.fork && t.findings.is_some() {
+            match self.pending.take() {
+                Some(before) if before.row.bytes >= t.row.bytes => {
+                    self.pending = Some(before);
+                    Some(t)
+                }
+                before => {
+                    self.pending = Some(t);
+                    before
+                }
+            }
+        } else {
+            Some(t)
+        };
+        self.error = t.and_then(|t| self.write(t).err());
+    }
+
+    /// Writes the row of a transfer, and keeps what is printed or drawn at the end.
+    fn write(&mut self, t: AnalysedTransfer) -> Result<()> {
+        if self.args.json {
+            print(&serde_json::to_string(&t.row)?)?;
+        }
+        if let Some(out) = &mut self.out {
+            out.rows.write(&t.row)?;
+            for s in t.findings.iter().flat_map(|f| transfer::samples(&t.row, f)) {
+                out.samples.write(&s)?;
+            }
+        }
+        if self.first.len() <= LINES {
+            self.first.push(t.row.clone());
+        }
+        if self.out.is_some() && !t.row.startups.is_empty() {
+            let at = self.largest.partition_point(|l| l.row.bytes >= t.row.bytes);
+            self.largest.insert(at, t);
+            self.largest.truncate(DETAILED);
+        }
+        Ok(())
+    }
+
+    /// Reads the largest transfer of a capture again and continues it in the simulator. Its events are kept this time
+    /// only, so that memory does not grow with the number of connections.
+    pub(super) fn continue_largest(&mut self, options: &Options) -> Result<()> {
+        let Some(Place { file, connection, from, .. }) =
+            self.place.take().filter(|p| p.file != Path::new("-"))
+        else {
+            return Ok(());
+        };
+        let options = Options {
+            snapshots: true,
+            fork_states: true,
+            connections: vec![connection],
+            candidates: options.candidates.clone(),
+            ..*options
+        };
+        let mut found = None;
+        let (kind, input) = open::open(&file)?;
+        let each = |t: AnalysedTransfer| found = found.take().or((t.row.from == from).then_some(t));
+        stream(kind, input, &options, each, |_| {})?;
+        let Some(t) = found else { return Ok(()) };
+        match continued(&t, &options.candidates) {
+            Ok(fork) => {
+                let same = |r: &&mut Transfer| {
+                    let in_file = r.file.as_deref().is_some_and(|f| Path::new(f) == file);
+                    in_file && r.connection == connection && r.from == from
+                };
+                let pages = self.largest.iter_mut().map(|l| &mut l.row);
+                for row in self.first.iter_mut().chain(pages).filter(same) {
+                    row.fork = Some(fork.clone());
+                }
+                self.continued =
+                    Some(Transfer { file: Some(file.display().to_string()), fork: Some(fork), ..t.row });
+            }
+            Err(e) => note(&format!("connection {connection} is not continued in the simulator: {e:#}")),
+        }
+        Ok(())
+    }
+
+    /// Continues the largest transfer with `--fork`, and writes the pages.
+    pub(super) fn finish(&mut self, candidates: &[Candidate]) -> Result<()> {
+        if self.args.fork {
+            let mut t = self
+                .pending
+                .take()
+                .context("--fork: found no transfer with acknowledgements, expected a capture or a qlog")?;
+            t.row.fork = Some(continued(&t, candidates).context("--fork")?);
+            self.write(t)?;
+        }
+        // In the order of the file.
+        self.first.sort_by(|a, b| (&a.file, a.connection).cmp(&(&b.file, b.connection)));
+        let Some(out) = &mut self.out else { return Ok(()) };
+        out.rows.0.flush()?;
+        out.samples.0.flush()?;
+        for (i, t) in self.largest.iter().enumerate() {
+            let Some(findings) = &t.findings else { continue };
+            let name = if i == 0 { "report.html".to_string() } else { format!("report-{}.html", i + 1) };
+            out.folder.text(&name, &page::html(&t.row, findings, &command()))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, row: &Transfer) -> String {
+        let file = row.file.as_deref().filter(|_| self.several_files).map(|f| format!("{f}, "));
+        let name = format!("{}connection {}", file.unwrap_or_default(), row.connection);
+        printable(&name).into_owned()
+    }
+
+    /// The title of a transfer's answer.
+    fn ends(&self, row: &Transfer) -> String {
+        let name = self.name(row);
+        let ends: Vec<_> = [&row.from, &row.to].into_iter().filter(|e| !e.is_empty()).map(|e| &**e).collect();
+        if ends.is_empty() { name } else { format!("{name}, {}", printable(&ends.join(" to "))) }
+    }
+
+    /// Prints what was found: answers in sentences, then tables.
+    pub(super) fn print(&self) -> Result<()> {
+        let rows = &self.first;
+        if rows.is_empty() {
+            return print("no transfer of data");
+        }
+        if rows.len() > LINES {
+            return self.print_summary();
+        }
+        let wide = self.args.wide;
+        if rows.len() > 1 || wide {
+            print(&render(&tables::transfers(rows, self.several_files, wide), wide))?;
+        }
+        for row in rows.iter().filter(|r| rows.len() <= DETAILED || r.fork.is_some()) {
+            self.print_answer(row)?;
+        }
+        self.print_notes()
+    }
+
+    /// Prints the answer for one transfer.
+    fn print_answer(&self, row: &Transfer) -> Result<()> {
+        let wide = self.args.wide;
+        print(&wrap(&format!("{}: {}", self.ends(row), printable(&answer::sentences(row).join(" "))), 2))?;
+        print("")?;
+        if let Some(fork) = &row.fork {
+            print(&render(&tables::continuations(row, fork, wide), wide))?;
+        }
+        if row.startups.is_empty() || (row.fork.is_some() && !wide) {
+            return Ok(());
+        }
+        if row.startups.iter().all(|w| w.class == ExitClass::None) {
+            return print("No startup would have left slow start or sent anything else.\n");
+        }
+        print(&render(&tables::predictions(row, wide), wide))
+    }
+
+    /// Prints three lines for many transfers, and with `--wide` a table of distributions.
+    fn print_summary(&self) -> Result<()> {
+        print(&wrap(&format!("{} transfers of {}", number(self.transfers as f64), bytes(self.bytes)), 2))?;
+        print(&wrap(&self.distributions.sentence(), 2))?;
+        if let Some(row) = &self.continued {
+            let text = answer::sentences(row).join(" ");
+            print(&wrap(&format!("the largest, {}: {}", self.ends(row), printable(&text)), 2))?;
+        }
+        if self.args.wide {
+            print("")?;
+            print(&render(&self.distributions.table(), true))?;
+        }
+        note(
+            "select transfers with --connections or --min-bytes, print each with --json, or each startup's exits with --wide",
+        );
+        Ok(())
+    }
+
+    /// Prints each caveat once, with the connections to which it applies.
+    fn print_notes(&self) -> Result<()> {
+        let mut notes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for row in &self.first {
+            for caveat in &row.caveats {
+                let names = notes.entry(caveat).or_default();
+                let name = self.name(row);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        for (caveat, names) in notes {
+            print(&wrap(&format!("note: {}: {}", names.join("; "), printable(caveat)), 2))?;
+        }
+        Ok(())
+    }
+}
+
+/// The text of a table: in the width of the output, or with `wide` as wide as it is.
+fn render(table: &Table, wide: bool) -> String {
+    let width = if wide { None } else { u16::try_from(width()).ok() };
+    table.render(false, width)
+}
+
+/// Continues a transfer in the simulator with each startup, on a path fitted to it.
+fn continued(t: &AnalysedTransfer, candidates: &[Candidate]) -> Result<Fork> {
+    let findings = t.findings.as_ref().context("found no events, expected a capture")?;
+    let path = fit::fit(findings).context("found no RTT sample, expected one")?;
+    let startups = fork::run(findings, &path, candidates)?;
+    Ok(Fork { path, startups })
+}

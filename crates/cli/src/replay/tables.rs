@@ -1,0 +1,192 @@
+//! The tables of transfers, of predictions and of continuations.
+
+use crate::printable::printable;
+use crate::table::{Align, Cell, Table, name_group};
+use slowstart_lab::report::words::{bytes, number};
+use slowstart_replay::fork::ForkResult;
+use slowstart_replay::observer::TimedEvent;
+use slowstart_replay::transfer::{Fork, StartupRow, Transfer};
+use std::path::Path;
+
+/// Widest cell of names where startups with the same figures are one line.
+const NAMES: usize = 28;
+/// Phase changes that are printed.
+const PHASES: usize = 4;
+
+/// A column: its header, its alignment, and true if only the wide table has it.
+type Column = (&'static str, Align, bool);
+
+use Align::{Left, Right};
+
+/// A table of the wide or the narrow columns.
+fn table(columns: &[Column], lines: Vec<Vec<Cell>>, wide: bool) -> Table {
+    let shown = |i: usize| wide || !columns[i].2;
+    let of = |line: Vec<Cell>| {
+        line.into_iter().enumerate().filter(|(i, _)| shown(*i)).map(|(_, c)| c).collect::<Vec<_>>()
+    };
+    let columns: Vec<_> = columns.iter().filter(|c| wide || !c.2).collect();
+    Table {
+        headers: columns.iter().map(|c| c.0.to_string()).collect(),
+        rows: lines.into_iter().map(of).collect(),
+        alignments: columns.iter().map(|c| c.1).collect(),
+    }
+}
+
+/// Joins lines whose cells after the first are the same.
+fn grouped(mut table: Table) -> Table {
+    let mut groups: Vec<(Vec<String>, Vec<Cell>)> = Vec::new();
+    for line in table.rows {
+        match groups.iter_mut().find(|(_, g)| g[1..] == line[1..]) {
+            Some((names, _)) => names.push(line[0].text.clone()),
+            None => groups.push((vec![line[0].text.clone()], line)),
+        }
+    }
+    let joined = |(names, mut line): (Vec<String>, Vec<Cell>)| {
+        line[0].text = name_group(&names, NAMES);
+        line
+    };
+    table.rows = groups.into_iter().map(joined).collect();
+    table
+}
+
+/// A cell with text from a file.
+fn foreign(text: &str) -> Cell {
+    printable(text).into_owned().into()
+}
+
+fn time(s: Option<f64>) -> Cell {
+    s.map_or("-".to_string(), number).into()
+}
+
+/// A window in segments.
+fn segments(bytes: u64, row: &Transfer) -> String {
+    number((bytes as f64 / row.mss_bytes.max(1) as f64).round())
+}
+
+/// The evidence of the observed exit, or why there is none.
+fn evidence(row: &Transfer) -> String {
+    row.exit.as_ref().map(|e| e.evidence.clone()).or(row.unclear.clone()).unwrap_or_default()
+}
+
+/// The table of transfers.
+pub(super) fn transfers(rows: &[Transfer], several_files: bool, wide: bool) -> Table {
+    let columns = [
+        ("file", Left, !several_files),
+        ("#", Right, false),
+        ("sender", Left, false),
+        ("receiver", Left, true),
+        ("direction", Left, true),
+        ("bytes", Right, false),
+        ("captured at", Left, true),
+        ("RTT (ms)", Right, false),
+        ("retrans", Right, false),
+        ("exit (s)", Right, false),
+        ("window", Right, false),
+        ("class", Left, false),
+        ("evidence", Left, true),
+        ("full (s)", Right, true),
+        ("loss (s)", Right, true),
+        ("cost (s)", Right, true),
+    ];
+    let line = |r: &Transfer| -> Vec<Cell> {
+        let file = Path::new(r.file.as_deref().unwrap_or("-"));
+        let file = file.file_name().map_or("-".into(), |n| n.to_string_lossy());
+        vec![
+            foreign(&file),
+            r.connection.to_string().into(),
+            foreign(&r.from),
+            foreign(&r.to),
+            r.direction.clone().unwrap_or_else(|| "-".to_string()).into(),
+            bytes(r.bytes).into(),
+            r.vantage.clone().into(),
+            time(r.min_rtt_s.map(|t| t * 1e3)),
+            number(r.retransmitted_packets as f64).into(),
+            time(r.exit.as_ref().map(|e| e.time_s)),
+            r.exit.as_ref().map_or("-".into(), |e| segments(e.cwnd_bytes, r)).into(),
+            r.class.name().into(),
+            evidence(r).into(),
+            time(r.capacity_time_s),
+            time(r.first_loss_time_s),
+            time(r.cost_s),
+        ]
+    };
+    table(&columns, rows.iter().map(line).collect(), wide)
+}
+
+/// The table of what each startup would have done; startups that would have done the same are one line unless it is wide.
+pub(super) fn predictions(row: &Transfer, wide: bool) -> Table {
+    let columns = [
+        ("startup", Left, false),
+        ("exit", Left, false),
+        ("at (s)", Right, false),
+        ("window", Right, false),
+        ("class", Left, false),
+        ("valid until (s)", Right, false),
+        ("exit by its own rule", Left, true),
+        ("phases", Left, true),
+    ];
+    let event =
+        |w: &TimedEvent| format!("{} {} s at {}", w.what, number(w.time_s), segments(w.cwnd_bytes, row));
+    let line = |w: &StartupRow| -> Vec<Cell> {
+        let exit = |f: &dyn Fn(&TimedEvent) -> String| w.exit.as_ref().map_or("-".to_string(), f);
+        let rule = w.rule.as_ref().filter(|r| w.exit.as_ref() != Some(r)).map(event);
+        let more = if w.phases.len() > PHASES { ", .." } else { "" };
+        let phases = w.phases.iter().take(PHASES).map(event).collect::<Vec<_>>().join(", ") + more;
+        vec![
+            w.startup.clone().into(),
+            exit(&|e| e.what.clone()).into(),
+            exit(&|e| number(e.time_s)).into(),
+            exit(&|e| segments(e.cwnd_bytes, row)).into(),
+            w.class.name().into(),
+            w.valid_until_s.map_or("the end".to_string(), number).into(),
+            rule.unwrap_or_default().into(),
+            phases.into(),
+        ]
+    };
+    let all = table(&columns, row.startups.iter().map(line).collect(), wide);
+    if wide { all } else { grouped(all) }
+}
+
+/// The table of continuations, the quickest first, below what was observed.
+pub(super) fn continuations(row: &Transfer, fork: &Fork, wide: bool) -> Table {
+    let columns = [
+        ("startup", Left, false),
+        ("from (s)", Right, true),
+        ("exit", Left, false),
+        ("at (s)", Right, false),
+        ("window", Right, false),
+        ("class", Left, false),
+        ("done (s)", Right, false),
+        ("lost", Right, false),
+        ("queue (ms)", Right, false),
+    ];
+    let mut all: Vec<_> = fork.startups.iter().collect();
+    all.sort_by(|a, b| a.done_s.unwrap_or(f64::MAX).total_cmp(&b.done_s.unwrap_or(f64::MAX)));
+    let line = |f: &ForkResult| -> Vec<Cell> {
+        let exit = |of: &dyn Fn(&TimedEvent) -> String| f.exit.as_ref().map_or("-".to_string(), of);
+        vec![
+            f.startup.clone().into(),
+            number(f.from_s).into(),
+            exit(&|e| e.what.clone()).into(),
+            exit(&|e| number(e.time_s)).into(),
+            exit(&|e| segments(e.cwnd_bytes, row)).into(),
+            f.class.name().into(),
+            time(f.done_s),
+            number(f.lost_packets as f64).into(),
+            number(f.peak_queue_delay_s * 1e3).into(),
+        ]
+    };
+    let observed: Vec<Cell> = vec![
+        "as observed".into(),
+        "-".into(),
+        if wide { evidence(row) } else { "-".to_string() }.into(),
+        time(row.exit.as_ref().map(|e| e.time_s)),
+        row.exit.as_ref().map_or("-".into(), |e| segments(e.cwnd_bytes, row)).into(),
+        row.class.name().into(),
+        number(row.duration_s).into(),
+        number(row.retransmitted_packets as f64).into(),
+        time(row.peak_delay_s.map(|d| d * 1e3)),
+    ];
+    let all = table(&columns, std::iter::once(observed).chain(all.into_iter().map(line)).collect(), wide);
+    if wide { all } else { grouped(all) }
+}

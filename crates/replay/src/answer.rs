@@ -1,0 +1,165 @@
+//! The answer for one transfer in sentences: what the connection did, when it left slow start, what limited it, and
+//! which startups would have finished sooner.
+
+use crate::fork::ForkResult;
+use crate::transfer::{ExitClass, ExitRecord, Fork, Transfer};
+use slowstart_lab::report::words::{bytes, number};
+use std::collections::BTreeMap;
+
+/// The error of a continuation: the simulated time of a transfer was within this share of the real one in the median
+/// (`tests/fork.rs`). Smaller differences are not reported.
+const ERROR: f64 = 0.1;
+/// Startups that are named in a sentence.
+const NAMED: usize = 5;
+
+/// Returns the sentences for one transfer, without what its table shows.
+pub fn sentences(t: &Transfer) -> Vec<String> {
+    let mut all = vec![did(t), left(t)];
+    all.extend(limits(t));
+    all.extend(t.fork.as_ref().map(|fork| sooner(t, fork)));
+    all
+}
+
+/// What the connection did.
+fn did(t: &Transfer) -> String {
+    let rate = t.bytes as f64 * 8.0 / t.duration_s / 1e6;
+    let rate = if rate.is_finite() { format!(" ({} Mbit/s)", number(rate)) } else { String::new() };
+    let rtt =
+        t.min_rtt_s.map_or(String::new(), |r| format!(", with a minimum RTT of {} ms", number(r * 1e3)));
+    let again = match t.retransmitted_packets {
+        0 => "nothing was retransmitted".to_string(),
+        1 => "1 packet was retransmitted".to_string(),
+        n => format!("{} packets were retransmitted", number(n as f64)),
+    };
+    format!("It carried {} in {} s{rate}{rtt}; {again}.", bytes(t.bytes), number(t.duration_s))
+}
+
+/// When and how it left slow start.
+fn left(t: &Transfer) -> String {
+    let segments = |b: u64| number((b as f64 / t.mss_bytes.max(1) as f64).round());
+    let full = t.capacity_time_s.map(|s| format!("the path was full at {} s", number(s)));
+    let with = |e: &ExitRecord| {
+        format!(
+            "It left slow start at {} s with a window of {} segments ({})",
+            number(e.time_s),
+            segments(e.cwnd_bytes),
+            e.evidence
+        )
+    };
+    let not_full = || full.clone().unwrap_or_else(|| "the path was not seen full".to_string());
+    let why = t.unclear.as_deref().unwrap_or("the file shows too little");
+    match (t.class, &t.exit) {
+        (ExitClass::Early, Some(e)) => {
+            let cost = t.cost_s.filter(|c| *c > 0.0);
+            let cost = cost.map_or(String::new(), |c| format!(" This cost about {} s.", number(c)));
+            format!("{}: early; {}.{cost}", with(e), not_full())
+        }
+        (ExitClass::ChokePoint, Some(e)) => format!("{}: at the choke point; {}.", with(e), not_full()),
+        (ExitClass::Late, Some(e)) => {
+            format!("{}: late, by a loss or after one; {}.", with(e), not_full())
+        }
+        (_, Some(e)) => format!("{}; whether the path was full by then is not known.", with(e)),
+        (ExitClass::None, None) => "It was in slow start to the end.".to_string(),
+        (_, None) => format!("When it left slow start is not known: {why}."),
+    }
+}
+
+/// For how long something other than cwnd limited the sender.
+fn limits(t: &Transfer) -> Option<String> {
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for l in &t.limits {
+        *sums.entry(&l.what).or_default() += l.until_s - l.from_s;
+    }
+    let of = |(what, s): (&&str, &f64)| match *what {
+        "idle" => format!("idle for {} s", number(*s)),
+        what => format!("limited by the {what} for {} s", number(*s)),
+    };
+    let parts: Vec<String> = sums.iter().map(of).collect();
+    (!parts.is_empty()).then(|| format!("It was {}.", parts.join(", ")))
+}
+
+/// The startups that would have finished sooner by more than the error, the quickest first.
+fn quicker<'a>(t: &Transfer, fork: &'a Fork) -> Vec<(&'a ForkResult, f64)> {
+    let limit = t.duration_s * (1.0 - ERROR);
+    let done = |s: &'a ForkResult| s.done_s.filter(|d| *d < limit).map(|d| (s, d));
+    let mut all: Vec<_> = fork.startups.iter().filter_map(done).collect();
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    all
+}
+
+/// Which startups would have finished sooner on the fitted path.
+fn sooner(t: &Transfer, fork: &Fork) -> String {
+    let all = quicker(t, fork);
+    let bound =
+        if fork.path.queue_was_full { "" } else { "; the queue holds at least this, since nothing was lost" };
+    let path = format!("{}{bound}", fork.path.inline());
+    let percent = ERROR * 100.0;
+    let of = fork.startups.len();
+    if all.is_empty() {
+        return format!(
+            "Continued in the simulator on a path fitted to it ({path}), none of {of} startups finishes more than \
+             {percent:.0} % sooner, which is the error of this method."
+        );
+    }
+    let named = |(s, done): &(&ForkResult, f64)| format!("{} ({} s)", s.startup, number(*done));
+    let mut names: Vec<String> = all.iter().take(NAMED).map(named).collect();
+    if all.len() > NAMED {
+        names.push(format!("{} more", all.len() - NAMED));
+    }
+    format!(
+        "Continued in the simulator on a path fitted to it ({path}), {} of {of} startups finish more than {percent:.0} % \
+         sooner, which is the error of this method: {}.",
+        all.len(),
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::LimitPeriod;
+    use slowstart::units::Bytes;
+
+    fn transfer(class: ExitClass) -> Transfer {
+        let exit = ExitRecord { time_s: 0.5, cwnd_bytes: 144_800, evidence: "a loss".to_string() };
+        Transfer {
+            bytes: 1_000_000,
+            duration_s: 2.0,
+            min_rtt_s: Some(0.05),
+            class,
+            exit: matches!(class, ExitClass::Early | ExitClass::ChokePoint | ExitClass::Late).then_some(exit),
+            ..Transfer::new("capture", 1, Bytes(1448))
+        }
+    }
+
+    #[test]
+    fn each_class_has_its_sentence() {
+        let of = |t: &Transfer| sentences(t).join(" ");
+        let early = Transfer { cost_s: Some(0.75), ..transfer(ExitClass::Early) };
+        assert_eq!(
+            of(&early),
+            "It carried 1 MB in 2 s (4 Mbit/s), with a minimum RTT of 50 ms; nothing was retransmitted. It left slow \
+             start at 0.500 s with a window of 100 segments (a loss): early; the path was not seen full. This cost about \
+             0.750 s."
+        );
+        let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::ChokePoint) };
+        assert!(of(&full).ends_with("at the choke point; the path was full at 0.250 s."), "{}", of(&full));
+        assert!(of(&transfer(ExitClass::Late)).contains("late, by a loss"));
+        assert!(of(&transfer(ExitClass::None)).ends_with("It was in slow start to the end."));
+        let unknown = Transfer { unclear: Some("too few packets".into()), ..transfer(ExitClass::Unknown) };
+        assert!(of(&unknown).ends_with("is not known: too few packets."));
+    }
+
+    #[test]
+    fn limits_are_summed() {
+        let limit = |what: &str, from_s, until_s| LimitPeriod { what: what.to_string(), from_s, until_s };
+        let mut t = transfer(ExitClass::Unknown);
+        assert_eq!(limits(&t), None);
+        t.limits =
+            vec![limit("application", 0.0, 0.5), limit("idle", 0.5, 0.75), limit("application", 1.0, 1.5)];
+        assert_eq!(
+            limits(&t).as_deref(),
+            Some("It was limited by the application for 1 s, idle for 0.250 s.")
+        );
+    }
+}
