@@ -147,12 +147,24 @@ fn limited_transmit(p: Profile) -> Verdict {
 
 /// RFC 3522, RFC 4015: the timeout was spurious, as the timestamp of the ACK shows; window and threshold are restored.
 fn undo(p: Profile) -> Verdict {
-    let mut s = established(Profile { tlp: false, ..plain(p) });
+    let mut s = established(Profile { tlp: false, frto: false, ..plain(p) });
     s.write(10);
     s.wait(Span::millis(320));
     same("the timeout's window", s.cwnd(), 1)?;
     s.ack_original(10, &[]);
     ensure((10..=20).contains(&s.cwnd()), || format!("afterwards {} segments", s.cwnd()))
+}
+
+/// RFC 5682: the timeout was spurious, as segments show that were not sent again; without a timestamp nothing else does.
+fn frto(p: Profile) -> Verdict {
+    let mut s = established(Profile { tlp: false, timestamps: false, ..plain(p) });
+    s.write(40);
+    s.wait(Span::millis(320));
+    same("the timeout's window", s.cwnd(), 1)?;
+    s.take();
+    s.ack(1, &[]);
+    s.ack(2, &[]);
+    ensure(s.cwnd() >= 10, || format!("afterwards {} segments", s.cwnd()))
 }
 
 /// RFC 2861, RFC 7661: a window that is not used does not grow.
@@ -375,6 +387,7 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism { name: "limited transmit", check: limited_transmit, off: |p| p.limited_transmit = false },
     Mechanism { name: "undo of a spurious loss", check: undo, off: |p| p.undo = false },
+    Mechanism { name: "F-RTO", check: frto, off: |p| p.frto = false },
     Mechanism { name: "growth only of a used window", check: gating, off: |p| p.gating = false },
     Mechanism { name: "pacing", check: pacing, off: |p| p.pacing = false },
     Mechanism { name: "TSO-sized bursts", check: bursts, off: |p| p.tso = 0 },

@@ -4,7 +4,7 @@ use slowstart_lab::packetdrill::expr::{self, Names};
 use slowstart_lab::packetdrill::{parse, run};
 
 /// Each holds on a stock kernel 6.18 as well, under CUBIC.
-const SCRIPTS: [(&str, &str); 14] = [
+const SCRIPTS: [(&str, &str); 19] = [
     ("grows", include_str!("packetdrill/grows.pkt")),
     ("holds", include_str!("packetdrill/holds.pkt")),
     ("closes", include_str!("packetdrill/closes.pkt")),
@@ -19,6 +19,11 @@ const SCRIPTS: [(&str, &str); 14] = [
     ("more", include_str!("packetdrill/more.pkt")),
     ("refuses", include_str!("packetdrill/refuses.pkt")),
     ("stamps", include_str!("packetdrill/stamps.pkt")),
+    ("late", include_str!("packetdrill/late.pkt")),
+    ("gone", include_str!("packetdrill/gone.pkt")),
+    ("twice", include_str!("packetdrill/twice.pkt")),
+    ("undoes", include_str!("packetdrill/undoes.pkt")),
+    ("delays", include_str!("packetdrill/delays.pkt")),
 ];
 
 #[test]

@@ -355,29 +355,34 @@ fn duplicates_of_all_retransmissions_undo_the_recovery() {
     assert!((10..=12).contains(&s.cwnd()), "{}", s.cwnd());
 }
 
-/// Duplicates of other segments, or of only some retransmissions, undo nothing.
+/// Duplicates of only some retransmissions undo nothing. Where the network made a duplicate, there are more of them than
+/// segments were sent again, and which retransmission was unnecessary is unknown (`tcp_dsack_seen`).
 #[test]
 fn other_duplicates_undo_nothing() {
-    let mut s = opened(&LINUX, 20);
-    s.wait(RTT);
-    // 10 and 12 are lost.
-    for n in [14, 15, 16] {
-        s.ack(10, &[(13, n), (11, 12)]);
+    for by_network in [false, true] {
+        let mut s = opened(&LINUX, 20);
+        s.wait(RTT);
+        // 10 and 12 are lost.
+        for n in [14, 15, 16] {
+            s.ack(10, &[(13, n), (11, 12)]);
+        }
+        let again: Vec<u64> = s.data().into_iter().filter(|n| *n < 20).collect();
+        assert_eq!(again, [10, 12]);
+        s.wait(RTT);
+        let all = s.end.tx.next() / MSS;
+        s.ack(all, &[]);
+        assert!((14..=15).contains(&s.cwnd()));
+        let reduced = s.cwnd();
+        if by_network {
+            // A segment acknowledged before the recovery began.
+            s.ack(all, &[(3, 4)]);
+        }
+        s.ack(all, &[(10, 11)]);
+        assert_eq!((s.end.tx.counters.undone, s.cwnd()), (0, reduced));
+        s.ack(all, &[(12, 13)]);
+        assert_eq!(s.end.tx.counters.undone, u64::from(!by_network));
+        assert_eq!(s.cwnd() >= 20, !by_network);
     }
-    let again: Vec<u64> = s.data().into_iter().filter(|n| *n < 20).collect();
-    assert_eq!(again, [10, 12]);
-    s.wait(RTT);
-    let all = s.end.tx.next() / MSS;
-    s.ack(all, &[]);
-    assert!((14..=15).contains(&s.cwnd()));
-    let reduced = s.cwnd();
-    // A segment acknowledged before the recovery began, and one of the two retransmissions.
-    s.ack(all, &[(3, 4)]);
-    s.ack(all, &[(10, 11)]);
-    assert_eq!((s.end.tx.counters.undone, s.cwnd()), (0, reduced));
-    s.ack(all, &[(12, 13)]);
-    assert_eq!(s.end.tx.counters.undone, 1);
-    assert!(s.cwnd() >= 20);
 }
 
 /// RFC 3522: the echo of a timestamp from before the retransmission; within recovery, it takes effect at once.

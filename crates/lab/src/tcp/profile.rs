@@ -64,6 +64,8 @@ pub struct Profile {
     pub limited_transmit: bool,
     /// Take back the reduction for a loss that was none (RFC 3522, RFC 3708).
     pub undo: bool,
+    /// Tell a spurious timeout from what is acknowledged after it (F-RTO, RFC 5682).
+    pub frto: bool,
     /// How the retransmission timeout is bounded.
     pub rto_rule: RtoRule,
     /// By how much.
@@ -125,6 +127,7 @@ impl Profile {
         prr: true,
         limited_transmit: true,
         undo: true,
+        frto: true,
         rto_rule: RtoRule::Linux,
         rto_min: Span::millis(200),
         idle_restart: true,
@@ -175,6 +178,8 @@ impl Profile {
         rack: false,
         tlp: false,
         prr: false,
+        // tcp_frto is off by default before 2.6.24.
+        frto: false,
         compress_acks: false,
         syn_linear: 0,
         syn_retries: 5,
@@ -214,6 +219,7 @@ impl Profile {
         gating: false,
         rack: false,
         tlp: false,
+        frto: false,
         rto_rule: RtoRule::Rfc6298,
         rto_min: Span::secs(1),
         idle_restart: false,
@@ -240,6 +246,7 @@ impl Profile {
         rack: false,
         tlp: false,
         prr: false,
+        frto: false,
         ack: AckRule::Each,
         compress_acks: false,
         autotune: false,
@@ -266,7 +273,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 31] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 32] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -290,6 +297,7 @@ impl Profile {
         ("prr", "on or off", "Proportional rate reduction (RFC 6937); without it the window is cut at once."),
         ("limited_transmit", "on or off", "New data is sent on the first duplicate ACKs (RFC 3042)."),
         ("undo", "on or off", "A reduction for a loss that was none is taken back (RFC 3522, RFC 3708)."),
+        ("frto", "on or off", "A spurious timeout is told from what is acknowledged after it (RFC 5682)."),
         ("rto", "one of linux, rfc6298", "Rule for the retransmission timeout."),
         ("rto_min", "a time such as 200ms", "Lower bound in that rule."),
         ("idle_restart", "on or off", "The window shrinks after an idle period (RFC 2861)."),
@@ -395,6 +403,7 @@ impl Profile {
                 "prr" => self.prr = on,
                 "limited_transmit" => self.limited_transmit = on,
                 "undo" => self.undo = on,
+                "frto" => self.frto = on,
                 "idle_restart" => self.idle_restart = on,
                 "stalls" => self.stalls = on,
                 "tso_defer" => self.tso_defer = on,

@@ -108,7 +108,8 @@ impl Rack {
         self.degree = self.degree.max(degree);
     }
 
-    /// Takes the report of a duplicate: widens the window, once per RTT (RFC 8985 §6.2 step 4).
+    /// Takes the report of a duplicate on a path that reorders: widens the window, once per RTT (RFC 8985 §6.2 step 4,
+    /// `tcp_rack_update_reo_wnd`).
     pub fn duplicate(&mut self, una: u64, next: u64) {
         if una >= self.widen_after {
             self.steps = (self.steps + 1).min(255);
@@ -117,7 +118,13 @@ impl Rack {
         }
     }
 
-    /// Takes the end of a recovery.
+    /// Takes a recovery that was undone because all its retransmissions were duplicates: the window stays for one recovery
+    /// more (`tcp_try_undo_dsack`).
+    pub fn undone(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST);
+    }
+
+    /// Takes the end of a recovery that was not undone (`tcp_try_undo_recovery`).
     pub fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {

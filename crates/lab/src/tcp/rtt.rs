@@ -121,6 +121,11 @@ impl Rtt {
         self.enforce();
     }
 
+    /// True if a timeout occurred since new data was last acknowledged.
+    pub fn is_backed_off(&self) -> bool {
+        self.backoff > 0
+    }
+
     /// Ends the back-off: new data was acknowledged.
     pub fn progress(&mut self) {
         if self.backoff > 0 {

@@ -53,6 +53,8 @@ pub struct Delivered {
     highest_held: u64,
     /// The start of the lowest segment that was sent once and delivered after one sent later: a sign of reordering.
     pub reordered: Option<u64>,
+    /// The least end of a segment that was never sent again and is newly delivered; [`u64::MAX`] if there is none.
+    pub first_original: u64,
     /// True if a segment was newly SACKed.
     pub sacked: bool,
     /// True if a segment that was retransmitted was newly delivered.
@@ -71,6 +73,7 @@ impl Delivered {
             sent_once: (Instant::NEVER, Instant::ZERO),
             highest_held,
             reordered: None,
+            first_original: u64::MAX,
             sacked: false,
             resent: false,
         }
@@ -365,6 +368,7 @@ impl Scoreboard {
             d.resent = true;
         } else {
             d.sent_once = (d.sent_once.0.min(r.at), d.sent_once.1.max(r.at));
+            d.first_original = d.first_original.min(r.end());
             if r.end() < d.highest_held {
                 d.reordered = Some(d.reordered.map_or(r.start, |low| low.min(r.start)));
             }
@@ -465,6 +469,7 @@ impl Scoreboard {
         };
         let bytes = last.end() - first.start;
         d.sent_once = (d.sent_once.0.min(first.at), d.sent_once.1.max(last.at));
+        d.first_original = d.first_original.min(first.end());
         if first.end() < d.highest_held {
             d.reordered = Some(d.reordered.map_or(first.start, |low| low.min(first.start)));
         }

@@ -60,6 +60,7 @@ impl<C: Controller + Clone> Sender<C> {
     ) {
         let summary = self.process(now, &a);
         self.respond(now, summary, before, out);
+        self.end_frto_without_new_data(now, out);
     }
 
     /// Acts on the effect of an ACK: calls the controller, updates recovery, timers and pacer, and sends. `limit` and
@@ -197,7 +198,7 @@ impl<C: Controller + Clone> Sender<C> {
         let marked = progress && self.count_marks(a, &d);
         let duplicates = self.duplicates;
         let lost = if progress || duplicate.is_some() || self.is_duplicate(a, prior_una, window_moved) {
-            self.update_recovery(now, a, &d, advanced, marked)
+            self.update_recovery(now, a, &d, (advanced, marked), prior_una)
         } else {
             Lost::default()
         };

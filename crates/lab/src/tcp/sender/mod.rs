@@ -1,6 +1,8 @@
 //! The sending half of a connection: its state, and its interface to application, handshake and controller.
 
 mod ack;
+mod duplicate;
+mod frto;
 mod recovery;
 mod timers;
 mod transmit;
@@ -11,6 +13,7 @@ use super::profile::Profile;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
+use frto::Frto;
 use slowstart::control::{Change, Controller, Exited};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{Facts, Handshake, HostQueue, Limit};
@@ -198,6 +201,7 @@ pub struct Sender<C> {
     ready: bool,
     timer: Timer,
     phase: Phase,
+    frto: Frto,
     hold: Hold,
     // tcp_cwnd_validate: true if the window limited sending within the last window of data.
     cwnd_limited: bool,
@@ -243,6 +247,8 @@ pub struct Sender<C> {
     /// The end of the last segment sent that was not full (`snd_sml`).
     small: u64,
     control: C,
+    /// Segments that the peer reported to have twice (`dsack_dups`).
+    duplicated: u64,
     /// The next offset to send when the interface was last full: it signals congestion once per RTT.
     stalled: u64,
 }
@@ -265,6 +271,8 @@ impl<C: Controller + Clone> Sender<C> {
             closed: false,
             window_end: 1,
             phase: Phase::Open,
+            frto: Frto::Off,
+            duplicated: 0,
             high: 0,
             prr: None,
             undo: None,

@@ -1,6 +1,6 @@
 //! Loss detection and recovery (Linux `tcp_fastretrans_alert` and the functions it calls).
 
-use super::{Event, Incoming, Phase, Prr, Sender, Timer, Undo};
+use super::{Event, Frto, Incoming, Phase, Prr, Sender, Timer, Undo};
 use crate::tcp::rack::{DUPLICATES, Lost};
 use crate::tcp::scoreboard::Delivered;
 use slowstart::control::Controller;
@@ -8,33 +8,17 @@ use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::{Congestion, Recovery, Signal};
 
 impl<C: Controller + Clone> Sender<C> {
-    /// Takes the report of a duplicate ending at `to`; `prior_una` is the acknowledged offset before it.
-    #[cold]
-    pub(super) fn on_duplicate(&mut self, now: Instant, (_, to): (u64, u64), prior_una: u64) {
-        self.rack.duplicate(self.board.una(), self.next);
-        // A probe whose segment arrived twice repaired no loss.
-        if self.probe.as_ref().is_some_and(|p| p.retransmission && p.high == to) {
-            self.probe = None;
-        }
-        // Only retransmissions of this recovery count (tcp_check_dsack).
-        if let Some(Undo { open: Some(n), since, .. }) = &mut self.undo
-            && *since < to
-            && to <= prior_una
-        {
-            *n = n.saturating_sub(1);
-        }
-        // Recovery may have ended before its duplicates were reported (tcp_try_undo_dsack). Other segments marked lost
-        // stay so.
-        if self.phase != Phase::Loss && self.may_undo(None) {
-            self.end_episode(now, true);
-        }
-    }
-
     /// True if every retransmission of the recovery proved unnecessary (`tcp_may_undo`).
     pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
-        let Some(u) = self.undo.as_ref().filter(|_| self.profile.undo) else { return false };
-        let original = echo.zip(u.first).is_some_and(|(e, f)| e.wrapping_sub(f).cast_signed() < 0);
-        u.open == Some(0) || original
+        let undo = self.undo.as_ref().filter(|_| self.profile.undo);
+        undo.is_some_and(|u| u.open == Some(0)) || self.was_delayed(echo)
+    }
+
+    /// True if an ACK with this echo is for a segment that left before the first retransmission (`tcp_packet_delayed`).
+    fn was_delayed(&self, echo: Option<u32>) -> bool {
+        let undo = self.undo.as_ref().filter(|_| self.profile.undo);
+        let first = undo.and_then(|u| u.first);
+        echo.zip(first).is_some_and(|(e, f)| e.wrapping_sub(f).cast_signed() < 0)
     }
 
     /// The state machine of `tcp_fastretrans_alert`.
@@ -44,17 +28,28 @@ impl<C: Controller + Clone> Sender<C> {
         now: Instant,
         a: &Incoming,
         d: &Delivered,
-        advanced: bool,
-        marked: bool,
+        (advanced, marked): (bool, bool),
+        prior_una: u64,
     ) -> Lost {
         let una = self.board.una();
         self.check_probe(now, a, d);
         // The end of a recovery.
         match self.phase {
-            Phase::Loss | Phase::Recovery if advanced && self.may_undo(a.echo) => {
+            Phase::Loss => self.process_loss(now, a, d, advanced),
+            Phase::Recovery if una >= self.high => {
+                let undone = advanced && self.may_undo(a.echo);
+                self.exit_recovery(now, undone);
+            }
+            // The hole was filled by a segment that was late, not lost (tcp_try_undo_partial): how late is how far the path
+            // reorders. While retransmissions are on their way, no more is marked lost.
+            Phase::Recovery if advanced && self.was_delayed(a.echo) => {
+                let distance = self.board.highest_held().saturating_sub(prior_una);
+                self.rack.reordering(distance, u64::from(self.profile.mss));
+                if self.board.resent.packets > 0 {
+                    return Lost::default();
+                }
                 self.exit_recovery(now, true);
             }
-            Phase::Loss | Phase::Recovery if una >= self.high => self.exit_recovery(now, false),
             Phase::Cwr if una > self.high => self.end_cwr(now),
             _ => {}
         }
@@ -234,9 +229,12 @@ impl<C: Controller + Clone> Sender<C> {
             self.counters.undone += 1;
         }
         self.prr = None;
+        self.frto = Frto::Off;
         self.duplicates = 0;
         self.phase = if self.board.sacked.packets > 0 { Phase::Disorder } else { Phase::Open };
-        self.rack.recovered();
+        if !undone {
+            self.rack.recovered();
+        }
         let change = self.control.on_recovered(&self.facts(now), &Recovery { retransmitted, undone });
         self.apply_change(now, change);
         self.push_event(now, Event::Recovered { undone });

@@ -1,7 +1,7 @@
 //! Timers: timeouts, probes, and when the timer fires next.
 
 use super::{Event, Outgoing, Phase, Probe, Sender, Timer};
-use crate::tcp::rack::Lost;
+use crate::tcp::rack::{DUPLICATES, Lost};
 use crate::tcp::scoreboard::{Delivered, Record};
 use slowstart::control::Controller;
 use slowstart::units::{Instant, Span};
@@ -94,6 +94,11 @@ impl<C: Controller + Clone> Sender<C> {
         self.prr = None;
         self.probe = None;
         self.duplicates = 0;
+        // In tcp_enter_loss: after so much that was held back, the degree of reordering is overestimated.
+        if matches!(self.phase, Phase::Open | Phase::Disorder) && self.board.sacked.packets >= DUPLICATES {
+            self.rack.degree = DUPLICATES;
+        }
+        self.begin_frto(self.rtt.is_backed_off());
         self.signal_congestion(now, Signal::Timeout, first, lost);
         if first {
             self.begin_undo();

@@ -2,7 +2,7 @@
 
 use super::super::rack::Lost;
 use super::super::segment::milliseconds;
-use super::{Event, Outgoing, Phase, Sender, Timer, UNPACED};
+use super::{Event, Frto, Outgoing, Phase, Sender, Timer, UNPACED};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Facts, Limit, Recovery, Signal};
@@ -76,7 +76,7 @@ impl<C: Controller + Clone> Sender<C> {
                 by_window = true;
                 break;
             }
-            let again = self.board.next_to_resend();
+            let again = if self.frto == Frto::SendingNew { None } else { self.board.next_to_resend() };
             if again.is_none() && self.next >= self.data_end() {
                 self.limited_by = Limit::Application;
                 self.mark_app_limited();
