@@ -9,6 +9,7 @@ mod diff;
 mod emulate;
 mod engine;
 mod explain;
+mod fit;
 mod folder;
 mod interrupt;
 #[cfg(feature = "kernel")]
@@ -96,6 +97,7 @@ enum Command {
     Diff(diff::Diff),
     League(league::League),
     Replay(replay::Replay),
+    Fit(fit::Fit),
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
     Emulate(emulate::Emulate),
@@ -124,6 +126,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Diff(d) => d.main(),
         Command::League(l) => l.main().map(|()| true),
         Command::Replay(r) => r.main().map(|()| true),
+        Command::Fit(f) => f.main().map(|()| true),
         Command::Validate(v) => v.main(),
         Command::Reproduce(r) => r.main(),
         Command::Analyse(a) => a.main().map(|()| true),

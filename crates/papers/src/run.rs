@@ -13,6 +13,7 @@ use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{ExitRow, Row};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario;
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::kernlog;
 use slowstart_replay::observer::Candidate;
 use std::fmt::Write;
@@ -142,7 +143,7 @@ fn offline_results(
         Ok(Candidate { label: label.clone(), startup })
     };
     let candidates = labels.iter().map(read).collect::<Result<Vec<_>, scenario::StudyError>>()?;
-    let found = kernlog::replay(log.as_bytes(), &candidates.into(), false);
+    let found = kernlog::replay(log.as_bytes(), &candidates.into(), Keep::default());
     let predictions =
         found.ok().filter(|l| l.incomplete.is_none()).map(|l| l.findings.startups).unwrap_or_default();
     let start = Instant::ZERO + slowstart::units::Span((base.start_s * 1e9) as u64);

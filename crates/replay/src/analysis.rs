@@ -4,6 +4,7 @@
 use crate::capacity::{CapacityEstimate, DelayHeuristic, OneWayDelay, ThroughputBins};
 use crate::infer::{Evidence, ExitEstimate, Inference, LimitedBy, NoExit, Round};
 use crate::observer::{Candidate, Observer, Prediction};
+use crate::packets::PacketLog;
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, Recovery, Sent, Signal};
 use slowstart_lab::record::Class;
@@ -17,8 +18,6 @@ const SPURIOUS: u32 = 4;
 /// Offset added to the time that startups see when their state is kept for `--fork`: the simulator needs time for a
 /// handshake before time zero. No startup may depend on absolute time (tested in `crates/slowstart`).
 pub const EPOCH: Span = Span::secs(1000);
-/// Packets whose send times are kept, for the simulator to send again.
-const KEPT: usize = 1 << 20;
 /// Silence with nothing in flight that counts as idle (the minimum RTO of Linux).
 const IDLE: Span = Span::millis(200);
 /// Periods kept in which something other than cwnd limited the sender.
@@ -53,6 +52,24 @@ pub struct Snapshot {
 /// A period in which something other than cwnd limited the sender: by what, its begin and its end.
 pub type Period = (LimitedBy, Instant, Instant);
 
+/// What is kept of a connection besides its row: each costs memory.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Snapshots for charts.
+    pub snapshots: bool,
+    /// Every packet sent and every ACK, from which [`crate::fit`] makes a path.
+    pub packets: bool,
+    /// The state of each startup at the end of its prediction, for [`crate::fork`].
+    pub fork_states: bool,
+}
+
+impl Keep {
+    /// True if findings are wanted with the row.
+    pub const fn any(self) -> bool {
+        self.snapshots || self.packets || self.fork_states
+    }
+}
+
 /// Facts known before the first event.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -65,10 +82,8 @@ pub struct Setup {
     pub gated: bool,
     /// How the connection was established.
     pub handshake: Handshake,
-    /// True to keep snapshots for charts.
-    pub snapshots: bool,
-    /// True to keep the state of each startup for `--fork`, and what was sent until then.
-    pub fork_states: bool,
+    /// What is kept besides the findings.
+    pub keep: Keep,
 }
 
 /// Analysis of one connection in one direction, fed event by event.
@@ -98,7 +113,7 @@ pub struct Analysis {
     arrivals: Option<OneWayDelay>,
     first_loss: Option<Instant>,
     periods: Vec<Period>,
-    sends: Vec<(Instant, Bytes)>,
+    packets: PacketLog,
     snapshots: Vec<Snapshot>,
     stride: u32,
     skipped: u32,
@@ -135,7 +150,7 @@ impl Analysis {
             arrivals: None,
             first_loss: None,
             periods: Vec::new(),
-            sends: Vec::new(),
+            packets: PacketLog::default(),
             snapshots: Vec::new(),
             stride: 1,
             skipped: 0,
@@ -160,7 +175,7 @@ impl Analysis {
             if self.short { flight.max(mss * 10) } else { flight.max(mss) }
         });
         let f = self.for_startup(first);
-        let (handshake, keeps) = (&self.setup.handshake, self.setup.fork_states);
+        let (handshake, keeps) = (&self.setup.handshake, self.setup.keep.fork_states);
         let watcher = |c: &Candidate| Observer::new(c, &f, handshake, keeps);
         self.observers = self.candidates.iter().map(watcher).enumerate().collect();
         for (f, s) in std::mem::take(&mut self.waiting) {
@@ -170,7 +185,7 @@ impl Analysis {
     }
 
     fn epoch(&self) -> Span {
-        if self.setup.fork_states { EPOCH } else { Span::ZERO }
+        if self.setup.keep.fork_states { EPOCH } else { Span::ZERO }
     }
 
     /// The facts with the initial window and on the clock that startups see.
@@ -234,9 +249,6 @@ impl Analysis {
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, self.rtt, f.mss);
         }
-        if self.setup.fork_states && !s.retransmission && self.sends.len() < KEPT {
-            self.sends.push((f.now, s.bytes));
-        }
         if self.begun {
             let (f, s) = (self.for_startup(f), self.sent_for_startup(s));
             self.each_observer(|w| w.on_sent(&f, &s));
@@ -266,6 +278,9 @@ impl Analysis {
                 self.throughput.add(f.now, a.delivered);
             }
             self.delivered = f.delivered;
+            if self.setup.keep.packets {
+                self.packets.acked(f.now, f.delivered, a.rtt);
+            }
             // An ACK that arrives when there is no more data, or no space in the receive window, allows no new
             // packet.
             if !self.short && !self.full {
@@ -284,7 +299,7 @@ impl Analysis {
         {
             self.round_over(f, start);
         }
-        if self.setup.snapshots {
+        if self.setup.keep.snapshots {
             self.snapshot(f, a);
         }
     }
@@ -387,6 +402,11 @@ impl Analysis {
         });
     }
 
+    /// The log of what is sent, if one is kept: whoever reads the events adds packets and losses to it, by their offsets.
+    pub fn packets(&mut self) -> Option<&mut PacketLog> {
+        self.setup.keep.packets.then_some(&mut self.packets)
+    }
+
     /// When the first loss was detected.
     pub fn first_loss(&self) -> Option<Instant> {
         self.first_loss
@@ -464,7 +484,7 @@ impl Analysis {
             rtt_before_loss: self.rtt_before_loss,
             startups,
             periods: self.periods,
-            sends: self.sends,
+            packets: self.packets,
             snapshots: self.snapshots,
             last: self.last,
             delivered: self.delivered,
@@ -520,8 +540,8 @@ pub struct Findings {
     pub startups: Vec<StartupResult>,
     /// Periods in which something other than cwnd limited the sender: the first 256.
     pub periods: Vec<Period>,
-    /// Send time and size of first transmissions, if requested: the first million.
-    pub sends: Vec<(Instant, Bytes)>,
+    /// What was sent and acknowledged, if requested.
+    pub packets: PacketLog,
     /// Snapshots for charts, if requested.
     pub snapshots: Vec<Snapshot>,
     /// Time of the last event.

@@ -90,8 +90,11 @@ fn quicker<'a>(t: &Transfer, fork: &'a Fork) -> Vec<(&'a ForkResult, f64)> {
 /// Which startups would have finished sooner on the fitted path.
 fn sooner(t: &Transfer, fork: &Fork) -> String {
     let all = quicker(t, fork);
-    let bound =
-        if fork.path.queue_was_full { "" } else { "; the queue holds at least this, since nothing was lost" };
+    let bound = if fork.path.queue_was_full() {
+        ""
+    } else {
+        "; the queue holds at least this, since nothing was lost"
+    };
     let path = format!("{}{bound}", fork.path.inline());
     let percent = ERROR * 100.0;
     let of = fork.startups.len();

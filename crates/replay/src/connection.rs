@@ -8,7 +8,7 @@
 //! events on the receiver's clock. The delay of the return path cancels out of every RTT if it is constant. Without
 //! timestamps the handshake RTT stands for all, and delays cannot be measured.
 
-use crate::analysis::{Analysis, Setup, facts};
+use crate::analysis::{Analysis, Keep, Setup, facts};
 use crate::capture::Packet;
 use crate::capture::frame::TcpSegment;
 use crate::observer::Candidate;
@@ -95,10 +95,8 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 pub struct Config<'a> {
     /// Startups to predict.
     pub candidates: &'a Arc<[Candidate]>,
-    /// True to keep snapshots for charts.
-    pub snapshots: bool,
-    /// True to keep the state of each startup for `--fork`.
-    pub fork_states: bool,
+    /// What is kept besides the row.
+    pub keep: Keep,
 }
 
 /// An ACK that has passed the capture point but has not reached the sender of the data.
@@ -435,14 +433,7 @@ impl Connection {
             };
             let none: Arc<[Candidate]> = Arc::new([]);
             let candidates = if self.directions[from].syn_seen { config.candidates } else { &none };
-            let setup = Setup {
-                mss,
-                iw: None,
-                gated: true,
-                handshake,
-                snapshots: config.snapshots,
-                fork_states: config.fork_states,
-            };
+            let setup = Setup { mss, iw: None, gated: true, handshake, keep: config.keep };
             let mut analysis = Analysis::new(setup, candidates);
             let receiver = self.directions[from].vantage == Vantage::Receiver;
             if receiver {

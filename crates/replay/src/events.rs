@@ -5,7 +5,7 @@
 //! others are optional, and unknown keys are ignored. If the file has an event for every ACK, every startup gets a
 //! prediction; otherwise the row states only when the kernel's own startup left.
 
-use crate::analysis::{Analysis, Findings, Setup, facts};
+use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::limits::{Lines, MOST_LIVE};
@@ -70,11 +70,10 @@ struct KernelConnection {
 }
 
 impl KernelConnection {
-    fn new(e: &Event, candidates: &Arc<[Candidate]>, snapshots: bool) -> Self {
+    fn new(e: &Event, candidates: &Arc<[Candidate]>, keep: Keep) -> Self {
         let mss = Bytes(e.mss);
         let iw = (e.iw > 0).then(|| mss * e.iw);
-        let setup =
-            Setup { mss, iw, gated: false, handshake: Handshake::default(), snapshots, fork_states: false };
+        let setup = Setup { mss, iw, gated: false, handshake: Handshake::default(), keep };
         let address = match &e.daddr {
             Value::String(a) => a.clone(),
             // In memory order, which is network byte order.
@@ -144,6 +143,9 @@ impl KernelConnection {
             delivered: f.delivered,
             ..Sent::default()
         };
+        if let Some(log) = self.analysis.packets() {
+            log.sent(&sent, e.next.min(MOST));
+        }
         self.analysis.sent(f, &sent, false);
         let mut ack = Ack::new(Sent::default(), newly, prior);
         ack.upto = Mark::new(acked.0);
@@ -179,7 +181,7 @@ impl KernelConnection {
 /// The connections of a file while it is read.
 struct Connections<'a> {
     candidates: &'a Arc<[Candidate]>,
-    snapshots: bool,
+    keep: Keep,
     /// Live connections by the kernel's name, with their number.
     live: BTreeMap<String, (u64, KernelConnection)>,
     begun: u64,
@@ -212,7 +214,7 @@ impl Connections<'_> {
                 each(row, findings);
             }
             self.begun += 1;
-            let c = KernelConnection::new(&e, self.candidates, self.snapshots);
+            let c = KernelConnection::new(&e, self.candidates, self.keep);
             self.live.insert(sk.clone(), (self.begun, c));
         }
         if let Some((_, c)) = self.live.get_mut(&sk) {
@@ -232,10 +234,10 @@ impl Connections<'_> {
 pub fn replay(
     input: impl Read,
     candidates: &Arc<[Candidate]>,
-    snapshots: bool,
+    keep: Keep,
     mut each: impl FnMut(Transfer, Option<Findings>),
 ) -> Result<(), InputError> {
-    let mut all = Connections { candidates, snapshots, live: BTreeMap::new(), begun: 0 };
+    let mut all = Connections { candidates, keep, live: BTreeMap::new(), begun: 0 };
     let done = Lines::new(input).try_for_each(|line| {
         let (number, line) = line?;
         if line.trim().is_empty() { Ok(()) } else { all.on_line(number, &line, &mut each) }

@@ -8,6 +8,7 @@
 use crate::analysis::{EPOCH, Findings, StartupResult, facts};
 use crate::fit::FittedPath;
 use crate::observer::{Candidate, SavedState, TimedEvent};
+use crate::packets::SentData;
 use serde::{Deserialize, Serialize};
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::control::{Composed, Exited, State as Window};
@@ -56,7 +57,7 @@ struct Simulation<'a> {
     avoidance: AnyAvoidance,
     iw: Bytes,
     size: u64,
-    sends: &'a [(Instant, Bytes)],
+    sends: &'a [SentData],
     end: Instant,
 }
 
@@ -74,14 +75,14 @@ pub fn run(
         autotune: false,
         ..Profile::LINUX_6_18_FQ
     };
-    let time = Rate(fitted.rate_bps as u64).time_for(f.delivered) * PATIENCE;
+    let time = Rate(fitted.rate_bps.value as u64).time_for(f.delivered) * PATIENCE;
     let simulation = Simulation {
         path: PathSpec::load(&fitted.inline(), None)?,
         profile,
         avoidance: (avoidance::REGISTRY[0].make)(),
         iw: f.iw,
         size: f.delivered.0,
-        sends: &f.sends,
+        sends: f.packets.sends(),
         end: f.last + EPOCH + time + Span::secs(60),
     };
     let of = |j: &StartupResult| {
@@ -122,9 +123,9 @@ impl Simulation<'_> {
 
     fn continue_with(&self, label: &str, s: &SavedState, of: &Candidate) -> ForkResult {
         // Packets sent at that moment belong to another window.
-        let sends = &self.sends[..self.sends.partition_point(|d| d.0 + EPOCH < s.at)];
+        let sends = &self.sends[..self.sends.partition_point(|d| d.at + EPOCH < s.at)];
         let rtt = self.path.facts().base_rtt;
-        let begin = sends.first().map_or(s.at, |d| d.0 + EPOCH);
+        let begin = sends.first().map_or(s.at, |d| d.at + EPOCH);
         let spec = FlowSpec {
             // Leaves time for the handshake.
             start: begin - rtt * 3 - Span::millis(1),
@@ -140,9 +141,9 @@ impl Simulation<'_> {
         };
         let mut e = Engine::new(self.path.build(SEED), vec![spec], SEED, Sampling::Off, false);
         let mut written = 0;
-        for (i, (at, bytes)) in sends.iter().enumerate() {
-            let bytes = bytes.0.min(self.size - written);
-            e.run(*at + EPOCH);
+        for (i, data) in sends.iter().enumerate() {
+            let bytes = u64::from(data.bytes).min(self.size - written);
+            e.run(data.at + EPOCH);
             e.write(FlowId(0), bytes);
             written += bytes;
             if i == 0 {

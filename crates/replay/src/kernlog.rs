@@ -6,7 +6,7 @@
 //! acknowledged byte grows it (Linux tests `tcp_is_cwnd_limited`, not the log's `app_limited`); and the sender is
 //! paced, so HyStart++ has no limit L.
 
-use crate::analysis::{Analysis, Findings, Setup, facts};
+use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
 use crate::limits::Lines;
 use crate::observer::Candidate;
@@ -89,7 +89,7 @@ impl Clock {
 struct Reader<'a> {
     columns: Columns,
     candidates: &'a Arc<[Candidate]>,
-    snapshots: bool,
+    keep: Keep,
     log: Option<(Analysis, Facts)>,
     clock: Clock,
     acked: Bytes,
@@ -101,13 +101,13 @@ struct Reader<'a> {
 }
 
 /// Reads a log, up to the first invalid row; an error if that is the first row.
-pub fn replay(input: impl Read, candidates: &Arc<[Candidate]>, snapshots: bool) -> Result<Log, InputError> {
+pub fn replay(input: impl Read, candidates: &Arc<[Candidate]>, keep: Keep) -> Result<Log, InputError> {
     let mut lines = Lines::new(input);
     let header = lines.next().transpose()?.map(|l| l.1).unwrap_or_default();
     let mut r = Reader {
         columns: Columns::find(header.trim_end())?,
         candidates,
-        snapshots,
+        keep,
         log: None,
         clock: Clock::default(),
         acked: Bytes::ZERO,
@@ -190,8 +190,7 @@ impl Reader<'_> {
                 iw: Some(Bytes(mss * IW)),
                 gated: false,
                 handshake: Handshake::default(),
-                snapshots: self.snapshots,
-                fork_states: false,
+                keep: self.keep,
             };
             (Analysis::new(setup, self.candidates), facts(Bytes(mss)))
         });
@@ -220,9 +219,18 @@ impl Reader<'_> {
             delivered: f.delivered,
             ..Sent::default()
         };
+        if let Some(log) = analysis.packets() {
+            log.sent(&left, next);
+        }
         analysis.sent(f, &left, false);
-        for (before, now) in self.losses.iter_mut().zip(counts) {
+        // Each lost packet is retransmitted: one of the two counts is enough.
+        let counted = usize::from(self.columns.lost[1].is_some());
+        for (i, (before, now)) in self.losses.iter_mut().zip(counts).enumerate() {
             if now > *before {
+                if let Some(log) = analysis.packets().filter(|_| i == counted) {
+                    // The log counts losses; which packets they were shows when they were found, a round trip later.
+                    log.lost_at(f.now - f.srtt.unwrap_or_default(), Bytes((now - *before) * mss));
+                }
                 *before = now;
                 let lost = Congestion {
                     signal: Signal::Loss,

@@ -47,7 +47,7 @@
 //! use slowstart::startup::REGISTRY;
 //! use slowstart::units::{Bytes, Instant, Mark, Span};
 //! use slowstart::view::{Ack, Handshake, Limit, Sent};
-//! use slowstart_replay::analysis::{Analysis, Setup, facts};
+//! use slowstart_replay::analysis::{Analysis, Keep, Setup, facts};
 //! use slowstart_replay::observer::Candidate;
 //!
 //! let mss = Bytes(1000);
@@ -56,8 +56,7 @@
 //!     iw: Some(mss * 10),
 //!     gated: true,
 //!     handshake: Handshake::default(),
-//!     snapshots: false,
-//!     fork_states: false,
+//!     keep: Keep::default(),
 //! };
 //! let candidates: Vec<_> =
 //!     REGISTRY.iter().map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
@@ -95,6 +94,7 @@
 //! - [`observer`]: a startup that observes a connection
 //! - [`infer`]: the end of slow start, inferred from bytes in flight
 //! - [`capacity`]: when the path was full
+//! - [`packets`]: what was sent and acknowledged, kept for the fit of a path
 //! - [`analysis`]: the analysis of a sender's events
 //! - [`sender`]: the sender, reconstructed from its packets and ACKs
 //! - [`connection`]: the two directions of a connection, and the vantage point
@@ -125,6 +125,7 @@ pub mod kernlog;
 pub mod limits;
 pub mod observer;
 pub mod open;
+pub mod packets;
 pub mod page;
 pub mod qlog;
 pub mod replay;

@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 use self::read::{Event, Metrics, Slow, Trace, What, nanos};
-use crate::analysis::{Analysis, Findings, Setup, facts};
+use crate::analysis::{Analysis, Findings, Keep, Setup, facts};
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::observer::Candidate;
@@ -55,6 +55,9 @@ impl Endpoint {
         };
         self.flying.insert(number, sent);
         let short = bytes * 4 < self.f.mss.0 * 3;
+        if let Some(log) = self.analysis.packets() {
+            log.sent(&sent, number + 1);
+        }
         self.analysis.sent(&self.f, &sent, short);
     }
 
@@ -86,6 +89,9 @@ impl Endpoint {
 
     fn lost(&mut self, number: Option<u64>) {
         let bytes = number.and_then(|n| self.flying.remove(&n)).map_or(self.f.mss, |s| s.bytes);
+        if let (Some(n), Some(log)) = (number, self.analysis.packets()) {
+            log.lost(n, n + 1);
+        }
         self.f.inflight -= bytes;
         self.f.lost += bytes;
         self.lost += 1;
@@ -130,11 +136,14 @@ impl Endpoint {
     }
 }
 
+/// Bytes of IPv4 and UDP headers.
+const IP_AND_UDP: u32 = 28;
+
 /// Reads a log: `each` gets a row for each trace. The rows are those of the part before the first error.
 pub fn replay(
     input: impl Read,
     candidates: &Arc<[Candidate]>,
-    snapshots: bool,
+    keep: Keep,
     mut each: impl FnMut(Transfer, Option<Findings>),
 ) -> Result<(), InputError> {
     let (log, done) = read::read(input);
@@ -143,7 +152,7 @@ pub fn replay(
         return Err(InputError::whole("found no trace with events, expected one"));
     }
     for (i, trace) in log.traces.into_iter().enumerate() {
-        let (row, findings) = analyse(trace, i as u64 + 1, candidates, snapshots);
+        let (row, findings) = analyse(trace, i as u64 + 1, candidates, keep);
         each(row, findings);
     }
     done
@@ -153,15 +162,14 @@ fn analyse(
     trace: Trace,
     number: u64,
     candidates: &Arc<[Candidate]>,
-    snapshots: bool,
+    keep: Keep,
 ) -> (Transfer, Option<Findings>) {
     let size = |e: &Event| match e.what {
         What::Sent { bytes, .. } => bytes,
         _ => None,
     };
     let mss = Bytes(trace.events.iter().filter_map(size).max().unwrap_or(DATAGRAM).clamp(1, 65_535));
-    let setup =
-        Setup { mss, iw: None, gated: true, handshake: Handshake::default(), snapshots, fork_states: false };
+    let setup = Setup { mss, iw: None, gated: true, handshake: Handshake::default(), keep };
     let mut e = Endpoint {
         f: facts(mss),
         analysis: Analysis::new(setup, candidates),
@@ -174,6 +182,10 @@ fn analyse(
         cwnd: None,
         samples: Vec::new(),
     };
+    if let Some(log) = e.analysis.packets() {
+        // A packet's size in a qlog is that of its UDP payload.
+        log.headers = IP_AND_UDP;
+    }
     let at = |time: f64| Instant(nanos(time * trace.unit));
     // Times of more than a day are absolute: they count from the first event.
     let begin = trace.events.iter().map(|e| at(e.time)).min().unwrap_or_default();

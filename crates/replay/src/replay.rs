@@ -1,6 +1,6 @@
 //! Analyses a file of any supported kind.
 
-use crate::analysis::Findings;
+use crate::analysis::{Findings, Keep};
 use crate::capture::{self, Counts};
 use crate::connection::{Config, Connection};
 use crate::error::{InputError, ReplayError};
@@ -17,10 +17,8 @@ use std::sync::Arc;
 pub struct Options {
     /// Startups to predict.
     pub candidates: Arc<[Candidate]>,
-    /// True to keep snapshots for charts.
-    pub snapshots: bool,
-    /// True to keep the state of each startup at the end of its prediction, for [`crate::fork`].
-    pub fork_states: bool,
+    /// What is kept of each connection besides its row.
+    pub keep: Keep,
     /// Numbers of the connections to report; empty: all.
     pub connections: Vec<u64>,
     /// Transfers of fewer bytes are left out.
@@ -29,13 +27,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            candidates: Arc::new([]),
-            snapshots: false,
-            fork_states: false,
-            connections: Vec::new(),
-            min_bytes: 0,
-        }
+        Self { candidates: Arc::new([]), keep: Keep::default(), connections: Vec::new(), min_bytes: 0 }
     }
 }
 
@@ -45,7 +37,7 @@ impl Options {
     }
 }
 
-/// A transfer, with its findings if the file has events and snapshots or fork states were requested.
+/// A transfer, with its findings if the file has events and anything is to be kept.
 #[derive(Clone, Debug)]
 pub struct AnalysedTransfer {
     /// The row.
@@ -123,16 +115,18 @@ pub fn stream(
     let mut add = |row: Transfer, findings: Option<Findings>| {
         if options.wants(&row) {
             reported += 1;
-            let findings = findings.filter(|_| options.snapshots || options.fork_states);
+            let findings = findings.filter(|_| options.keep.any());
             each(AnalysedTransfer { row, findings });
         } else {
             left_out += 1;
         }
     };
-    let (candidates, snapshots) = (&options.candidates, options.snapshots);
+    let candidates = &options.candidates;
+    // Only of captures is the state of a startup continued.
+    let keep = Keep { fork_states: false, ..options.keep };
     let done = match kind {
         Kind::Capture => {
-            let config = Config { candidates, snapshots, fork_states: options.fork_states };
+            let config = Config { candidates, keep: options.keep };
             let mut table = Table::new(config);
             let mut over = |c: &mut Connection| {
                 for (row, findings) in transfer::of(c) {
@@ -163,7 +157,7 @@ pub fn stream(
                 done
             }
         }
-        Kind::KernelLog => kernlog::replay(input, candidates, snapshots).map(|log| {
+        Kind::KernelLog => kernlog::replay(input, candidates, keep).map(|log| {
             let mut row = Transfer::new("kernel-log", 1, log.mss).with(&log.findings);
             (row.packets, row.retransmitted_packets) = (log.rows, log.retransmitted);
             row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
@@ -173,8 +167,8 @@ pub fn stream(
             add(row, Some(log.findings));
             summary.incomplete = log.incomplete;
         }),
-        Kind::Qlog => qlog::replay(input, candidates, snapshots, &mut add),
-        Kind::Events => events::replay(input, candidates, snapshots, &mut add),
+        Kind::Qlog => qlog::replay(input, candidates, keep, &mut add),
+        Kind::Events => events::replay(input, candidates, keep, &mut add),
         Kind::Ndt7 => samples::ndt7(input, |t| add(t, None)),
         Kind::Flent => samples::flent(input, |t| add(t, None)),
         Kind::Ss => samples::ss(input, |t| add(t, None)),

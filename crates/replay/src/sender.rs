@@ -273,6 +273,9 @@ impl Sender {
             let len = d.from - self.max;
             self.push(self.max, d.from, now, None, Some(d.captured));
             self.counters.unseen += len;
+            if let Some(log) = self.analysis.packets() {
+                log.lost(d.from - len, d.from);
+            }
         }
         if d.from < self.max {
             self.on_retransmission(d, now);
@@ -322,6 +325,9 @@ impl Sender {
             retransmitted: false,
         };
         let sent = piece.sent();
+        if let Some(log) = self.analysis.packets() {
+            log.sent(&sent, upto);
+        }
         self.ranges.push_back(piece);
         sent
     }
@@ -360,11 +366,17 @@ impl Sender {
             let soon = self.facts.min_rtt.unwrap_or(Span::millis(10)) / REORDER;
             if d.captured.since(found) < soon {
                 self.counters.reordered += n;
+                if let Some(log) = self.analysis.packets() {
+                    log.arrived(d.from, upto);
+                }
                 return;
             }
         } else if self.receiver {
             // It had arrived before: the retransmission was spurious.
             self.counters.spurious += n;
+        }
+        if let Some(log) = self.analysis.packets().filter(|_| holes.is_some() || !self.receiver) {
+            log.lost(d.from, upto);
         }
         self.counters.retransmitted += n;
         let quiet = now.since(self.last_ack) >= TIMER && self.duplicates == 0 && self.sacked == 0;
@@ -381,6 +393,9 @@ impl Sender {
             inflight: self.facts.inflight,
             ..Sent::default()
         };
+        if let Some(log) = self.analysis.packets() {
+            log.sent(&sent, upto);
+        }
         self.analysis.sent(&self.facts, &sent, false);
     }
 
@@ -451,6 +466,9 @@ impl Sender {
                 && r.echo.is_some_and(|echo| before(echo, p.timestamp))
             {
                 spurious += p.len().div_ceil(self.unit.max(1));
+                if let Some(log) = self.analysis.packets() {
+                    log.arrived(p.from, p.upto);
+                }
             }
             deliver(p, new);
             p.from = end;
@@ -470,6 +488,9 @@ impl Sender {
             if to <= upto || within {
                 if i == 0 {
                     spurious += (to - from).div_ceil(self.unit.max(1));
+                    if let Some(log) = self.analysis.packets() {
+                        log.arrived(from, to);
+                    }
                 }
                 continue;
             }

@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_reused_port_is_another_connection_and_finished_ones_are_removed() {
-        let config = Config { candidates: &[].into(), snapshots: false, fork_states: false };
+        let config = Config { candidates: &[].into(), keep: crate::analysis::Keep::default() };
         let mut table = Table::new(config);
         let mut over = Vec::new();
         let packet = |at, seq, flags, port| Packet {

@@ -7,6 +7,7 @@ mod common;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, Report, read};
@@ -17,7 +18,11 @@ use std::io::Write as _;
 fn options() -> Options {
     let all = slowstart::startup::REGISTRY.iter();
     let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
-    Options { candidates, snapshots: true, ..Options::default() }
+    Options {
+        candidates,
+        keep: Keep { snapshots: true, packets: true, fork_states: false },
+        ..Options::default()
+    }
 }
 
 fn replay(bytes: Vec<u8>) -> Result<Report, String> {

@@ -4,6 +4,7 @@
 mod common;
 
 use common::run;
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{AnalysedTransfer, Options, read};
@@ -14,7 +15,11 @@ fn replay(o: &slowstart_lab::run::Outcome, candidates: &[Candidate]) -> Analysed
     let mut file = Vec::new();
     wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
     let candidates = candidates.to_vec().into();
-    let options = Options { candidates, snapshots: true, fork_states: true, ..Options::default() };
+    let options = Options {
+        candidates,
+        keep: Keep { packets: true, fork_states: true, ..Keep::default() },
+        ..Options::default()
+    };
     let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
     report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer")
 }
@@ -45,7 +50,7 @@ fn a_continued_transfer_takes_as_long_as_a_real_one() {
                     f.startup, f.from_s, f.class, real.row.class
                 );
                 // Without a loss, the capture does not show the size of the queue.
-                if fitted.queue_was_full {
+                if fitted.queue_was_full() {
                     off.push((done / really - 1.0).abs());
                 }
                 assert!(f.from_s <= really && done >= f.from_s);
@@ -57,6 +62,6 @@ fn a_continued_transfer_takes_as_long_as_a_real_one() {
     // receiver has everything, half a round trip before the sender knows.
     off.sort_by(f64::total_cmp);
     let (median, most) = (off[off.len() / 2], off[off.len() - 1]);
-    println!("{} fork_states: off by {median:.3} in the median, {most:.3} at most", off.len());
+    println!("{} forks: off by {median:.3} in the median, {most:.3} at most", off.len());
     assert!(median < 0.1 && most < 0.2, "{off:?}");
 }

@@ -1,5 +1,6 @@
 //! Kernel logs with known exits: the exit of each startup by its own rule.
 
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::kernlog;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
@@ -15,7 +16,7 @@ fn candidate(label: &str) -> Candidate {
 fn read(file: &Path, label: &str) -> String {
     let (kind, input) = open::open(file).expect("a file");
     assert_eq!(kind, Kind::KernelLog);
-    let log = kernlog::replay(input, &[candidate(label)].into(), false).expect("a log");
+    let log = kernlog::replay(input, &[candidate(label)].into(), Keep::default()).expect("a log");
     let w = &log.findings.startups[0].prediction;
     let mut text = String::new();
     let rule = w.rule.map(|(_, m)| m);
@@ -98,8 +99,9 @@ fn a_log_by_formula_exits_where_the_formula_says() {
 #[test]
 fn errors_name_the_line() {
     let header = "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n";
-    let error =
-        |text: &str| kernlog::replay(text.as_bytes(), &[].into(), false).expect_err("refused").to_string();
+    let error = |text: &str| {
+        kernlog::replay(text.as_bytes(), &[].into(), Keep::default()).expect_err("refused").to_string()
+    };
     assert!(error("now_us,mss\n").contains("line 1: ") && error("now_us,mss\n").contains("bytes_acked"));
     assert!(error(&format!("{header}0,1,x,4,5,6\n")).contains("line 2: mss: found \"x\""));
     assert!(error(&format!("{header}0,1,0,4,5,6\n")).contains("line 2: mss"));

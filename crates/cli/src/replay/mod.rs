@@ -13,6 +13,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_lab::report::words::number;
 use slowstart_lab::scenario;
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{AnalysedTransfer, Options, Summary, stream};
@@ -77,8 +78,7 @@ impl Replay {
         let min_bytes = self.min_bytes.as_deref().map(|b| scenario::bytes("min-bytes", b)).transpose()?;
         let options = Options {
             candidates: candidates.into(),
-            snapshots: self.out.is_some() || self.fork,
-            fork_states: self.fork,
+            keep: Keep { snapshots: self.out.is_some(), packets: self.fork, fork_states: self.fork },
             connections: self.connections.clone(),
             min_bytes: min_bytes.unwrap_or(0),
         };
@@ -138,12 +138,12 @@ fn read_file(file: &Path, options: &Options, results: &mut Results<'_>) -> Resul
 }
 
 /// Prints a warning, also with `--quiet`.
-fn warn(text: &str) {
+pub(crate) fn warn(text: &str) {
     eprintln!("slowstart: {}", printable(text));
 }
 
 /// The files to read, folders replaced by the files in them, and whether each was named by the user.
-fn expand(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>> {
+pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>> {
     let mut all = Vec::new();
     for path in named {
         if !path.is_dir() {
@@ -169,7 +169,7 @@ fn expand(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>> {
 }
 
 /// Counts up on a terminal, nothing elsewhere.
-fn progress() -> ProgressBar {
+pub(crate) fn progress() -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
     } else {

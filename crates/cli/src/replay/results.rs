@@ -9,6 +9,7 @@ use crate::table::Table;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use slowstart_lab::report::words::{bytes, number};
+use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
@@ -171,8 +172,7 @@ impl<'a> Results<'a> {
             return Ok(());
         };
         let options = Options {
-            snapshots: true,
-            fork_states: true,
+            keep: Keep { packets: true, fork_states: true, ..Keep::default() },
             connections: vec![connection],
             candidates: options.candidates.clone(),
             ..*options
@@ -318,7 +318,7 @@ fn render(table: &Table, wide: bool) -> String {
 /// Continues a transfer in the simulator with each startup, on a path fitted to it.
 fn continued(t: &AnalysedTransfer, candidates: &[Candidate]) -> Result<Fork> {
     let findings = t.findings.as_ref().context("found no events, expected a capture")?;
-    let path = fit::fit(findings).context("found no RTT sample, expected one")?;
+    let path = fit::fit(findings).map_err(anyhow::Error::msg)?;
     let startups = fork::run(findings, &path, candidates)?;
     Ok(Fork { path, startups })
 }

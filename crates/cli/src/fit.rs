@@ -1,0 +1,193 @@
+//! `slowstart fit`: a path, or an ensemble of paths, out of recorded connections.
+
+use crate::compare::command;
+use crate::output::print;
+use crate::printable::printable;
+use crate::replay::{expand, progress, warn};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use serde::Serialize;
+use slowstart_lab::report::words::bytes;
+use slowstart_lab::scenario;
+use slowstart_replay::analysis::Keep;
+use slowstart_replay::fit::text::{self, Fitted};
+use slowstart_replay::fit::{FittedPath, fit};
+use slowstart_replay::open;
+use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The most paths of an ensemble: a list in a path file has at most as many items.
+const MOST: usize = 100;
+
+/// Make a path file out of captures, qlogs and kernel logs
+///
+/// Each transfer gives a path: rate and its variation, base RTT, waves of delay, ACK slots, jitter, queue and loss. Each value
+/// stands below a comment with its interval and what it rests on; where a transfer shows a lower bound only, the comment says
+/// so. Several transfers give an ensemble, of which every run draws one. FILE is a capture (pcap, pcapng, snoop), a qlog or a
+/// kernel log of ACKs (CSV), as for `slowstart replay`; - is standard input.
+///
+/// Examples:
+///   slowstart fit scenarios/captures/download.pcapng.gz > path.toml && slowstart compare path.toml
+///   slowstart fit captures/ --min-bytes 10MB --out measured.toml
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Fit {
+    /// Files or folders to read; - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Numbers of the connections to fit, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    connections: Vec<u64>,
+    /// Leave out transfers of fewer bytes
+    #[arg(long, default_value = "1MB")]
+    min_bytes: String,
+    /// Print one JSON line per transfer, with every estimate as fields, in place of a path file
+    #[arg(long)]
+    json: bool,
+    /// Write the path file to this file, which must end in .toml, and not to standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    out: Option<PathBuf>,
+}
+
+/// A line of `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    file: &'a str,
+    connection: u64,
+    bytes: u64,
+    vantage: &'a str,
+    path: &'a FittedPath,
+    /// The path as an argument of `slowstart compare`.
+    inline: String,
+}
+
+/// The transfers of all files.
+#[derive(Default)]
+struct Results {
+    json: bool,
+    several_files: bool,
+    /// Bytes of each transfer, and its path.
+    fitted: Vec<(u64, Fitted)>,
+    /// Why transfers could not be fitted.
+    refused: Vec<String>,
+    error: Option<anyhow::Error>,
+}
+
+impl Fit {
+    pub(crate) fn main(self) -> Result<()> {
+        if let Some(out) = &self.out
+            && out.extension().is_none_or(|e| e != "toml")
+        {
+            bail!("--out: found {}, expected a file that ends in .toml", out.display());
+        }
+        let min_bytes = scenario::bytes("min-bytes", &self.min_bytes)?;
+        let options = Options {
+            connections: self.connections.clone(),
+            min_bytes,
+            keep: Keep { packets: true, ..Keep::default() },
+            ..Options::default()
+        };
+        let files = expand(&self.files)?;
+        let mut results = Results { json: self.json, several_files: files.len() > 1, ..Results::default() };
+        let (mut left_out, mut failed) = (0, 0);
+        for (file, named) in &files {
+            match read(file, &options, &mut results) {
+                Ok(n) => left_out += n,
+                Err(e) if files.len() == 1 => return Err(e),
+                Err(e) => {
+                    warn(&format!("{e:#}; skipped"));
+                    failed += usize::from(*named);
+                }
+            }
+            if let Some(e) = results.error.take() {
+                return Err(e);
+            }
+        }
+        if results.fitted.is_empty() {
+            let least = bytes(min_bytes);
+            return Err(match results.refused.first() {
+                Some(why) => anyhow!("{why}"),
+                None if left_out > 0 => anyhow!(
+                    "found {left_out} transfers, all left out, expected one of at least {least} (--min-bytes, --connections)"
+                ),
+                None => anyhow!("found no transfer of data, expected one of at least {least}"),
+            });
+        }
+        for why in &results.refused {
+            warn(&format!("{why}; skipped"));
+        }
+        if !self.json {
+            self.write(results.fitted)?;
+        }
+        if failed > 0 {
+            bail!("{failed} of {} files could not be read", files.len());
+        }
+        Ok(())
+    }
+
+    /// Writes the path file.
+    fn write(&self, mut fitted: Vec<(u64, Fitted)>) -> Result<()> {
+        if fitted.len() > MOST {
+            warn(&format!("the {MOST} largest of {} transfers are taken", fitted.len()));
+            fitted.sort_by_key(|f| std::cmp::Reverse(f.0));
+            fitted.truncate(MOST);
+        }
+        let fitted: Vec<Fitted> = fitted.into_iter().map(|f| f.1).collect();
+        let text = text::toml(&command(), &fitted);
+        match &self.out {
+            Some(out) => fs::write(out, text).with_context(|| out.display().to_string()),
+            None => print(text.trim_end()),
+        }
+    }
+}
+
+/// Reads a file into the results; returns the number of transfers that were left out.
+fn read(file: &Path, options: &Options, results: &mut Results) -> Result<u64> {
+    let name = || file.display().to_string();
+    let (kind, input) = open::open(file).with_context(name)?;
+    let bar = progress();
+    let each = |t: AnalysedTransfer| results.add(file, &t);
+    let summary = stream(kind, input, options, each, |read| bar.set_position(read));
+    bar.finish_and_clear();
+    let summary = summary.with_context(name)?;
+    if let Some(e) = &summary.incomplete {
+        warn(&format!("{}: {e}; the path is that of the part before it", file.display()));
+    }
+    Ok(summary.left_out)
+}
+
+impl Results {
+    fn add(&mut self, file: &Path, t: &AnalysedTransfer) {
+        let name = file.file_name().map_or("-".into(), |n| n.to_string_lossy());
+        let name = printable(&name).into_owned();
+        let row = &t.row;
+        let source = match (row.source.as_str(), self.several_files) {
+            ("kernel-log", _) => name.clone(),
+            _ => format!("{name}, connection {}", row.connection),
+        };
+        let path = match &t.findings {
+            Some(findings) => fit(findings),
+            None => Err("found no packets and ACKs, expected a capture, a qlog with packets or a kernel log"
+                .to_string()),
+        };
+        let path = match path {
+            Ok(path) => path,
+            Err(why) => return self.refused.push(format!("{source}: {why}")),
+        };
+        if self.json {
+            let inline = path.inline();
+            let line = Line {
+                file: &name,
+                connection: row.connection,
+                bytes: row.bytes,
+                vantage: &row.vantage,
+                path: &path,
+                inline,
+            };
+            let printed = serde_json::to_string(&line).map_err(anyhow::Error::from).and_then(|l| print(&l));
+            self.error = self.error.take().or(printed.err());
+        }
+        self.fitted.push((row.bytes, Fitted { source, path }));
+    }
+}

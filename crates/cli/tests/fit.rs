@@ -1,0 +1,152 @@
+//! `slowstart fit`: its path file is read by `compare`; several files give an ensemble; bad input has status 2.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SAMPLE: &str = "scenarios/captures/download.pcapng.gz";
+
+fn slowstart(args: &[&str]) -> Output {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    c.args(args).env("NO_COLOR", "1").current_dir(root).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+fn json(args: &[&str]) -> Vec<serde_json::Value> {
+    let out = slowstart(args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
+}
+
+/// The sample is a run over 20 Mbit/s, 60 ms and a queue of 1 BDP (150 kB), which lasts 1.1 s.
+#[test]
+fn a_path_file_is_made_and_read() {
+    let dir = folder("fit-one");
+    let file = dir.join("path.toml");
+    let out = slowstart(&["fit", SAMPLE, "--out", file.to_str().expect("text")]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let made = std::fs::read_to_string(&file).expect("a file");
+    assert!(made.contains("sources = [\"download.pcapng.gz, connection 1\"]"), "{made}");
+    assert!(made.contains("s in which a queue stood"), "{made}");
+    let file = file.to_str().expect("text");
+    let out = slowstart(&["compare", file, "--startup", "hystart", "--runs", "1", "--size", "1MB"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+
+    let line = &json(&["fit", SAMPLE, "--json"])[0];
+    let of = |key: &str| line["path"][key]["value"].as_f64().expect("a number");
+    assert!((of("rate_bps") / 20e6 - 1.0).abs() < 0.03, "{line}");
+    assert!((of("base_rtt_s") - 0.06).abs() < 1e-3, "{line}");
+    assert!((of("queue_bytes") / 150e3 - 1.0).abs() < 0.15, "{line}");
+    assert!(line["path"]["queue_bytes"]["high"].is_number(), "the sample lost packets: {line}");
+    let inline = line["inline"].as_str().expect("text");
+    let out = slowstart(&["compare", inline, "--startup", "hystart", "--runs", "1", "--size", "1MB"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+}
+
+/// Every run of the ensemble draws the path of one capture, all values of it.
+#[test]
+fn several_captures_make_an_ensemble() {
+    let dir = folder("fit-several");
+    let mut rates = Vec::new();
+    for (i, path) in
+        ["rate=10Mbit rtt=30ms queue=100kB", "rate=40Mbit rtt=80ms queue=300kB"].iter().enumerate()
+    {
+        let run = dir.join(format!("run{i}"));
+        let run = run.to_str().expect("text");
+        let args = [
+            "compare",
+            path,
+            "--startup",
+            "standard",
+            "--size",
+            "8MB",
+            "--runs",
+            "1",
+            "--out",
+            run,
+            "--pcap",
+        ];
+        let out = slowstart(&args);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        for entry in std::fs::read_dir(run).expect("a folder") {
+            let file = entry.expect("an entry").path();
+            let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+            if name.contains("server") && name.contains("pcap") {
+                std::fs::copy(&file, dir.join(format!("{i}.pcapng"))).expect("copied");
+            }
+        }
+    }
+    let ensemble = dir.join("ensemble.toml");
+    let name = |n: &str| dir.join(n).to_str().expect("text").to_string();
+    let out =
+        slowstart(&["fit", &name("0.pcapng"), &name("1.pcapng"), "--out", ensemble.to_str().expect("text")]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = slowstart(&[
+        "compare",
+        ensemble.to_str().expect("text"),
+        "--startup",
+        "hystart",
+        "--runs",
+        "12",
+        "--size",
+        "1MB",
+        "--json",
+    ]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for line in text(&out.stdout).lines() {
+        let row: serde_json::Value = serde_json::from_str(line).expect("a row");
+        let drawn = |key: &str| row["drawn"][key].as_f64().expect("drawn");
+        let near = |rate: f64, rtt: f64, queue: f64| {
+            (drawn("rate_bps") / rate - 1.0).abs() < 0.03
+                && (drawn("rtt_s") - rtt).abs() < 2e-3
+                && (drawn("queue_bytes") / queue - 1.0).abs() < 0.15
+        };
+        assert!(near(10e6, 0.03, 100e3) || near(40e6, 0.08, 300e3), "{line}");
+        rates.push(drawn("rate_bps").to_string());
+    }
+    rates.sort();
+    rates.dedup();
+    assert_eq!((rates.len(), rates.is_empty()), (2, false), "both are drawn in 12 runs");
+}
+
+#[test]
+fn bad_input_has_status_2_and_says_what_is_needed() {
+    let dir = folder("fit-bad");
+    let empty = dir.join("empty.csv");
+    std::fs::write(
+        &empty,
+        "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n0,1448,1448,50000,20000,1\n",
+    )
+    .expect("written");
+    let empty = empty.to_str().expect("text");
+    for (args, says) in [
+        (vec!["fit"], "required arguments were not provided"),
+        (vec!["fit", "absent.pcap"], "absent.pcap: No such file"),
+        (vec!["fit", "README.md"], "found an unknown format, expected a capture"),
+        (
+            vec!["fit", SAMPLE, "--min-bytes", "1GB"],
+            "expected one of at least 1 GB (--min-bytes, --connections)",
+        ),
+        (vec!["fit", SAMPLE, "--connections", "7"], "found 1 transfers, all left out"),
+        (vec!["fit", SAMPLE, "--out", "path.txt"], "expected a file that ends in .toml"),
+        (
+            vec!["fit", empty, "--min-bytes", "1B"],
+            "found 1 ACKs of new data and no RTT sample, expected at least two",
+        ),
+    ] {
+        let out = slowstart(&args);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+}

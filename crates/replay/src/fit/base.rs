@@ -1,0 +1,70 @@
+//! The base RTT: how long the path takes without transmission and queues.
+
+use super::Estimate;
+use super::flow::Flow;
+use super::jitter::Jitter;
+
+/// Error of a predicted queueing delay that is accepted, seconds.
+const TRUST: f64 = 5e-4;
+/// Error of the rate where it does not vary, as a share.
+const ERROR: f64 = 0.03;
+
+/// What each packet sent before the first loss waited for a link of constant rate: bytes sent up to it, send time, and the time
+/// at which the link has sent it.
+fn finishes(flow: &Flow, rate: f64) -> Vec<(f64, f64, f64)> {
+    let (mut upto, mut done) = (0.0, 0.0_f64);
+    let before = flow.sends.iter().take_while(|s| !s.again && s.at < flow.first_loss);
+    before
+        .map(|s| {
+            upto += s.bytes;
+            done = done.max(s.at) + s.bytes / rate;
+            (upto, s.at, done)
+        })
+        .collect()
+}
+
+/// Estimates the base RTT. `rate` is in bytes per second, `varies` its variation as a share, and `unsure` the error of the waves
+/// that were subtracted, seconds.
+pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitter, unsure: f64) -> Estimate {
+    let transmission = flow.packet / rate;
+    let packets = finishes(flow, rate);
+    let trusted = (TRUST / varies.max(ERROR)).max(2.0 * transmission);
+    let known = |p: &(f64, f64, f64)| p.2 - p.1 <= trusted;
+    // A packet that an ACK covers had arrived by then: the base RTT is at most this.
+    let mut most = (flow.least - transmission).max(1e-6);
+    // A packet that it does not cover had not: the base RTT is at least this. One packet may wait for a delayed ACK.
+    let mut least = 0.0_f64;
+    // By how much more the latest ACK of a packet that had not waited came late.
+    let mut latest = most;
+    let before = flow.acks.iter().take_while(|a| a.at < flow.first_loss);
+    for (i, a) in before.enumerate() {
+        let next = packets.partition_point(|p| p.0 <= a.delivered + 1.0);
+        if let Some(newest) = next.checked_sub(1).map(|i| packets[i]).filter(known) {
+            most = most.min(a.at - newest.2);
+            latest = latest.max(a.at - newest.2);
+        }
+        let last_of_group = flow.acks.get(i + 1).is_none_or(|n| n.at > a.at);
+        if let Some(late) = packets.get(next + 1).filter(|p| known(p) && last_of_group && p.1 < a.at) {
+            least = least.max(a.at - late.2);
+        }
+    }
+    let most = most.max(1e-6);
+    let off = TRUST.min(most / 100.0) + unsure;
+    if slot == 0.0 {
+        return Estimate {
+            value: most,
+            low: (most - jitter.most / 2.0 - transmission - off).max(0.0),
+            high: Some(most + off),
+            basis: "the least RTT less the time of a packet on the link".into(),
+        };
+    }
+    let least = least.max(most - slot).max(0.0).min(most);
+    Estimate {
+        value: f64::midpoint(least, most),
+        // Jitter delays ACKs beyond what slot and path make of them: so far it is not known by how much.
+        low: (most - slot.max(latest - most) - off).max(0.0),
+        high: Some(most + off),
+        basis: "which packets each slot's ACKs covered before the first loss, and which they did not yet"
+            .into(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Fits a path to a transfer: rate and its variation, base RTT, waves of delay, ACK slots, jitter, queue and loss, each with
+//! an interval and what it rests on.
+//! What a transfer does not show is said: without a standing queue the rate is a lower bound, and so is the queue if it
+//! never filled. [`FittedPath::inline`] and [`text`] write the path as the simulator reads it.
+
+mod base;
+mod flow;
+mod jitter;
+mod queue;
+mod rate;
+mod slots;
+pub mod text;
+mod waves;
+
+use crate::analysis::Findings;
+use flow::Flow;
+use serde::{Deserialize, Serialize};
+
+/// An estimate, with an interval in which the true value should be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value that the path has.
+    pub value: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end; null if the transfer shows a lower bound only.
+    pub high: Option<f64>,
+    /// What the estimate rests on.
+    pub basis: String,
+}
+
+/// A rate that is drawn anew with a period, uniformly from the mean less a share to the mean and a share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Vary {
+    /// The share.
+    pub share: Estimate,
+    /// The period, seconds.
+    pub period_s: Estimate,
+}
+
+/// A periodic delay, `amplitude (1 + sin)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wave {
+    /// Half of the greatest delay, seconds.
+    pub amplitude_s: Estimate,
+    /// The period, seconds.
+    pub period_s: Estimate,
+}
+
+/// A queue that drops arriving packets with a chance, above a backlog.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RandomDrop {
+    /// The chance.
+    pub share: Estimate,
+    /// The backlog, bytes on the wire.
+    pub above_bytes: Estimate,
+}
+
+/// A path fitted to a transfer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FittedPath {
+    /// Rate on the wire, bits per second.
+    pub rate_bps: Estimate,
+    /// How the rate varies; null if no variation was seen.
+    pub rate_vary: Option<Vary>,
+    /// Two-way delay without transmission and queues, seconds.
+    pub base_rtt_s: Estimate,
+    /// Waves of delay; null if none were seen.
+    pub wave: Option<Wave>,
+    /// The period of ACK slots, seconds; null if none were seen.
+    pub ack_aggregate_s: Option<Estimate>,
+    /// The maximum of a uniform delay for each packet, without reordering, seconds; null if none was seen.
+    pub jitter_s: Option<Estimate>,
+    /// What the queue holds, bytes on the wire.
+    pub queue_bytes: Estimate,
+    /// A chance of a drop above a backlog; null if none was seen.
+    pub random_drop: Option<RandomDrop>,
+    /// A chance of a loss whatever the backlog; null if none was seen.
+    pub loss: Option<Estimate>,
+    /// What the transfer does not show.
+    pub notes: Vec<String>,
+}
+
+impl FittedPath {
+    /// True if a queue stood, so that the rate is known.
+    pub fn link_was_full(&self) -> bool {
+        self.rate_bps.high.is_some()
+    }
+
+    /// True if losses showed the queue's limit; otherwise it holds at least `queue_bytes`.
+    pub fn queue_was_full(&self) -> bool {
+        self.queue_bytes.high.is_some()
+    }
+}
+
+/// Fits a path to findings with packets.
+///
+/// # Errors
+/// What was found and what is needed.
+pub fn fit(f: &Findings) -> Result<FittedPath, String> {
+    let acks = f.packets.acks().len();
+    let mut flow = Flow::new(f)
+        .ok_or_else(|| format!("found {acks} ACKs of new data and no RTT sample, expected at least two"))?;
+    let slots = slots::find(&flow);
+    let slot = slots.as_ref().map_or(0.0, |s| s.value);
+    if slot > 0.0 {
+        flow = flow.grouped();
+    }
+    let mut busy = rate::busy(&flow, slot).ok_or_else(|| {
+        format!("found {acks} ACKs of new data within less than a round trip, expected those of several")
+    })?;
+    let jitter = jitter::find(&flow, &busy, slot);
+    let mut notes = Vec::new();
+    let mut wave = None;
+    if !busy.full {
+        notes.push(limits(f));
+    } else if let Some(found) = waves::find(&flow, &busy, slot) {
+        busy.rate *= found.factor;
+        (wave, flow) = (Some(found.wave), found.without);
+    }
+    if slot > 0.0 {
+        notes.push("jitter could not be told from the wait for ACK slots".to_string());
+    }
+    let rate_vary = busy.vary(&flow, jitter.variance, slot);
+    if rate_vary.is_some() && wave.is_none() {
+        notes.push("waves of delay could not be told from the variation of the rate".to_string());
+    }
+    let varies = rate_vary.as_ref().map_or(0.0, |v| v.share.value);
+    // The phase of the wave is that of a moment within a slot.
+    let unsure = wave.as_ref().map_or(0.0, |w| {
+        let slope = std::f64::consts::TAU * w.amplitude_s.value / w.period_s.value;
+        2.0 * (w.amplitude_s.value - w.amplitude_s.low) + slope * slot
+    });
+    let base_rtt_s = if busy.full {
+        base::find(&flow, busy.rate, varies, slot, &jitter, unsure)
+    } else {
+        // How long the link takes for a packet is not known, except that it is less than at this rate.
+        let least = base::find(&flow, f64::INFINITY, varies, slot, &jitter, unsure);
+        Estimate { low: (least.low - flow.packet / busy.rate).max(0.0), ..least }
+    };
+    let link = queue::Link { rate: busy.rate, varies, base: base_rtt_s.value, late: jitter.mean, slot };
+    let noise = busy.rate * (slot / 2.0 + jitter.variance.sqrt()) + flow.packet;
+    let queue = queue::find(&flow, &link, noise);
+    let lost = queue.loss.as_ref().map_or(0.0, |l| l.value);
+    // Less than 10 us is clock noise.
+    let jitter_s = (jitter.most >= 1e-5).then(|| Estimate {
+        value: jitter.most,
+        low: jitter.most * 2.0 / 3.0,
+        high: Some(jitter.most * 4.0 / 3.0),
+        basis: format!("how ACKs scatter about {} lines of 32 ACKs of a full link", jitter.lines),
+    });
+    Ok(FittedPath {
+        rate_bps: busy.estimate(lost, rate_vary.as_ref()),
+        rate_vary,
+        base_rtt_s,
+        wave,
+        ack_aggregate_s: slots,
+        jitter_s: jitter_s.filter(|_| busy.full),
+        queue_bytes: queue.bytes,
+        random_drop: queue.random_drop,
+        loss: queue.loss,
+        notes,
+    })
+}
+
+/// Why no queue stood, as far as the transfer shows it.
+fn limits(f: &Findings) -> String {
+    use crate::infer::LimitedBy;
+    let time = |by: LimitedBy| -> f64 {
+        f.periods.iter().filter(|p| p.0 == by).map(|p| p.2.since(p.1).as_secs_f64()).sum()
+    };
+    let (window, application) =
+        (time(LimitedBy::ReceiveWindow), time(LimitedBy::Application) + time(LimitedBy::Idle));
+    let why = if window > 0.0 && window >= application {
+        format!("the receive window limited the sender for {window:.2} s")
+    } else if application > 0.0 {
+        format!("the application limited the sender for {application:.2} s")
+    } else {
+        "the window did not exceed what the path holds".to_string()
+    };
+    format!("no queue stood, so that rate and queue are lower bounds: {why}")
+}

@@ -1,0 +1,152 @@
+//! The queue: how much waited before each packet, and which packets were lost.
+
+use super::flow::Flow;
+use super::{Estimate, RandomDrop};
+use slowstart_lab::stats::quantile;
+
+/// A packet lost with at least this share of the greatest backlog before it was lost to a full queue.
+const FULL: f64 = 0.8;
+/// Losses that show a chance of loss, and a chance of a drop above a backlog.
+const SOME: f64 = 3.0;
+const MANY: f64 = 20.0;
+/// A queue that drops at random from a backlog on takes in this many times as much.
+const BEYOND: f64 = 1.3;
+
+/// What the losses show.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// Bytes on the wire that it holds; without an upper end if it never filled.
+    pub(super) bytes: Estimate,
+    /// A chance of a drop above a backlog.
+    pub(super) random_drop: Option<RandomDrop>,
+    /// A chance of a loss that does not depend on the queue.
+    pub(super) loss: Option<Estimate>,
+}
+
+/// What is known of the link.
+pub(super) struct Link {
+    /// Bytes per second.
+    pub(super) rate: f64,
+    /// Its variation, as a share; 0 for a constant rate.
+    pub(super) varies: f64,
+    /// Base RTT, seconds.
+    pub(super) base: f64,
+    /// The mean delay by jitter, seconds.
+    pub(super) late: f64,
+    /// The period of ACK slots, seconds; 0 without slots.
+    pub(super) slot: f64,
+}
+
+/// The backlog that a packet found, bytes; by what was delivered and by its wait the greater one; its bytes; and how many of them
+/// were lost.
+struct Found {
+    backlog: f64,
+    greater: f64,
+    bytes: f64,
+    lost: f64,
+}
+
+/// The backlogs that packets found. A packet with an RTT sample waited for what was delivered between the time at which its own
+/// ACK would have come without a queue, and its ACK. At a constant rate that is its wait times the rate, which is exact while
+/// losses are repaired, too; SACK blocks report late what was delivered then. A packet without a sample, such as a lost packet,
+/// found what the one sent before it found.
+fn backlogs(flow: &Flow, link: &Link) -> Vec<Found> {
+    let waited = |a: &super::flow::Acked| {
+        let rtt = a.rtt?;
+        let by_wait = (rtt - link.base - link.late) * link.rate;
+        let by_delivery = || {
+            // At a moment between groups of ACKs it is half a slot since the last group.
+            let alone = a.at - rtt + link.base + link.late + link.slot / 2.0;
+            a.delivered - flow.delivered(alone)
+        };
+        let bytes = if link.varies > 0.0 { by_delivery() } else { by_wait };
+        let of = |bytes: f64| (bytes - flow.packet).max(0.0);
+        Some((a.at - rtt, of(bytes), of(bytes.max(by_wait))))
+    };
+    let mut samples: Vec<(f64, f64, f64)> = flow.acks.iter().filter_map(waited).collect();
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let found = |s: &super::flow::Send| {
+        let next = samples.partition_point(|p| p.0 <= s.at + 1e-9);
+        let (_, backlog, greater) = next.checked_sub(1).map_or((0.0, 0.0, 0.0), |i| samples[i]);
+        Found { backlog, greater, bytes: s.bytes, lost: s.lost }
+    };
+    flow.sends.iter().filter(|s| !s.again).map(found).collect()
+}
+
+/// The range of a count of independent events.
+fn counted(n: f64) -> (f64, f64) {
+    ((n - 2.0 * n.sqrt()).max(0.0), n + 2.0 * n.sqrt() + 2.0)
+}
+
+/// Estimates the queue. `noise` is the error of a backlog in bytes.
+pub(super) fn find(flow: &Flow, link: &Link, noise: f64) -> Queue {
+    let all = backlogs(flow, link);
+    let packet = flow.packet;
+    let lost: Vec<&Found> = all.iter().filter(|f| f.lost > 0.0).collect();
+    let most = all.iter().filter(|f| f.lost < f.bytes).map(|f| f.backlog).fold(packet, f64::max);
+    let packets = |of: &mut dyn Iterator<Item = &Found>| of.map(|f| f.lost).sum::<f64>() / packet;
+    let sent = all.iter().map(|f| f.bytes).sum::<f64>() / packet;
+
+    let depths: Vec<f64> = lost.iter().map(|f| f.backlog).collect();
+    let drops = quantile(&depths, 0.05).filter(|d| {
+        let drops = packets(&mut lost.iter().copied()) >= MANY;
+        drops && *d * BEYOND < most && *d > most / 4.0 && most - *d > BEYOND * 3.0 * noise
+    });
+    if let Some(above) = drops {
+        let reached: f64 = all.iter().filter(|f| f.backlog >= above).map(|f| f.bytes).sum::<f64>() / packet;
+        let dropped = packets(&mut lost.iter().copied().filter(|f| f.backlog >= above));
+        let (low, high) = counted(dropped);
+        let basis = format!(
+            "{dropped:.0} of {reached:.0} packets were lost that found {:.0} kB before them, none in order of a full queue",
+            above / 1e3
+        );
+        return Queue {
+            bytes: Estimate {
+                value: most,
+                low: most - noise,
+                high: None,
+                basis: "the greatest backlog in which a packet was taken in".into(),
+            },
+            random_drop: Some(RandomDrop {
+                share: Estimate {
+                    value: dropped / reached,
+                    low: low / reached,
+                    high: Some((high / reached).min(1.0)),
+                    basis: basis.clone(),
+                },
+                above_bytes: Estimate {
+                    value: above,
+                    low: depths.iter().copied().fold(above, f64::min) - noise,
+                    high: Some(above + noise),
+                    basis,
+                },
+            }),
+            loss: None,
+        };
+    }
+
+    let deep: Vec<f64> = lost.iter().filter(|f| f.backlog >= most * FULL).map(|f| f.backlog).collect();
+    let bytes = match quantile(&deep, 0.5) {
+        Some(middle) => Estimate {
+            value: middle.max(packet),
+            low: quantile(&deep, 0.05).unwrap_or(middle) - noise - packet,
+            high: Some(quantile(&deep, 0.95).unwrap_or(middle) + noise + packet),
+            basis: format!("the backlog before {} packets that it dropped", deep.len()),
+        },
+        None => Estimate {
+            value: most,
+            low: (most - noise).max(packet),
+            high: None,
+            basis: "it never filled: the greatest backlog".into(),
+        },
+    };
+    // The wait for a full queue is shorter while the rate is above its mean.
+    let room = most * FULL * (1.0 - link.varies);
+    let shallow = packets(&mut lost.iter().copied().filter(|f| f.greater < room));
+    let loss = (shallow >= SOME).then(|| {
+        let (low, high) = counted(shallow);
+        let basis = format!("{shallow:.0} of {sent:.0} packets were lost while the queue had room");
+        Estimate { value: shallow / sent, low: low / sent, high: Some((high / sent).min(1.0)), basis }
+    });
+    Queue { bytes, random_drop: None, loss }
+}

@@ -1,0 +1,61 @@
+//! ACK slots: ACKs that come at multiples of a period, several at once.
+
+use super::{Estimate, flow::Flow};
+use slowstart_lab::stats::quantile;
+
+/// Periods that are tried, seconds, and the ratio of one to the next.
+const LEAST: f64 = 1e-3;
+const MOST: f64 = 0.2;
+const STEP: f64 = 1.002;
+/// Least mean of the cosine of the gaps' phases: 1 if all gaps are multiples of the period.
+const SURE: f64 = 0.85;
+/// Groups of ACKs that are needed.
+const GROUPS: usize = 20;
+/// Packets that a group acknowledges in the mean. With fewer, a constant link gives the same gaps by itself.
+const PACKETS: f64 = 2.5;
+
+/// The period of the slots, if ACKs come in slots.
+pub(super) fn find(flow: &Flow) -> Option<Estimate> {
+    let groups = flow.groups();
+    let delivered = groups.last()?.1;
+    if groups.len() < GROUPS || delivered / flow.packet < PACKETS * groups.len() as f64 {
+        return None;
+    }
+    let gaps: Vec<f64> = groups.windows(2).map(|w| w[1].0 - w[0].0).collect();
+    let smallest = quantile(&gaps, 0.05)?;
+    // Gaps of many periods say little about one.
+    let near: Vec<f64> = gaps.iter().copied().filter(|g| *g < smallest * 12.0).collect();
+    let mean = |period: f64| {
+        let cosines = near.iter().map(|g| libm::cos(std::f64::consts::TAU * g / period));
+        cosines.sum::<f64>() / near.len() as f64
+    };
+    // The smallest gaps are of one period: halves and thirds of it fit as well and are not meant.
+    let (from, to) = ((smallest * 0.7).max(LEAST), (smallest * 1.5).min(MOST));
+    let mut best = (0.0, SURE);
+    let mut period = from;
+    while period <= to {
+        let score = mean(period);
+        if score > best.1 {
+            best = (period, score);
+        }
+        period *= STEP;
+    }
+    let (period, score) = Some(best).filter(|b| b.0 > 0.0)?;
+    // Least squares over the gaps, each a whole number of periods.
+    let counts = || near.iter().map(|g| (g, (g / period).round())).filter(|(_, n)| *n >= 1.0);
+    let (gn, nn) = counts().fold((0.0, 0.0), |(gn, nn), (g, n)| (gn + g * n, nn + n * n));
+    let value = gn / nn;
+    let rest: f64 = counts().map(|(g, n)| (g - n * value).powi(2)).sum();
+    let deviation = (rest / near.len() as f64 / nn).sqrt() * 2.0;
+    Some(Estimate {
+        value,
+        low: value - deviation,
+        high: Some(value + deviation),
+        basis: format!(
+            "{} groups of ACKs, {:.1} packets each, a whole number of periods apart ({:.0} % in phase)",
+            groups.len(),
+            delivered / flow.packet / groups.len() as f64,
+            score * 100.0
+        ),
+    })
+}
