@@ -17,7 +17,8 @@ use slowstart::control::Controller as _;
 use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::engine::{MILESTONES, Sampling};
-use slowstart_lab::path::{Ecn, Kind, PacketInfo, Path};
+use slowstart_lab::path::queue::Departure;
+use slowstart_lab::path::{Direction, Ecn, Held, Kind, PacketInfo, Path};
 use slowstart_lab::record::{Cost, EventRow, ExitRow, Row, SCHEMA, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study};
@@ -148,6 +149,8 @@ struct Measured {
 struct Transfer {
     ends: [End; 2],
     path: Path,
+    /// Datagrams in the queue disciplines of what each end sends into.
+    held: [Held<(Kind, BytesMut)>; 2],
     now: Instant,
     origin: StdInstant,
     size: Option<u64>,
@@ -206,6 +209,7 @@ impl Transfer {
         Ok(Self {
             ends,
             path: study.path.build(seed),
+            held: [Held::default(), Held::default()],
             now: Instant::ZERO,
             origin,
             size: study.size,
@@ -321,27 +325,50 @@ impl Transfer {
             // What the scripts and ACK filters of a path would take it for; its content is encrypted.
             let kind = if bytes > 300 { Kind::Data } else { Kind::Ack };
             let info = PacketInfo { bytes: bytes as u32, flow: 0, kind, ecn: Ecn::NotEct };
-            let direction = if i == SERVER {
-                if kind == Kind::Data {
-                    self.measured.data_packets += 1;
+            if i == SERVER {
+                self.measured.data_packets += u64::from(kind == Kind::Data);
+                // A queue discipline tells each packet's wait when it leaves.
+                if !self.path.forward.has_discipline() {
+                    let m = &mut self.measured;
+                    m.peak_queue_delay = m.peak_queue_delay.max(self.path.forward.queue_delay(self.now));
                 }
-                let m = &mut self.measured;
-                m.peak_queue_delay = m.peak_queue_delay.max(self.path.forward.queue_delay(self.now));
-                &mut self.path.forward
-            } else {
-                &mut self.path.back
-            };
-            match direction.pass(self.now, &info) {
+            }
+            let datagram = BytesMut::from(&buffer[..transmit.size]);
+            let mut left = Vec::new();
+            let at = self.now;
+            let (direction, held) = self.leaving(i);
+            held.send(direction, at, &info, (kind, datagram), &mut left);
+            self.on_departures(i, left);
+            if i == SERVER && self.measured.capacity.is_none() {
+                self.judge_capacity();
+            }
+        }
+    }
+
+    /// The direction that an end sends into, and what its queue holds.
+    fn leaving(&mut self, i: usize) -> (&mut Direction, &mut Held<(Kind, BytesMut)>) {
+        let direction = if i == SERVER { &mut self.path.forward } else { &mut self.path.back };
+        (direction, &mut self.held[i])
+    }
+
+    /// Takes what left the queue of what an end sends into.
+    fn on_departures(&mut self, i: usize, left: Vec<((Kind, BytesMut), Departure)>) {
+        for ((kind, datagram), d) in left {
+            let is_data = i == SERVER && kind == Kind::Data;
+            if is_data {
+                self.measured.peak_queue_delay = self.measured.peak_queue_delay.max(d.waited);
+            }
+            match d.outcome {
                 Ok(at) => {
-                    let datagram = BytesMut::from(&buffer[..transmit.size]);
                     let arriving = &mut self.ends[1 - i].arriving;
                     // Mostly the last to arrive, or near it.
                     let later = arriving.iter().rev().take_while(|(other, _)| *other > at).count();
+                    let direction = if i == SERVER { &mut self.path.forward } else { &mut self.path.back };
                     for _ in 0..=u32::from(direction.draws_copy()) {
                         arriving.insert(arriving.len() - later, (at, datagram.clone()));
                     }
                 }
-                Err(dropped) if i == SERVER && kind == Kind::Data => {
+                Err(dropped) if is_data => {
                     self.measured.drops.push(self.now);
                     self.measured.first_drop.get_or_insert(dropped.at);
                     if self.sampling != Sampling::Off {
@@ -349,9 +376,6 @@ impl Transfer {
                     }
                 }
                 Err(_) => {}
-            }
-            if i == SERVER && self.measured.capacity.is_none() {
-                self.judge_capacity();
             }
         }
     }
@@ -433,6 +457,12 @@ impl Transfer {
             if self.measured.completed.is_some() {
                 return Ok(());
             }
+            for i in [CLIENT, SERVER] {
+                let (at, mut left) = (self.now, Vec::new());
+                let (direction, held) = self.leaving(i);
+                held.serve(direction, at, &mut left);
+                self.on_departures(i, left);
+            }
             let mut next = None::<Instant>;
             let mut consider = |t: Instant| next = Some(next.map_or(t, |n| n.min(t)));
             for end in &mut self.ends {
@@ -440,6 +470,7 @@ impl Transfer {
                     consider(*at);
                 }
             }
+            [self.path.forward.next(), self.path.back.next()].into_iter().flatten().for_each(&mut consider);
             for i in [CLIENT, SERVER] {
                 let due = self.ends[i].connection.as_mut().and_then(|(_, c)| c.poll_timeout());
                 if let Some(t) = due {

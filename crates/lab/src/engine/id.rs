@@ -83,7 +83,7 @@ impl FlowId {
 
 /// A line of packets on their way in one direction: twice the index of its extra delay (or, where flows come and go, of
 /// its slot), plus one for the direction from the client to the server.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineId(u32);
 
 impl LineId {
@@ -150,7 +150,8 @@ impl ClockId {
     }
 }
 
-/// What a pending event stands for: an arrival over a line (lines are numbered first), or a clock of a flow.
+/// What a pending event stands for, as a number: an arrival over a line (lines are numbered first), a clock of a flow, or a
+/// departure from a queue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source(pub(super) u32);
 
@@ -167,14 +168,31 @@ impl Source {
         Self((lines + flow.index() * FLOW_CLOCKS + clock.index()) as u32)
     }
 
-    /// The flow and the clock, or else the line, where there are this many lines.
+    /// A departure from the queue that an end sends into; the end is known where the event is taken.
+    pub(super) const QUEUE: Self = Self(u32::MAX);
+
+    /// What it stands for, where there are this many lines.
     #[inline]
-    pub(super) const fn split(self, lines: usize) -> Result<(FlowId, ClockId), LineId> {
+    pub(super) const fn split(self, lines: usize) -> Due {
         match (self.0 as usize).checked_sub(lines) {
-            Some(clock) => Ok((FlowId((clock / FLOW_CLOCKS) as u32), ClockId((clock % FLOW_CLOCKS) as u8))),
-            None => Err(LineId(self.0)),
+            Some(_) if self.0 == Self::QUEUE.0 => Due::Queue,
+            Some(clock) => {
+                Due::Clock(FlowId((clock / FLOW_CLOCKS) as u32), ClockId((clock % FLOW_CLOCKS) as u8))
+            }
+            None => Due::Line(LineId(self.0)),
         }
     }
+}
+
+/// What an event is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The first packet of a line arrives.
+    Line(LineId),
+    /// A clock of a flow fires.
+    Clock(FlowId, ClockId),
+    /// The queue discipline of the direction that an end sends into lets a packet leave.
+    Queue,
 }
 
 /// Where a packet goes: twice the flow, plus one for its client.

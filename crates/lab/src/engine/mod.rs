@@ -3,6 +3,7 @@
 mod flow;
 mod id;
 mod net;
+mod queued;
 mod truth;
 
 pub use flow::{Control, Direction, Flow, FlowSpec};
@@ -15,8 +16,9 @@ use crate::record::{CapturedPacket, Cost, EventRow, Sample, Trace};
 use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
-use id::{ClockId, LineId};
+use id::{ClockId, Due, LineId};
 use net::{Arrival, Net};
+use queued::{Fate, What};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
@@ -195,13 +197,21 @@ impl Engine {
                 while let Some((at, source, other)) = self.net.next(side, until) {
                     let at = match self.net.take_clock(side, source) {
                         // A call for each end, so that each is compiled for its end.
-                        Err(line) if side == End::Server => {
+                        Due::Line(line) if side == End::Server => {
                             self.drain_line(End::Server, at, line, other.min(late), &mut stop)
                         }
-                        Err(line) => self.drain_line(End::Client, at, line, other.min(late), &mut stop),
-                        Ok((flow, clock)) => {
+                        Due::Line(line) => self.drain_line(End::Client, at, line, other.min(late), &mut stop),
+                        Due::Clock(flow, clock) => {
                             self.cost.events += 1;
                             self.on_clock(flow, clock);
+                            stop(self).then_some(at)
+                        }
+                        Due::Queue => {
+                            self.cost.events += 1;
+                            self.net.serve_queue(side);
+                            if !self.net.fates.is_empty() {
+                                self.record_fates();
+                            }
                             stop(self).then_some(at)
                         }
                     };
@@ -266,7 +276,7 @@ impl Engine {
         if reached_sender {
             self.cost.packets += sink.finish(f);
         }
-        if !self.net.losses.is_empty() || !f.is_quiet(end) {
+        if !self.net.fates.is_empty() || !f.is_quiet(end) {
             self.finish_event(flow, end);
         } else if reached_sender {
             self.net.arm_end(flow, f, end);
@@ -300,14 +310,18 @@ impl Engine {
         }
     }
 
-    /// Records what the path dropped of the packets that a flow just sent.
+    /// Records what the path did to packets during the current event.
     #[cold]
-    fn record_drops(&mut self, flow: FlowId) {
-        let mut losses = std::mem::take(&mut self.net.losses);
-        for (is_data, d) in losses.drain(..) {
-            self.record_drop(flow, is_data, &d);
+    fn record_fates(&mut self) {
+        let mut fates = std::mem::take(&mut self.net.fates);
+        for Fate { flow, is_data, what } in fates.drain(..) {
+            let truth = &mut self.flows[flow.index()].truth;
+            match what {
+                What::Dropped(d) => self.record_drop(flow, is_data, &d),
+                What::Waited(wait) => truth.peak_queue_delay = truth.peak_queue_delay.max(wait),
+            }
         }
-        self.net.losses = losses;
+        self.net.fates = fates;
     }
 
     fn record_drop(&mut self, flow: FlowId, is_data: bool, d: &Dropped) {
@@ -341,8 +355,8 @@ impl Engine {
     /// Completes an event of an end: records drops and the sender's events, lets the application act, and sets the clocks.
     #[inline(never)]
     fn finish_event(&mut self, flow: FlowId, end: End) {
-        if !self.net.losses.is_empty() {
-            self.record_drops(flow);
+        if !self.net.fates.is_empty() {
+            self.record_fates();
         }
         if !self.flow(flow).is_quiet(end) {
             self.handle_events(flow, end);
@@ -474,7 +488,7 @@ impl Engine {
                 f.ends[end].tx.close();
             }
             self.send(flow, end);
-            self.record_drops(flow);
+            self.record_fates();
         }
     }
 
@@ -493,7 +507,7 @@ impl Engine {
         let end = f.sender();
         f.ends[end].tx.write(bytes);
         self.send(id, end);
-        self.record_drops(id);
+        self.record_fates();
         self.finish_event(id, end);
     }
 

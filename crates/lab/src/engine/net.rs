@@ -5,8 +5,9 @@
 //! lazy: see docs/engine.md, "Events and timers".
 
 use super::flow::{Control, Flow};
-use super::id::{ClockId, Destination, End, FlowId, LineId, PerEnd, Source};
-use crate::path::{self, ArrivalQueue, Dropped, Ecn, Kind, PacketInfo, Path};
+use super::id::{ClockId, Destination, Due, End, FlowId, LineId, PerEnd, Source};
+use super::queued::{Fate, Queued, Waiting, What};
+use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
 use crate::random;
 use crate::record::CapturedPacket;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
@@ -37,18 +38,18 @@ fn kind(s: &Segment) -> Kind {
 /// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it (docs/engine.md,
 /// "Packets on their way").
 #[derive(Copy, Clone, Debug, Default)]
-struct Packet {
+pub(super) struct Packet {
     sent: Instant,
-    to: Destination,
-    seq: u32,
+    pub(super) to: Destination,
+    pub(super) seq: u32,
     ack: u32,
     echo: u32,
     window: u16,
     len: u16,
     flags: u8,
-    ecn: Ecn,
+    pub(super) ecn: Ecn,
     /// True if its segment is in [`LineQueue::segments`].
-    has_segment: bool,
+    pub(super) has_segment: bool,
 }
 
 impl Packet {
@@ -67,6 +68,11 @@ impl Packet {
             || stamp != milliseconds(sent)
             || s.len > u32::from(u16::MAX);
         Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, ecn, has_segment }
+    }
+
+    /// True for an acknowledgement alone, without SACK blocks.
+    pub(super) fn is_plain_ack(&self) -> bool {
+        self.flags == ACK && self.len == 0 && !self.has_segment
     }
 
     /// Writes the segment of a packet without [`Packet::has_segment`] to `s`.
@@ -89,16 +95,18 @@ impl Packet {
 
 /// The packets on their way over one line.
 #[derive(Clone, Debug, Default)]
-struct LineQueue {
-    line: ArrivalQueue<Packet>,
+pub(super) struct LineQueue {
+    pub(super) line: ArrivalQueue<Packet>,
     /// The segments of those with [`Packet::has_segment`], in order.
     segments: VecDeque<Segment>,
+    /// Number of packets that wait in a queue discipline before they enter the line.
+    pub(super) queued: usize,
 }
 
 impl LineQueue {
     /// Stores the segment of a packet with [`Packet::has_segment`].
     #[inline(never)]
-    fn store_segment(&mut self, s: &Segment) {
+    pub(super) fn store_segment(&mut self, s: &Segment) {
         self.segments.push_back(*s);
     }
 
@@ -110,7 +118,7 @@ impl LineQueue {
 
     /// Adds a packet that may arrive before others.
     #[cold]
-    fn insert(&mut self, at: Instant, packet: Packet, segment: &Segment) {
+    pub(super) fn insert(&mut self, at: Instant, packet: Packet, segment: &Segment) {
         let mut place = self.segments.len();
         self.line.insert(at, packet, |overtaken| place -= usize::from(overtaken.has_segment));
         if packet.has_segment {
@@ -120,7 +128,7 @@ impl LineQueue {
 
     /// Lets an ACK replace the one before it, if that waits for the same release and acknowledges less of the same flow;
     /// returns whether it did. A modem replaces only numbers, so ACKs with SACK blocks stay (US 2004/0213278).
-    fn replace_older_ack(&mut self, at: Instant, p: &Packet) -> bool {
+    pub(super) fn replace_older_ack(&mut self, at: Instant, p: &Packet) -> bool {
         if let Some((release, old)) = self.line.last()
             && (release, old.to, old.flags, old.len, old.has_segment) == (at, p.to, p.flags, 0, false)
             && p.ack.wrapping_sub(old.ack) as i32 > 0
@@ -156,9 +164,10 @@ impl PacketSink<'_> {
             let min_rtt = flow.ends[self.end].tx.rtt().min();
             flow.one_way.record_min_rtt(now, min_rtt);
         }
-        if self.data > 0 {
+        let direction = leaving(&mut self.net.path, self.end);
+        if self.data > 0 && !direction.has_discipline() {
             // The last packet of a burst waits longest: as long as a packet sent now would, its own transmission included.
-            let wait = leaving(&mut self.net.path, self.end).queue_delay(now);
+            let wait = direction.queue_delay(now);
             flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
         }
         self.data
@@ -182,6 +191,10 @@ impl Wire for PacketSink<'_> {
             self.net.capture_departure(self.flow, self.end, *s, n);
         }
         let direction = leaving(&mut self.net.path, self.end);
+        if direction.has_discipline() {
+            let queued = Queued { packet, line: self.line, is_data };
+            return self.net.enqueue_train(self.end, &info, queued, *s, n);
+        }
         let queue = &mut self.net.lines[self.line.index()];
         let extra = self.net.extra[self.line.pair()];
         let idle = queue.line.is_empty();
@@ -218,7 +231,9 @@ impl Wire for PacketSink<'_> {
                     }
                     queue.line.push(at, packet);
                 }
-                Err(d) => self.net.losses.push((is_data, d)),
+                Err(d) => {
+                    self.net.fates.push(Fate { flow: self.flow, is_data, what: What::Dropped(d) });
+                }
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
@@ -241,16 +256,18 @@ pub(super) struct Net {
     reached: PerEnd<Instant>,
     seed: u64,
     /// The lines, by [`LineId`].
-    lines: Vec<LineQueue>,
+    pub(super) lines: Vec<LineQueue>,
     /// The extra delay of each pair of lines.
-    extra: Vec<Span>,
+    pub(super) extra: Vec<Span>,
     /// When the first packet of each line arrives, by pair and sender; [`Instant::NEVER`] if the line is empty. Used for at
     /// most [`FEW`] pairs, since a heap would be sifted with every packet; with more, arrivals are pending in `clocks`.
     heads: Vec<PerEnd<Instant>>,
     /// The pending events of each end.
     clocks: PerEnd<BinaryHeap<Reverse<Pending>>>,
-    /// What the path dropped during the current event: whether it was data of the flow's sender, and where and why.
-    pub(super) losses: Vec<(bool, Dropped)>,
+    /// What the path did to packets during the current event, apart from delaying them.
+    pub(super) fates: Vec<Fate>,
+    /// Packets that wait in queue disciplines.
+    pub(super) waiting: Waiting,
     /// Packets of recorded flows at both ends; `None` if they are not captured.
     pub(super) capture: Option<Vec<CapturedPacket>>,
 }
@@ -287,7 +304,8 @@ impl Net {
             },
             extra,
             clocks: PerEnd::default(),
-            losses: Vec::new(),
+            fates: Vec::new(),
+            waiting: Waiting::default(),
             capture: None,
         }
     }
@@ -308,6 +326,7 @@ impl Net {
     /// Sets the extra delay of a slot; returns the slot's lines.
     pub(super) fn set_slot(&mut self, slot: usize, extra: Span) -> PerEnd<LineId> {
         self.extra[slot] = extra;
+        self.waiting.forget_waits(FlowId(slot as u32));
         Self::pair(slot)
     }
 
@@ -322,7 +341,10 @@ impl Net {
 
     /// True if no packet is on its way over these lines.
     pub(super) fn is_empty(&self, lines: PerEnd<LineId>) -> bool {
-        lines.iter().all(|l| self.lines[l.index()].line.is_empty())
+        lines.iter().all(|l| {
+            let queue = &self.lines[l.index()];
+            queue.line.is_empty() && queue.queued == 0
+        })
     }
 
     /// When the first event of either end is due; [`Instant::NEVER`] if there is none.
@@ -373,13 +395,13 @@ impl Net {
         source_of(keys.fold(clock, Pending::min))
     }
 
-    /// Takes the event that [`Net::next`] returned, if it is a clock's: its flow and clock. Else returns the line.
-    pub(super) fn take_clock(&mut self, end: End, source: Source) -> Result<(FlowId, ClockId), LineId> {
-        let split = source.split(self.lines.len());
-        if split.is_ok() || self.heads.is_empty() {
+    /// Takes the event that [`Net::next`] returned, unless it is a line's, whose arrival is to be taken.
+    pub(super) fn take_clock(&mut self, end: End, source: Source) -> Due {
+        let due = source.split(self.lines.len());
+        if !matches!(due, Due::Line(_)) || self.heads.is_empty() {
             self.clocks[end].pop();
         }
-        split
+        due
     }
 
     /// Takes the first packet of a line and writes its segment to `segment`.
@@ -446,6 +468,11 @@ impl Net {
         self.clocks[clock.end()].push(Reverse(key(self.seed, at, source)));
     }
 
+    /// Makes a departure from the queue that an end sends into a pending event.
+    pub(super) fn schedule_queue(&mut self, end: End, at: Instant) {
+        self.clocks[end].push(Reverse(key(self.seed, at, Source::QUEUE)));
+    }
+
     /// Sets all clocks of an end to its deadlines.
     #[inline]
     pub(super) fn arm_end(&mut self, i: FlowId, flow: &mut Flow, end: End) {
@@ -503,7 +530,7 @@ impl Net {
 }
 
 /// The direction of the path that packets from an end take.
-fn leaving(path: &mut Path, end: End) -> &mut path::Direction {
+pub(super) fn leaving(path: &mut Path, end: End) -> &mut path::Direction {
     match end {
         End::Server => &mut path.forward,
         End::Client => &mut path.back,

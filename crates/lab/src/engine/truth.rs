@@ -38,7 +38,7 @@ pub struct Truth {
     pub first_loss: Option<Instant>,
     /// Number of data packets dropped by the path.
     pub dropped: u64,
-    /// Number of those that were sent before the startup ended.
+    /// Number of dropped packets that were sent before the startup ended.
     pub dropped_in_startup: u64,
     /// When the receiver had all data.
     pub completed: Option<Instant>,

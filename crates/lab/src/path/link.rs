@@ -6,6 +6,7 @@
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::HostQueue;
 
+use super::bucket::Buckets;
 use super::rates::Rates;
 use super::trace::Opportunities;
 use super::{Cause, Dropped, PacketInfo};
@@ -36,22 +37,42 @@ pub(super) struct RandomDrop {
 pub(super) enum Service {
     Rates(Rates),
     Opportunities(Opportunities),
+    /// One of the others behind token buckets.
+    Shaped(Box<(Self, Buckets)>),
 }
 
 impl Service {
+    /// When the link has sent the packets before.
     #[inline]
-    fn start(&self, now: Instant) -> Instant {
+    pub(super) fn free(&self, now: Instant) -> Instant {
         match self {
             Self::Rates(r) => r.start(now),
             Self::Opportunities(o) => o.start(now),
+            Self::Shaped(s) => s.0.free(now),
         }
     }
 
+    /// When the service of a packet that arrives now begins.
     #[inline]
-    fn send(&mut self, now: Instant, bytes: u32) -> Instant {
+    fn start(&self, now: Instant, bytes: u32) -> Instant {
+        match self {
+            Self::Rates(r) => r.start(now),
+            Self::Opportunities(o) => o.start(now),
+            Self::Shaped(s) => s.1.ready(s.0.free(now), bytes),
+        }
+    }
+
+    /// Sends a packet that arrives now; when its last bit leaves.
+    #[inline]
+    pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.send(now, bytes),
             Self::Opportunities(o) => o.send(now, bytes),
+            Self::Shaped(s) => {
+                let start = s.1.ready(s.0.free(now), bytes);
+                s.1.take(start, bytes);
+                s.0.send(start, bytes)
+            }
         }
     }
 
@@ -59,13 +80,15 @@ impl Service {
         match self {
             Self::Rates(r) => r.abandon(at),
             Self::Opportunities(o) => o.abandon(at),
+            Self::Shaped(s) => s.0.abandon(at),
         }
     }
 
-    fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+    pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         match self {
             Self::Rates(r) => r.capacity(from, to),
             Self::Opportunities(o) => o.capacity(from, to),
+            Self::Shaped(s) => s.0.capacity(from, to).min(s.1.capacity(from, to)),
         }
     }
 }
@@ -133,7 +156,7 @@ impl Link {
         {
             return Err(Dropped { at: now, cause: Cause::Aqm });
         }
-        let start = self.service.start(now);
+        let start = self.service.start(now, p.bytes);
         if p.ecn.is_capable() {
             self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
         }
@@ -180,7 +203,7 @@ impl Link {
 
     /// Returns how long a packet that arrives now would wait for its service to begin.
     pub(super) fn wait(&self, now: Instant) -> Span {
-        self.service.start(now).since(now)
+        self.service.start(now, 1500).since(now)
     }
 
     pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {

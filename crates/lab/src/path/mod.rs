@@ -1,26 +1,32 @@
 //! Network paths: two directions, each a chain of elements.
 //!
 //! The output of every element for a packet depends on earlier packets only. The arrival of a packet, or its loss, is
-//! therefore computed when it enters, and needs no further event. All elements but reordering and a second route keep the
+//! therefore computed when it enters, and needs no further event. Only a queue discipline decides later: its direction
+//! says when ([`Direction::next`]). All elements but reordering and a second route keep the
 //! order of packets.
 //!
-//! The order of a direction is: scripted losses, the link with its queue and its outages, losses at hand-overs and in
+//! The order of a direction is: scripted losses, a policer, the link with its queue and its outages, losses at hand-overs and in
 //! fades, delays, jitter, random losses (after the link, whose capacity the lost packets use), reordering, aggregation,
 //! duplication. A [`PathSpec`] is a path as written; [`PathSpec::build`] makes one
 //! to run, with all random values from the seed.
 
 mod aggregate;
 mod arrivals;
+mod bottleneck;
+mod bucket;
+mod carrier;
 mod delay;
 mod ecn;
 mod ensemble;
 mod error;
 mod fade;
 mod gemodel;
+mod held;
 mod link;
 mod loss;
 mod outage;
 pub(crate) mod quantity;
+pub mod queue;
 mod rates;
 mod reorder;
 mod spec;
@@ -37,15 +43,19 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 pub use arrivals::ArrivalQueue;
 pub use ecn::Ecn;
 pub use error::PathError;
+pub use held::Held;
 pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec};
 
 use aggregate::Aggregate;
+use bottleneck::Bottleneck;
+use bucket::Buckets;
 use delay::{Delay, Jitter};
 use fade::BurstLoss;
 use gemodel::GilbertElliott;
 use link::Link;
 use loss::{Loss, Script};
 use outage::Outage;
+use queue::Departure;
 use reorder::{Reorder, SecondRoute};
 
 /// The properties of a packet that elements use.
@@ -89,6 +99,8 @@ pub enum Cause {
     Scripted,
     /// An outage: the queue was flushed, or the link is down.
     Outage,
+    /// A policer dropped it.
+    Policer,
 }
 
 impl fmt::Display for Cause {
@@ -99,6 +111,7 @@ impl fmt::Display for Cause {
             Self::Random => "random",
             Self::Scripted => "scripted",
             Self::Outage => "outage",
+            Self::Policer => "policer",
         })
     }
 }
@@ -123,16 +136,24 @@ enum Element {
     Reorder(Reorder),
     SecondRoute(SecondRoute),
     Aggregate(Aggregate),
+    Policer(Buckets),
+    /// A link of its own.
+    Link(Box<Link>),
 }
 
 impl Element {
-    fn pass(&mut self, now: Instant) -> Result<Instant, Dropped> {
+    fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         let lost = match self {
             Self::Delay(e) => return Ok(e.pass(now)),
             Self::Jitter(e) => return Ok(e.pass(now)),
             Self::Reorder(e) => return Ok(e.pass(now)),
             Self::SecondRoute(e) => return Ok(e.pass(now)),
             Self::Aggregate(e) => return Ok(e.pass(now)),
+            Self::Link(e) => return e.pass(now, p),
+            Self::Policer(e) => {
+                let dropped = Dropped { at: now, cause: Cause::Policer };
+                return if e.conforms(now, p.bytes) { Ok(now) } else { Err(dropped) };
+            }
             Self::Loss(e) => e.drops(),
             Self::GilbertElliott(e) => e.drops(),
             Self::BurstLoss(e) => e.drops(now),
@@ -146,8 +167,13 @@ impl Element {
 pub struct Direction {
     /// Scripted losses, in order. Nothing before the link takes time, so the state of the queue is that of the link now.
     scripts: Vec<Script>,
+    /// Drops before the link.
+    policer: Option<Box<Buckets>>,
+    /// A link whose queue drops what comes when it is full.
     link: Option<Link>,
     outage: Option<Box<Outage>>,
+    /// A link whose queue decides later, in place of `link`.
+    bottleneck: Option<Box<Bottleneck>>,
     /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
@@ -169,11 +195,8 @@ impl Direction {
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
-        for script in &mut self.scripts {
-            if script.drops(p) {
-                return Err(Dropped { at: now, cause: Cause::Scripted });
-            }
-        }
+        debug_assert!(self.bottleneck.is_none(), "what its queue does is known later");
+        self.admit(now, p)?;
         let mut t = now;
         if let Some(outage) = &mut self.outage {
             t = outage.pass(self.link.as_mut(), now, p)?;
@@ -182,7 +205,7 @@ impl Direction {
         }
         t = t + self.propagation;
         for element in &mut self.beyond {
-            t = element.pass(t)?;
+            t = element.pass(t, p)?;
         }
         Ok(t)
     }
@@ -201,12 +224,74 @@ impl Direction {
 
     /// Returns true if the link may mark packets.
     pub fn marks(&self) -> bool {
-        self.link.as_ref().is_some_and(Link::marks)
+        self.link.as_ref().is_some_and(Link::marks) || self.bottleneck.as_ref().is_some_and(|b| b.marks())
     }
 
     /// Returns true if the last ECN-capable packet was marked on its way.
     pub fn marked(&self) -> bool {
         self.link.as_ref().is_some_and(Link::marked)
+    }
+
+    /// What lies before the link: scripted losses and a policer.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
+        for script in &mut self.scripts {
+            if script.drops(p) {
+                return Err(Dropped { at: now, cause: Cause::Scripted });
+            }
+        }
+        if let Some(policer) = &mut self.policer
+            && !policer.conforms(now, p.bytes)
+        {
+            return Err(Dropped { at: now, cause: Cause::Policer });
+        }
+        Ok(())
+    }
+
+    /// Returns true if the link has a queue discipline. Packets then enter by [`Direction::enqueue`], not by
+    /// [`Direction::pass`], and leave when [`Direction::serve`] is called at [`Direction::next`].
+    #[inline]
+    pub fn has_discipline(&self) -> bool {
+        self.bottleneck.is_some()
+    }
+
+    /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to `out`: this
+    /// packet, or others, with their arrivals or drops. Arrivals are in order.
+    pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
+        if let Err(dropped) = self.admit(now, p) {
+            out.push(Departure { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome: Err(dropped) });
+            return;
+        }
+        let first = out.len();
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.enqueue(now, p, id, out);
+        }
+        self.carry(out, first);
+    }
+
+    /// When the queue next has something to do. Law: [`Direction::serve`] at that time adds a departure at least.
+    #[inline]
+    pub fn next(&self) -> Option<Instant> {
+        self.bottleneck.as_ref()?.next()
+    }
+
+    /// Lets leave the queue what may by `now`; adds it to `out`.
+    pub fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
+        let first = out.len();
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.serve(now, out);
+        }
+        self.carry(out, first);
+    }
+
+    /// Takes what left the link through the rest of the direction.
+    fn carry(&mut self, out: &mut [Departure], first: usize) {
+        for d in &mut out[first..] {
+            let Ok(sent) = d.outcome else { continue };
+            let p = PacketInfo { bytes: d.bytes, flow: 0, kind: Kind::Data, ecn: d.ecn };
+            d.outcome = self.beyond.iter_mut().try_fold(sent + self.propagation, |t, e| e.pass(t, &p));
+        }
     }
 
     /// Returns the least delay of a packet.
@@ -241,28 +326,29 @@ impl Direction {
         match (&mut self.link, &mut self.outage) {
             (Some(link), Some(outage)) => outage.backlog(link, now),
             (Some(link), None) => link.backlog(now),
-            (None, _) => Bytes::ZERO,
+            (None, _) => self.bottleneck.as_ref().map_or(Bytes::ZERO, |b| b.backlog()),
         }
     }
 
     /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that includes the wait for
-    /// the next opportunity.
+    /// the next opportunity. With a queue discipline it is what all that waits needs, although some leave earlier.
     pub fn queue_delay(&self, now: Instant) -> Span {
         match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.wait(link, now),
             (Some(link), None) => link.wait(now),
-            (None, _) => Span::ZERO,
+            (None, _) => self.bottleneck.as_ref().map_or(Span::ZERO, |b| b.wait(now)),
         }
     }
 
     /// Returns the bytes of IP packets that the link could carry later than `from` and up to `to`; [`Bytes::MAX`] if there is
     /// no link.
     pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
-        match (&self.link, &self.outage) {
+        let link = match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.capacity(link, from, to),
             (Some(link), None) => link.capacity(from, to),
-            (None, _) => Bytes::MAX,
-        }
+            (None, _) => self.bottleneck.as_ref().map_or(Bytes::MAX, |b| b.capacity(from, to)),
+        };
+        self.policer.as_ref().map_or(link, |policer| link.min(policer.capacity(from, to)))
     }
 }
 
@@ -348,6 +434,29 @@ mod tests {
         "trace=synthetic.down trace_start=0",
     ];
     const QUEUES: &[&str] = &["1bdp", "7packets", "30kB", "5ms", "infinite"];
+    /// Queues that decide when a packet leaves, and elements that may stand beside them.
+    const DISCIPLINES: &[&str] = &[
+        "queue=\"codel target=1ms interval=10ms limit=20p\"",
+        "queue=\"codel target=1ms interval=10ms ecn ce_threshold=2ms\"",
+        "queue=fq_codel",
+        "queue=\"fq_codel flows=2 limit=9p drop_batch=3 target=1ms interval=5ms\"",
+        "queue=\"fq_codel memory_limit=20Kb noecn\"",
+        "queue=\"pie target=1ms tupdate=1ms limit=30p bytemode\"",
+        "queue=\"red limit=60kB min=6kB max=20kB avpkt=1000 burst=20 probability=0.1 ecn adaptive\"",
+        "queue=\"dualpi2 target=1ms tupdate=1ms limit=30p\"",
+        "queue=\"dualpi2 step_thresh=2p drop_enqueue any_ect overflow\"",
+        "queue=\"fq limit=20p flow_limit=9p quantum=500\"",
+        "queue=20packets second_carrier=\"share=75% backlog=9kB activation=3ms idle=5ms\"",
+    ];
+    const BUCKETS: &[&str] = &[
+        "shaper=\"rate=5Mbit burst=9kB\"",
+        "shaper=\"rate=5Mbit burst=9kB peak=9Mbit\"",
+        "shaper=\"rate=900kbit burst=1500B place=after\"",
+        "policer=\"rate=3Mbit burst=20kB\"",
+        "policer=\"rate=3Mbit burst=20kB peak=8Mbit place=after\"",
+        "ack_rate=300kbit ack_queue=\"codel target=1ms interval=10ms\"",
+        "loss=2% jitter=1ms",
+    ];
 
     fn load(line: &str) -> PathSpec {
         let traces = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces");
@@ -434,6 +543,67 @@ mod tests {
                 }
                 prop_assert_eq!(pushed, 0);
             }
+        }
+
+        /// `next()` announces each departure, packets are conserved and leave in order, those of one flow in the order in
+        /// which they came; a mark is only for a packet that takes one; nothing leaves faster than the link.
+        #[test]
+        fn disciplines_announce_and_conserve(
+            link in prop::sample::select(LINKS),
+            queue in prop::sample::select(DISCIPLINES),
+            more in prop::sample::select(BUCKETS),
+            is_ack_side in any::<bool>(),
+            draws in any::<bool>(),
+            traffic in any_traffic(),
+            flows in prop::collection::vec((0_u32..4, 0_u8..4), 300),
+            seed in any::<u64>(),
+        ) {
+            let link = if draws { "rate=1..20Mbit" } else { link };
+            let mut path = load(&format!("{link} rtt=30ms {queue} {more}")).build(seed);
+            let back_has_one = path.back.has_discipline();
+            let way = if is_ack_side && back_has_one { &mut path.back } else { &mut path.forward };
+            prop_assert!(way.has_discipline());
+            let (mut out, mut gone) = (Vec::new(), vec![None; traffic.len()]);
+            let mut last = Instant::ZERO;
+            let mut ids = 0..traffic.len() as u32;
+            let mut waiting = traffic.iter().zip(&flows).peekable();
+            loop {
+                let announced = way.next();
+                let comes = waiting.peek().map(|((at, _), _)| Instant(*at));
+                let now = match (announced, comes) {
+                    (Some(at), Some(comes)) if at < comes => at,
+                    (Some(at), None) => at,
+                    (_, Some(comes)) => comes,
+                    (None, None) => break,
+                };
+                if Some(now) == comes {
+                    let (Some(((_, p), (flow, ecn))), Some(id)) = (waiting.next(), ids.next()) else { break };
+                    let p = PacketInfo { flow: *flow, ecn: Ecn::from_bits(*ecn), ..*p };
+                    way.enqueue(now, &p, id, &mut out);
+                } else {
+                    way.serve(now, &mut out);
+                    prop_assert!(!out.is_empty(), "next() announced it");
+                }
+                prop_assert!(way.next().is_none_or(|at| at > now), "what is due is served");
+                for d in out.drain(..) {
+                    let ((at, p), (flow, ecn)) = (&traffic[d.id as usize], flows[d.id as usize]);
+                    let before = gone[d.id as usize].replace((flow, d.outcome.is_ok()));
+                    prop_assert!(before.is_none() && d.bytes == p.bytes);
+                    let ecn = Ecn::from_bits(ecn);
+                    prop_assert!(d.ecn == ecn || (ecn.is_capable() && d.ecn == Ecn::Ce));
+                    match d.outcome {
+                        Ok(arrives) => {
+                            prop_assert!(arrives >= last && arrives >= Instant(*at) + way.least_delay());
+                            last = arrives;
+                            let is_l4s = queue.contains("dualpi2");
+                            let overtaken = gone[..d.id as usize].iter().zip(&flows).any(|(g, f)| g.is_none() && f.0 == flow);
+                            prop_assert!(is_l4s || !overtaken, "the order of a flow");
+                        }
+                        Err(dropped) => prop_assert!(dropped.at >= Instant(*at)),
+                    }
+                }
+            }
+            prop_assert!(gone.iter().all(Option::is_some) && way.backlog(Instant::NEVER) == Bytes::ZERO);
         }
 
         #[test]
@@ -551,5 +721,6 @@ mod tests {
         let names = [Cause::QueueFull, Cause::Aqm, Cause::Random, Cause::Scripted, Cause::Outage]
             .map(|c| c.to_string());
         assert_eq!(names, ["queue-full", "aqm", "random", "scripted", "outage"]);
+        assert_eq!(Cause::Policer.to_string(), "policer");
     }
 }

@@ -5,6 +5,7 @@
 
 mod build;
 mod builtin;
+mod chain;
 mod drawn;
 mod keys;
 mod supply;
@@ -21,19 +22,22 @@ use std::sync::Arc;
 
 use slowstart::units::{Bytes, Rate, Span};
 
+use super::carrier;
 use super::ensemble;
 use super::error::PathError;
 use super::fade::{Burst, Fades};
 use super::gemodel::Probabilities;
-use super::link::Limit;
 use super::outage::OutageSpec;
+use super::queue::Discipline;
 use super::reorder::{Reordering, Route};
 use super::trace::DelayTrace;
 use super::{Kind, PathFacts};
 use crate::suggest::did_you_mean;
 pub use builtin::Builtin;
 use builtin::TEXTS;
+use chain::{BucketSpec, QueueSpec};
 use drawn::Ensemble;
+pub(super) use keys::QUEUE;
 use keys::{Keys, PACKET};
 pub use keys::{PATH_KEYS, PathKey};
 use supply::Supply;
@@ -68,14 +72,17 @@ pub struct PathSpec {
     /// Where its numbers come from; may be empty.
     pub sources: Vec<String>,
     supply: Supply,
-    limit: Limit,
+    queue: QueueSpec,
+    shaper: Option<BucketSpec>,
+    policer: Option<BucketSpec>,
+    second_carrier: Option<carrier::Params>,
     /// The chance of a drop in millionths, and the backlog above which it applies.
     random_drop: Option<(u32, Bytes)>,
     /// The wait above which the forward link marks.
     mark: Option<Span>,
     forward: DirectionSpec,
     back: DirectionSpec,
-    back_link: Option<(Rate, Limit)>,
+    back_link: Option<(Rate, QueueSpec)>,
     /// Amplitude and period.
     wave: Option<(Span, Span)>,
     /// The most delay it adds, and its period.
@@ -169,10 +176,14 @@ impl PathSpec {
 
     fn inline(line: &str, root: PathBuf) -> Result<Self, PathError> {
         let mut keys = Keys { source: "path".into(), root, values: BTreeMap::new(), loaded: None };
-        for word in line.split_ascii_whitespace() {
+        for word in split_unquoted(line) {
             let (key, value) = word
                 .split_once('=')
                 .ok_or_else(|| keys.wrong(word, "nothing", "key=value, such as rate=100Mbit"))?;
+            let inner = value.strip_prefix('"').map(|v| v.strip_suffix('"').filter(|v| !v.contains('"')));
+            let value = inner.unwrap_or(Some(value).filter(|v| !v.contains('"')));
+            let value =
+                value.ok_or_else(|| keys.wrong(key, &word[key.len() + 1..], "quotes around the value"))?;
             if keys.values.insert(key.into(), value.into()).is_some() {
                 return Err(keys.wrong(key, value, "each key once"));
             }
@@ -244,6 +255,7 @@ impl PathSpec {
             || starts_anywhere
             || matches!(self.supply, Supply::Drawn { .. })
             || self.random_drop.is_some()
+            || self.queue.discipline.as_ref().is_some_and(Discipline::is_random)
             || self.wave.is_some()
             || self.handover.is_some()
             || self.fades.is_some()
@@ -253,4 +265,14 @@ impl PathSpec {
             self.default_jitter = Some(self.back.jitter);
         }
     }
+}
+
+/// The words of a line; white space within double quotes separates none.
+fn split_unquoted(line: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let words = line.split(move |c: char| {
+        is_quoted ^= c == '"';
+        !is_quoted && c.is_ascii_whitespace()
+    });
+    words.filter(|word| !word.is_empty())
 }

@@ -7,7 +7,8 @@ use crate::error::KernelError;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::path::{Direction, Path};
+use slowstart_lab::path::queue::Departure;
+use slowstart_lab::path::{Direction, Ecn, Held, Path};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -24,9 +25,20 @@ const BATCH: usize = 64;
 /// Packet buffers kept for reuse.
 const SPARE: usize = 4096;
 
+/// A packet on the path: its bytes, its place in the record, and its codepoint when it came.
+struct Carried {
+    bytes: Vec<u8>,
+    record: Option<usize>,
+    ecn: Ecn,
+}
+
 /// The state of one direction.
 struct Lane<'a> {
     direction: Direction,
+    /// Packets in the queue discipline of the direction.
+    held: Held<Carried>,
+    /// What left it and is not in transit yet.
+    left: Vec<(Carried, Departure)>,
     from: &'a Tun,
     to: &'a Tun,
     /// Packets in transit with the time each is due, in order of that time.
@@ -42,6 +54,8 @@ impl<'a> Lane<'a> {
     fn new(direction: Direction, from: &'a Tun, to: &'a Tun, record: bool) -> Self {
         Self {
             direction,
+            held: Held::default(),
+            left: Vec::new(),
             from,
             to,
             in_transit: VecDeque::new(),
@@ -65,25 +79,61 @@ impl<'a> Lane<'a> {
             let bytes = &self.scratch[..n];
             let at = Instant(clock().since(start).0);
             let packet = packet::packet_info(bytes);
-            let outcome = self.direction.pass(at, &packet);
+            let mut buffer = self.spare.pop().unwrap_or_default();
+            buffer.clear();
+            buffer.extend_from_slice(bytes);
             self.stats.entered += 1;
             if self.record {
-                self.stats.records.push(PacketRecord { at, packet, outcome });
+                // Its outcome follows when it leaves the queue.
+                self.stats.records.push(PacketRecord { at, packet, outcome: Ok(Instant::NEVER) });
             }
-            if let Ok(due) = outcome {
-                // Mostly the last to arrive, or near it.
-                let later = self.in_transit.iter().rev().take_while(|(other, _)| *other > due).count();
-                for _ in 0..=u32::from(self.direction.draws_copy()) {
-                    let mut buffer = self.spare.pop().unwrap_or_default();
-                    buffer.clear();
-                    buffer.extend_from_slice(bytes);
-                    self.in_transit.insert(self.in_transit.len() - later, (due, buffer));
-                }
-            } else {
-                self.stats.dropped += 1;
-            }
+            let record = self.stats.records.len().checked_sub(1).filter(|_| self.record);
+            let carried = Carried { bytes: buffer, record, ecn: packet.ecn };
+            self.held.send(&mut self.direction, at, &packet, carried, &mut self.left);
+            self.put_in_transit();
         }
         Ok(any)
+    }
+
+    /// Lets leave the queue discipline what may by now. Returns true if that was anything.
+    fn serve(&mut self, start: Instant) -> bool {
+        let now = Instant(clock().since(start).0);
+        if self.direction.next().is_none_or(|at| at > now) {
+            return false;
+        }
+        self.held.serve(&mut self.direction, now, &mut self.left);
+        self.put_in_transit();
+        true
+    }
+
+    /// Puts in transit what left the queue, with its marks.
+    fn put_in_transit(&mut self) {
+        for (mut carried, departure) in self.left.drain(..) {
+            if let Some(i) = carried.record {
+                self.stats.records[i].outcome = departure.outcome;
+            }
+            let Ok(due) = departure.outcome else {
+                self.stats.dropped += 1;
+                self.spare.push(carried.bytes);
+                continue;
+            };
+            if departure.ecn != carried.ecn {
+                packet::set_ce(&mut carried.bytes);
+                self.stats.marked += 1;
+            }
+            // Mostly the last to arrive, or near it.
+            let later = self.in_transit.iter().rev().take_while(|(other, _)| *other > due).count();
+            for _ in 0..u32::from(self.direction.draws_copy()) {
+                self.in_transit.insert(self.in_transit.len() - later, (due, carried.bytes.clone()));
+            }
+            self.in_transit.insert(self.in_transit.len() - later, (due, carried.bytes));
+        }
+    }
+
+    /// When the lane next has something to do.
+    fn next(&self) -> Option<Instant> {
+        let due = self.in_transit.front().map(|(due, _)| *due);
+        due.into_iter().chain(self.direction.next()).min()
     }
 
     /// Writes the packets that are due to the receiving device. Returns true if there were any.
@@ -108,7 +158,7 @@ impl<'a> Lane<'a> {
     }
 
     fn finish(mut self) -> DirectionStats {
-        self.stats.in_transit = self.in_transit.len() as u64;
+        self.stats.in_transit = (self.in_transit.len() + self.held.len()) as u64;
         self.stats
     }
 }
@@ -125,7 +175,9 @@ pub(super) fn forward(
     let mut back = Lane::new(path.back, client, server, record);
     let start = clock();
     while !stop.load(Ordering::Relaxed) {
-        let mut busy = forward.release(start);
+        let mut busy = forward.serve(start);
+        busy |= back.serve(start);
+        busy |= forward.release(start);
         busy |= back.release(start);
         busy |= forward.receive(start)?;
         busy |= back.receive(start)?;
@@ -133,8 +185,8 @@ pub(super) fn forward(
             continue;
         }
         let now = Instant(clock().since(start).0);
-        let next = [&forward.in_transit, &back.in_transit].into_iter().filter_map(VecDeque::front);
-        let wait = next.map(|(due, _)| due.since(now)).min().unwrap_or(IDLE).min(IDLE);
+        let next = [forward.next(), back.next()].into_iter().flatten();
+        let wait = next.map(|due| due.since(now)).min().unwrap_or(IDLE).min(IDLE);
         if wait <= WAKEUP {
             continue;
         }

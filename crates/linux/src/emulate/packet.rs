@@ -12,7 +12,7 @@ const ACK: u8 = 16;
 pub(super) fn packet_info(packet: &[u8]) -> PacketInfo {
     PacketInfo {
         bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
-        flow: 0,
+        flow: flow(packet),
         kind: kind(packet).unwrap_or(Kind::Data),
         ecn: ecn(packet),
     }
@@ -24,6 +24,32 @@ fn ecn(packet: &[u8]) -> Ecn {
         [version, tos, ..] if version >> 4 == 4 => Ecn::from_bits(*tos),
         _ => Ecn::NotEct,
     }
+}
+
+/// A number for the addresses, protocol and ports of a packet, by which queues tell flows apart. Packets of both
+/// directions of a connection have different ones.
+fn flow(packet: &[u8]) -> u32 {
+    let Some(first) = packet.first().filter(|first| **first >> 4 == 4) else { return 0 };
+    let header = usize::from(first & 15) * 4;
+    let ports = packet.get(header..header + 4).unwrap_or_default();
+    let addresses = packet.get(12..20).unwrap_or_default();
+    let bytes = packet.get(9).into_iter().chain(addresses).chain(ports);
+    bytes.fold(0x811c_9dc5, |hash: u32, b| (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193))
+}
+
+/// Sets "congestion experienced" in an IPv4 header, with its checksum (RFC 1624).
+pub(super) fn set_ce(packet: &mut [u8]) {
+    if packet.len() < 20 || packet[0] >> 4 != 4 {
+        return;
+    }
+    let old = u16::from_be_bytes([packet[0], packet[1]]);
+    packet[1] |= Ecn::Ce as u8;
+    let new = u16::from_be_bytes([packet[0], packet[1]]);
+    let sum = u16::from_be_bytes([packet[10], packet[11]]);
+    let mut total = u32::from(!sum) + u32::from(!old) + u32::from(new);
+    total = (total & 0xffff) + (total >> 16);
+    total = (total & 0xffff) + (total >> 16);
+    packet[10..12].copy_from_slice(&(!(total as u16)).to_be_bytes());
 }
 
 fn kind(packet: &[u8]) -> Option<Kind> {
@@ -71,6 +97,35 @@ mod tests {
             let got = packet_info(&packet(flags, payload));
             assert_eq!((got.kind, got.bytes as usize), (kind, 40 + payload));
         }
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_right() {
+        let sum = |p: &[u8]| {
+            let words = p[..20].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum::<u32>();
+            (words & 0xffff) + (words >> 16)
+        };
+        for tos in [0xb8 | 1, 2, 0x01] {
+            let mut p = packet(ACK, 10);
+            p[1] = tos;
+            let rest = 0xffff - sum(&p) as u16;
+            p[10..12].copy_from_slice(&rest.to_be_bytes());
+            assert_eq!(sum(&p), 0xffff);
+            set_ce(&mut p);
+            assert_eq!((p[1], sum(&p)), (tos | 3, 0xffff), "{tos}");
+            assert_eq!(packet_info(&p).ecn, Ecn::Ce);
+        }
+        set_ce(&mut [0x45; 3]);
+    }
+
+    #[test]
+    fn connections_differ_in_their_flow() {
+        let with_port = |port: u8| {
+            let mut p = packet(ACK, 10);
+            p[21] = port;
+            packet_info(&p).flow
+        };
+        assert!(with_port(1) != with_port(2) && with_port(1) == with_port(1));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct PacketRecord {
     pub at: Instant,
     /// Its size and kind.
     pub packet: PacketInfo,
-    /// When the path delivers it, or where it was dropped.
+    /// When the path delivers it, or where it was dropped; [`Instant::NEVER`] if it was in a queue when the path stopped.
     pub outcome: Result<Instant, Dropped>,
 }
 
@@ -25,6 +25,8 @@ pub struct DirectionStats {
     pub entered: u64,
     /// Packets that the path dropped.
     pub dropped: u64,
+    /// Packets that a queue marked with ECN's "congestion experienced".
+    pub marked: u64,
     /// Packets that the path still held when it was stopped.
     pub in_transit: u64,
     /// Packets that the receiving device did not accept, because its queue was full or it was down.

@@ -2,22 +2,50 @@
 
 use std::sync::Arc;
 
-use slowstart::units::{Instant, Span};
+use slowstart::units::{Instant, Rate, Span};
 
 use super::super::aggregate::Aggregate;
+use super::super::bottleneck::Bottleneck;
+use super::super::bucket::Buckets;
+use super::super::carrier::Carrier;
 use super::super::delay::{Course, Delay, Jitter};
 use super::super::fade::BurstLoss;
 use super::super::gemodel::GilbertElliott;
-use super::super::link::{Link, RandomDrop, Service};
+use super::super::link::{Limit, Link, RandomDrop, Service};
 use super::super::loss::{Loss, Script};
 use super::super::outage::Outage;
 use super::super::rates::{Profile, Rates};
 use super::super::reorder::{Reorder, SecondRoute};
 use super::super::trace::Opportunities;
 use super::super::{Direction, Element, Path};
+use super::chain::QueueSpec;
+use super::keys::PACKET;
 use super::supply::Supply;
 use super::{DirectionSpec, PathSpec};
 use crate::random::Stream;
+
+/// A link with its queue.
+enum End {
+    DropTail(Box<Link>),
+    Discipline(Box<Bottleneck>),
+}
+
+/// The link that this queue needs.
+fn end_of(
+    queue: &QueueSpec,
+    service: Service,
+    random_drop: Option<RandomDrop>,
+    mark: Option<Span>,
+    carrier: Option<Carrier>,
+    stream: Stream,
+) -> End {
+    match &queue.discipline {
+        None => End::DropTail(Box::new(Link::new(service, queue.limit, random_drop).with_marks(mark))),
+        Some(discipline) => {
+            End::Discipline(Box::new(Bottleneck::new(service, discipline.build(stream), carrier)))
+        }
+    }
+}
 
 impl PathSpec {
     /// Builds a path to run. All random values come from the seed, each from a stream of its own.
@@ -51,10 +79,16 @@ impl PathSpec {
             above,
             stream: stream("forward.random-drop"),
         });
-        let forward_link = Link::new(service, self.limit, random_drop).with_marks(self.mark);
-        let back_link = self.back_link.map(|(rate, limit)| {
-            let steady = Profile::Steps([(Instant::ZERO, rate)].into());
-            Link::new(Service::Rates(Rates::new(steady)), limit, None)
+        let service = match self.shaper.filter(|shaper| !shaper.is_after) {
+            Some(shaper) => Service::Shaped(Box::new((service, Buckets::new(&shaper.params)))),
+            None => service,
+        };
+        let carrier = self.second_carrier.map(Carrier::new);
+        let forward_link =
+            end_of(&self.queue, service, random_drop, self.mark, carrier, stream("forward.queue"));
+        let back_link = self.back_link.as_ref().map(|(rate, queue)| {
+            let steady = Profile::Steps([(Instant::ZERO, *rate)].into());
+            end_of(queue, Service::Rates(Rates::new(steady)), None, None, None, stream("back.queue"))
         });
 
         let handover_phase = |period| phase("forward.handover.phase", period);
@@ -85,11 +119,30 @@ impl PathSpec {
             phase: handover_phase(period),
             seed: stream("forward.handover").any(),
         }));
+        let mut forward = Direction {
+            outage: outage.clone(),
+            ..self.forward.build(seed, "forward", Some(forward_link), first, courses)
+        };
+        let mut behind = Vec::new();
+        if let Some(shaper) = self.shaper.filter(|shaper| shaper.is_after) {
+            // It delays by its tokens alone: its medium is the link before it.
+            let fast = Profile::Steps([(Instant::ZERO, Rate(100_000_000_000_000))].into());
+            let buckets = Buckets::new(&shaper.params);
+            let service = Service::Shaped(Box::new((Service::Rates(Rates::new(fast)), buckets)));
+            behind.push(Element::Link(Box::new(Link::new(
+                service,
+                Limit::Bytes(self.facts.bdp.max(PACKET)),
+                None,
+            ))));
+        }
+        match self.policer {
+            Some(p) if p.is_after => behind.push(Element::Policer(Buckets::new(&p.params))),
+            Some(p) => forward.policer = Some(Box::new(Buckets::new(&p.params))),
+            None => {}
+        }
+        forward.beyond.splice(0..0, behind);
         Path {
-            forward: Direction {
-                outage: outage.clone(),
-                ..self.forward.build(seed, "forward", Some(forward_link), first, courses)
-            },
+            forward,
             back: Direction { outage, ..self.back.build(seed, "back", back_link, Vec::new(), Vec::new()) },
             facts: self.facts,
             drawn: self.drawn.clone(),
@@ -102,7 +155,7 @@ impl DirectionSpec {
         &self,
         seed: u64,
         name: &str,
-        link: Option<Link>,
+        end: Option<End>,
         bursts: Vec<BurstLoss>,
         courses: Vec<Course>,
     ) -> Direction {
@@ -127,10 +180,17 @@ impl DirectionSpec {
             let phase = Span(stream("aggregate").below(period.0));
             Element::Aggregate(Aggregate::new(period, phase))
         }));
+        let (link, bottleneck) = match end {
+            Some(End::DropTail(link)) => (Some(*link), None),
+            Some(End::Discipline(bottleneck)) => (None, Some(bottleneck)),
+            None => (None, None),
+        };
         Direction {
             scripts,
+            policer: None,
             link,
             outage: None,
+            bottleneck,
             propagation: self.delay,
             beyond,
             disorders: self.reorder.is_some() || self.second_route.is_some() || self.duplicate > 0,

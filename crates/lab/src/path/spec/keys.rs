@@ -79,7 +79,22 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "queue",
         QUEUE,
-        "Capacity of the queue at the forward link; 1bdp by default. Further packets are dropped.",
+        "Capacity of the queue at the forward link, 1bdp by default: further packets are dropped. Or a queue discipline with the words of tc: codel, fq_codel, pie, red, dualpi2, fq, such as \"codel target=5ms ecn\" (see docs/paths.md).",
+    ),
+    key(
+        "shaper",
+        BUCKET,
+        "Token bucket of the forward link, as tc's tbf: after a burst the link sends at this rate. With peak=RATE a second bucket of one packet; with place=after it lies behind the link, with a queue of 1 BDP.",
+    ),
+    key(
+        "policer",
+        BUCKET,
+        "Token bucket before the forward link, as tc's police: drops what finds too few tokens. With peak=RATE a second bucket of one packet; with place=after behind the link.",
+    ),
+    key(
+        "second_carrier",
+        "words with their values, such as \"share=50% backlog=30kB activation=24ms idle=640ms\"",
+        "Carrier aggregation: this share of the rate is there only from an activation time after the queue exceeded the backlog, until no packet was sent for the idle time.",
     ),
     key(
         "link",
@@ -176,12 +191,14 @@ pub(super) fn names() -> Vec<&'static str> {
 /// The packet by which a limit in packets is turned into bytes.
 pub(super) const PACKET: Bytes = Bytes(1500);
 
+const BUCKET: &str = "a rate and a burst, such as \"rate=20Mbit burst=100kB\"";
 pub(super) const RATE: &str = "a rate such as 100Mbit";
 pub(super) const SPAN: &str = "a length of time such as 40ms";
 const SHARE: &str = "a share such as 1% or 0.01";
 pub(super) const COUNT: &str = "a whole number such as 1";
 const PLACES: &str = "places from 1 on, such as 1,5,10-20";
-const QUEUE: &str = "a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or infinite";
+pub(in crate::path) const QUEUE: &str =
+    "a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or infinite";
 
 /// Keys and their values as found; each is removed when it is read.
 #[derive(Clone, Debug)]

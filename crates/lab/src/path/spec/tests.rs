@@ -139,6 +139,48 @@ fn every_mistake_is_named() {
             "path: duplicate: found \"2\", expected a share such as 1% or 0.01",
         ),
         ("rate=5Mbit rtt=40ms mark=yes", "path: mark: found \"yes\", expected a length of time such as 1ms"),
+        (
+            "rate=5Mbit rtt=40ms queue=codl",
+            "path: queue: found \"codl\", expected a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or \
+             infinite, or a discipline: codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
+        ),
+        (
+            "rate=5Mbit rtt=40ms queue=\"codel target=200ms\"",
+            "path: queue: found \"target 200ms\", expected a target of at most the interval, which is 100ms",
+        ),
+        (
+            "rate=5Mbit rtt=40ms ack_rate=1Mbit ack_queue=\"fq_codel limit 5 tail\"",
+            "path: ack_queue: found \"tail\", expected a word of fq_codel: limit, flows, quantum, target, interval, \
+             ce_threshold, memory_limit, drop_batch, ecn",
+        ),
+        (
+            "rate=5Mbit rtt=40ms policer=\"rate=20Mbit burst=1kB\"",
+            "path: policer: found \"burst 1kB\", expected a burst of at least one packet (1500B)",
+        ),
+        (
+            "rate=5Mbit rtt=40ms policer=\"rate=20Mbit\"",
+            "path: policer: found \"rate=20Mbit\", expected a rate and a burst, such as \"rate=20Mbit burst=100kB\"",
+        ),
+        (
+            "rate=5Mbit rtt=40ms shaper=\"rate=20Mbit burst=10kB peak=2Mbit\"",
+            "path: shaper: found \"peak 2000000 bit/s\", expected a peak rate above the rate",
+        ),
+        (
+            "rate=5Mbit rtt=40ms shaper=\"rate=20Mbit brust=10kB\"",
+            "path: shaper: found \"brust 10kB\", expected words of it: rate, burst, peak, place (link or after)",
+        ),
+        (
+            "rate=5Mbit rtt=40ms queue=50ms second_carrier=\"share=50%\"",
+            "path: second_carrier: found \"share=50%\", expected a queue in packets, bytes or BDP with it",
+        ),
+        (
+            "rate=5Mbit rtt=40ms queue=codel random_drop=25%@18MB",
+            "path: random_drop: found \"25%@18MB\", expected a queue without a discipline with it",
+        ),
+        (
+            "rate=5Mbit rtt=40ms queue=\"codel",
+            "path: queue: found \"\\\"codel\", expected quotes around the value",
+        ),
         ("rate=5Mbit rtt=40ms trace_start=1", "path: trace_start: found \"1\", expected random or 0"),
     ] {
         assert_eq!(error(line), message, "{line}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use slowstart::units::Span;
+use slowstart::units::{Rate, Span};
 
 use super::super::error::PathError;
 use super::super::fade::{Burst, Fades};
@@ -10,7 +10,8 @@ use super::super::link::Limit;
 use super::super::outage::OutageSpec;
 use super::super::{Kind, PathFacts, quantity};
 use super::PathSpec;
-use super::keys::{COUNT, Keys, PACKET, RATE, SPAN};
+use super::chain::BucketSpec;
+use super::keys::{COUNT, Keys, RATE, SPAN};
 
 impl PathSpec {
     pub(super) fn without_distributions(
@@ -33,11 +34,16 @@ impl PathSpec {
             (None, None) => return Err(keys.missing("rtt", SPAN)),
         };
         let base_rtt = forward + delay_trace.as_ref().map_or(Span::ZERO, |t| t.least()) + back;
-        let rate = supply.mean();
+        let link_rate = supply.mean();
+        let shaper = keys.bucket("shaper", "link")?;
+        let policer = keys.bucket("policer", "before")?;
+        let least = |bucket: &Option<BucketSpec>| bucket.map_or(Rate(u64::MAX), |b| b.params.rate);
+        let rate = link_rate.min(least(&shaper)).min(least(&policer));
         let bdp = rate.over(base_rtt);
-        let limit = keys.limit("queue", bdp)?;
+        let mut queue = keys.queue("queue", bdp, rate)?;
+        let second_carrier = keys.second_carrier(&mut queue)?;
         let back_link = match keys.take("ack_rate", quantity::rate, RATE)? {
-            Some(rate) => Some((rate, keys.limit("ack_queue", rate.over(base_rtt))?)),
+            Some(rate) => Some((rate, keys.queue("ack_queue", rate.over(base_rtt), rate)?)),
             None => None,
         };
         if let Some(found) = keys.values.get("ack_queue") {
@@ -63,7 +69,8 @@ impl PathSpec {
             _ => None,
         };
         let host = keys.take("link", host, "host or network")?.unwrap_or(false);
-        if host && !matches!(limit, Limit::Packets(_) | Limit::Bytes(_)) {
+        let counts = matches!(queue.limit, Limit::Packets(_) | Limit::Bytes(_)) && queue.discipline.is_none();
+        if host && !counts {
             return Err(keys.wrong("link", "host", "a queue in packets or bytes with it"));
         }
         let wave = keys.pair("vary", quantity::span, "vary_period")?;
@@ -78,12 +85,8 @@ impl PathSpec {
         if host && outage.is_some() {
             return Err(keys.wrong("outage", &outage_text, "a path without link=host"));
         }
-        let buffer = match limit {
-            Limit::Infinite => None,
-            Limit::Packets(n) => Some(PACKET * n),
-            Limit::Bytes(b) => Some(b),
-            Limit::Time(t) => Some(rate.over(t)),
-        };
+        let buffer = queue.bytes(rate);
+        let variable = supply.varies() || shaper.is_some() || policer.is_some() || second_carrier.is_some();
         let mut ways = (
             keys.way(forward, "", "drop", Kind::Data, &syns)?,
             keys.way(back, "ack_", "drop_ack", Kind::Ack, &syns)?,
@@ -97,19 +100,33 @@ impl PathSpec {
         if ways.1.filters && ways.1.aggregate.is_none() {
             return Err(keys.wrong("ack_filter", "on", "ack_aggregate with it"));
         }
+        if outage.is_some() && queue.discipline.is_some() {
+            return Err(keys.wrong("outage", &outage_text, "a queue without a discipline with it"));
+        }
+        let mark_text = keys.values.get("mark").cloned().unwrap_or_default();
+        let mark = keys.take("mark", quantity::span, "a length of time such as 1ms")?;
+        if mark.is_some() && queue.discipline.is_some() {
+            return Err(keys.wrong("mark", &mark_text, "a queue without a discipline with it"));
+        }
+        if let Some(found) = keys.values.get("random_drop").filter(|_| queue.discipline.is_some()) {
+            return Err(keys.wrong("random_drop", found, "a queue without a discipline with it"));
+        }
         ways.0.interface = host.then_some(rate);
         (ways.0.grants, ways.1.grants) = (grants, grants);
         Ok(Self {
             name,
             about,
             sources,
-            limit,
+            queue,
+            shaper,
+            policer,
+            second_carrier,
             random_drop: keys.take(
                 "random_drop",
                 quantity::share_above,
                 "a share and a backlog, as 25%@18MB",
             )?,
-            mark: keys.take("mark", quantity::span, "a length of time such as 1ms")?,
+            mark,
             forward: ways.0,
             back: ways.1,
             back_link,
@@ -120,7 +137,7 @@ impl PathSpec {
             outage,
             delay_trace,
             random_start,
-            facts: PathFacts { rate, base_rtt, bdp, buffer, variable: supply.varies() },
+            facts: PathFacts { rate, base_rtt, bdp, buffer, variable },
             supply,
             ensemble: None,
             drawn: BTreeMap::new(),

@@ -1,0 +1,186 @@
+//! Packets that wait in a queue discipline: they enter their line when they leave the queue.
+
+use super::End;
+use super::id::{FlowId, LineId, PerEnd};
+use super::net::{Net, Packet, leaving};
+use crate::path::queue::Departure;
+use crate::path::{Dropped, PacketInfo};
+use crate::tcp::segment::Segment;
+use slowstart::units::{Instant, Span};
+
+/// What the path did to a packet.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Fate {
+    /// Its flow.
+    pub(super) flow: FlowId,
+    /// True if it is data of the flow's sender.
+    pub(super) is_data: bool,
+    pub(super) what: What,
+}
+
+/// What the path may do to a packet, apart from delaying it.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum What {
+    Dropped(Dropped),
+    /// It waited longer than any packet of its flow before.
+    Waited(Span),
+}
+
+/// A packet in a queue discipline.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Queued {
+    pub(super) packet: Packet,
+    /// The line that it will enter.
+    pub(super) line: LineId,
+    pub(super) is_data: bool,
+}
+
+/// All packets in queue disciplines, by the number that the discipline has for each.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    packets: Vec<Queued>,
+    /// The segments of those with [`Packet::has_segment`], at the same places.
+    segments: Vec<Segment>,
+    free: Vec<u32>,
+    /// When the next departure of each end's direction is pending; [`Instant::NEVER`] if none.
+    pending: PerEnd<Instant>,
+    /// The longest wait of data of each flow.
+    longest: Vec<Span>,
+    departures: Vec<Departure>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            packets: Vec::new(),
+            segments: Vec::new(),
+            free: Vec::new(),
+            pending: PerEnd::new(Instant::NEVER, Instant::NEVER),
+            longest: Vec::new(),
+            departures: Vec::new(),
+        }
+    }
+}
+
+impl Waiting {
+    fn insert(&mut self, queued: Queued, segment: &Segment) -> u32 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(Queued::default());
+            self.packets.len() as u32 - 1
+        });
+        self.packets[id as usize] = queued;
+        if queued.packet.has_segment {
+            let places = self.packets.len().max(self.segments.len());
+            self.segments.resize(places, Segment::default());
+            self.segments[id as usize] = *segment;
+        }
+        id
+    }
+
+    /// Forgets the longest wait of a flow, whose place another one takes.
+    pub(super) fn forget_waits(&mut self, flow: FlowId) {
+        if let Some(longest) = self.longest.get_mut(flow.index()) {
+            *longest = Span::ZERO;
+        }
+    }
+
+    /// True if no packet of the flow waited as long before.
+    fn is_longest(&mut self, flow: FlowId, waited: Span) -> bool {
+        if self.longest.len() <= flow.index() {
+            self.longest.resize(flow.index() + 1, Span::ZERO);
+        }
+        let longest = &mut self.longest[flow.index()];
+        let is_longer = waited > *longest;
+        *longest = waited.max(*longest);
+        is_longer
+    }
+}
+
+impl Net {
+    /// Puts `n` packets that an end sends into the queue discipline of its direction.
+    #[inline(never)]
+    pub(super) fn enqueue_train(
+        &mut self,
+        end: End,
+        info: &PacketInfo,
+        mut queued: Queued,
+        s: Segment,
+        n: u32,
+    ) {
+        let mut departures = std::mem::take(&mut self.waiting.departures);
+        for _ in 0..n {
+            let direction = leaving(&mut self.path, end);
+            let rate_request = direction.grant(s.rate_request);
+            let segment = Segment { seq: queued.packet.seq, rate_request, ..s };
+            let id = self.waiting.insert(queued, &segment);
+            self.lines[queued.line.index()].queued += 1;
+            direction.enqueue(self.now, info, id, &mut departures);
+            queued.packet.seq = queued.packet.seq.wrapping_add(s.len);
+        }
+        self.forward(end, departures);
+    }
+
+    /// Lets leave the queue of an end's direction what may leave now, if that is pending.
+    pub(super) fn serve_queue(&mut self, end: End) {
+        if self.waiting.pending[end] != self.now {
+            return;
+        }
+        let mut departures = std::mem::take(&mut self.waiting.departures);
+        leaving(&mut self.path, end).serve(self.now, &mut departures);
+        self.forward(end, departures);
+    }
+
+    /// Puts departures into their lines, records what happened to them, and makes the next one a pending event.
+    fn forward(&mut self, end: End, mut departures: Vec<Departure>) {
+        for d in departures.drain(..) {
+            let Queued { mut packet, line, is_data } = self.waiting.packets[d.id as usize];
+            let flow = packet.to.flow();
+            let mut record = |what| self.fates.push(Fate { flow, is_data, what });
+            if is_data && self.waiting.is_longest(flow, d.waited) {
+                record(What::Waited(d.waited));
+            }
+            packet.ecn = d.ecn;
+            match d.outcome {
+                Ok(at) => self.enter_line(line, at, packet, d.id),
+                Err(dropped) => record(What::Dropped(dropped)),
+            }
+            self.lines[line.index()].queued -= 1;
+            self.waiting.free.push(d.id);
+        }
+        self.waiting.departures = departures;
+        let next = leaving(&mut self.path, end).next().unwrap_or(Instant::NEVER);
+        if next != std::mem::replace(&mut self.waiting.pending[end], next) && next < Instant::NEVER {
+            self.schedule_queue(end, next);
+        }
+    }
+
+    fn enter_line(&mut self, line: LineId, at: Instant, packet: Packet, id: u32) {
+        let direction = leaving(&mut self.path, line.sender());
+        let queue = &mut self.lines[line.index()];
+        let at = at + self.extra[line.pair()];
+        if direction.filters_acks() && packet.is_plain_ack() && queue.replace_older_ack(at, &packet) {
+            return;
+        }
+        if direction.disorders() {
+            let first = queue.line.next();
+            let segment = self.waiting.segments.get(id as usize).copied().unwrap_or_default();
+            let segment = Segment { ecn: packet.ecn, ..segment };
+            for _ in 0..=u32::from(direction.draws_copy()) {
+                queue.insert(at, packet, &segment);
+            }
+            if let Some(at) = queue.line.next().filter(|at| Some(*at) != first) {
+                self.schedule_line(line, at);
+            }
+            return;
+        }
+        if packet.has_segment {
+            let segment = Segment { ecn: packet.ecn, ..self.waiting.segments[id as usize] };
+            queue.store_segment(&segment);
+        }
+        let idle = queue.line.is_empty();
+        queue.line.push(at, packet);
+        if idle {
+            self.schedule_line(line, at);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Token buckets: as the service of a link or a link of its own (a shaper, which delays), and as a policer, which drops.
+//!
+//! After `sch_tbf` and `act_police` of Linux: a bucket is full at first, gains its rate and never holds more than its burst;
+//! a packet needs its length in each bucket. The second bucket, of the peak rate, holds one full packet. Lengths are those of
+//! IP packets, and tokens are exact where Linux rounds to nanoseconds.
+
+use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span};
+
+/// What a byte costs: bits times the nanoseconds in a second, so that a nanosecond at one bit/s earns one.
+const COST: u64 = 8 * NS_PER_S;
+
+/// The packet that the bucket of the peak rate holds.
+const PACKET: u64 = 1500;
+
+/// The parameters of a shaper or policer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Params {
+    pub(super) rate: Rate,
+    /// The most tokens; at least a full packet, at most 1 GiB.
+    pub(super) burst: Bytes,
+    pub(super) peak: Option<Rate>,
+}
+
+/// One bucket.
+#[derive(Copy, Clone, Debug)]
+struct Bucket {
+    rate: u64,
+    depth: u64,
+    tokens: u64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn full(rate: Rate, bytes: u64) -> Self {
+        let depth = bytes * COST;
+        Self { rate: rate.0, depth, tokens: depth, at: Instant::ZERO }
+    }
+
+    fn level(&self, now: Instant) -> u64 {
+        let earned = now.since(self.at).0.saturating_mul(self.rate);
+        self.tokens.saturating_add(earned).min(self.depth)
+    }
+
+    /// When it will hold what a packet needs, from `now` on.
+    fn ready(&self, now: Instant, bytes: u32) -> Instant {
+        let missing = (u64::from(bytes) * COST).saturating_sub(self.level(now));
+        now + Span(missing.div_ceil(self.rate))
+    }
+
+    fn take(&mut self, now: Instant, bytes: u32) {
+        self.tokens = self.level(now).saturating_sub(u64::from(bytes) * COST);
+        self.at = now;
+    }
+}
+
+/// A bucket, and one of a peak rate.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Buckets {
+    main: Bucket,
+    peak: Option<Bucket>,
+}
+
+impl Buckets {
+    pub(super) fn new(p: &Params) -> Self {
+        Self { main: Bucket::full(p.rate, p.burst.0), peak: p.peak.map(|rate| Bucket::full(rate, PACKET)) }
+    }
+
+    /// When a packet that comes now may pass.
+    #[inline]
+    pub(super) fn ready(&self, now: Instant, bytes: u32) -> Instant {
+        let main = self.main.ready(now, bytes);
+        self.peak.as_ref().map_or(main, |peak| main.max(peak.ready(now, bytes)))
+    }
+
+    /// Takes the tokens of a packet that passes now.
+    #[inline]
+    pub(super) fn take(&mut self, now: Instant, bytes: u32) {
+        self.main.take(now, bytes);
+        if let Some(peak) = &mut self.peak {
+            peak.take(now, bytes);
+        }
+    }
+
+    /// As a policer: takes the tokens of a packet and returns true, or returns false if there are too few.
+    pub(super) fn conforms(&mut self, now: Instant, bytes: u32) -> bool {
+        let conforms = self.ready(now, bytes) == now;
+        if conforms {
+            self.take(now, bytes);
+        }
+        conforms
+    }
+
+    /// The bytes that may pass later than `from` and up to `to`.
+    pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        let most = |b: &Bucket| {
+            let earned = u128::from(to.since(from).0) * u128::from(b.rate);
+            u64::try_from((u128::from(b.level(from)) + earned) / u128::from(COST)).unwrap_or(u64::MAX)
+        };
+        let main = most(&self.main);
+        Bytes(self.peak.as_ref().map_or(main, |peak| main.min(most(peak))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets(rate: u64, burst: u64, peak: Option<u64>) -> Buckets {
+        Buckets::new(&Params { rate: Rate(rate), burst: Bytes(burst), peak: peak.map(Rate) })
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let mut b = buckets(12_000_000, 15_000, None);
+        let passed = (0..20).filter(|_| b.conforms(Instant::ZERO, 1500)).count();
+        assert_eq!(passed, 10);
+        // 12 Mbit/s: a packet a millisecond.
+        let second: Vec<u64> = (0..10_000).filter(|i| b.conforms(Instant(i * 500_000), 1500)).collect();
+        assert_eq!(second.len(), 4999);
+        // What was not used is kept, up to the burst.
+        assert_eq!((0..99).filter(|_| b.conforms(Instant(60_000_000_000), 1500)).count(), 10);
+    }
+
+    #[test]
+    fn a_shaped_packet_waits_for_its_tokens_and_for_the_peak() {
+        let mut b = buckets(12_000_000, 3000, Some(120_000_000));
+        let mut at = Instant::ZERO;
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            at = b.ready(at, 1500);
+            b.take(at, 1500);
+            seen.push(at.0 / 1000);
+        }
+        // The second packet 100 us later by the peak rate; the third when 1500 bytes have come since the start.
+        assert_eq!(seen, [0, 100, 1000, 2000]);
+    }
+
+    #[test]
+    fn no_time_carries_more_than_burst_and_rate() {
+        let b = buckets(8_000_000, 50_000, None);
+        assert_eq!(b.capacity(Instant::ZERO, Instant(1_000_000_000)), Bytes(1_050_000));
+        let b = buckets(8_000_000, 50_000, Some(80_000_000));
+        assert_eq!(b.capacity(Instant::ZERO, Instant(1_000_000)), Bytes(11_500));
+    }
+}

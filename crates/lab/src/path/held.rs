@@ -1,0 +1,74 @@
+//! The packets that a direction holds, for engines that carry packets of their own: the emulator's bytes, QUIC datagrams.
+
+use slowstart::units::{Instant, Span};
+
+use super::queue::Departure;
+use super::{Direction, Ecn, PacketInfo};
+
+/// What waits in the queue discipline of a direction, by the number that the discipline has for each.
+#[derive(Debug)]
+pub struct Held<T> {
+    waiting: Vec<Option<T>>,
+    free: Vec<u32>,
+    departures: Vec<Departure>,
+}
+
+impl<T> Default for Held<T> {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), free: Vec::new(), departures: Vec::new() }
+    }
+}
+
+impl<T> Held<T> {
+    /// Sends a packet at `now` into `direction`. Adds to `out` what leaves its queue by then: without a discipline, that is
+    /// this packet.
+    pub fn send(
+        &mut self,
+        direction: &mut Direction,
+        now: Instant,
+        info: &PacketInfo,
+        packet: T,
+        out: &mut Vec<(T, Departure)>,
+    ) {
+        if !direction.has_discipline() {
+            let outcome = direction.pass(now, info);
+            let is_marked = info.ecn.is_capable() && direction.marked();
+            let ecn = if is_marked { Ecn::Ce } else { info.ecn };
+            let departure = Departure { id: 0, bytes: info.bytes, ecn, waited: Span::ZERO, outcome };
+            out.push((packet, departure));
+            return;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.waiting.push(None);
+            self.waiting.len() as u32 - 1
+        });
+        self.waiting[id as usize] = Some(packet);
+        direction.enqueue(now, info, id, &mut self.departures);
+        self.hand_over(out);
+    }
+
+    /// Adds to `out` what leaves the queue of `direction` by `now`.
+    pub fn serve(&mut self, direction: &mut Direction, now: Instant, out: &mut Vec<(T, Departure)>) {
+        direction.serve(now, &mut self.departures);
+        self.hand_over(out);
+    }
+
+    fn hand_over(&mut self, out: &mut Vec<(T, Departure)>) {
+        for d in self.departures.drain(..) {
+            if let Some(packet) = self.waiting[d.id as usize].take() {
+                out.push((packet, d));
+            }
+            self.free.push(d.id);
+        }
+    }
+
+    /// Number of packets that wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len() - self.free.len()
+    }
+
+    /// True if no packet waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
