@@ -286,8 +286,8 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
     // The name of an avoidance stands for what Linux runs under it, and a web client's server runs Linux' default.
     let contender = match split(name).0 {
         "web" => Contender::read("against", "hystart", "cubic")?,
-        "cubic" => Contender::read("against", "hystart", name)?,
-        "reno" => Contender::read("against", "standard", name)?,
+        "cubic" | "cubic-abe" => Contender::read("against", "hystart", name)?,
+        "reno" | "reno-abe" | "dctcp" | "prague" => Contender::read("against", "standard", name)?,
         _ => Contender::read("against", name, "cubic")?,
     };
     let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };

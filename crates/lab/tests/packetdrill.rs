@@ -3,8 +3,9 @@
 use slowstart_lab::packetdrill::expr::{self, Names};
 use slowstart_lab::packetdrill::{parse, run};
 
-/// Each holds on a stock kernel 6.18 as well, under CUBIC.
-const SCRIPTS: [(&str, &str); 19] = [
+/// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` is for later kernels, since 6.18 does not let
+/// `tcp_ecn` be 3.
+const SCRIPTS: [(&str, &str); 22] = [
     ("grows", include_str!("packetdrill/grows.pkt")),
     ("holds", include_str!("packetdrill/holds.pkt")),
     ("closes", include_str!("packetdrill/closes.pkt")),
@@ -24,6 +25,9 @@ const SCRIPTS: [(&str, &str); 19] = [
     ("twice", include_str!("packetdrill/twice.pkt")),
     ("undoes", include_str!("packetdrill/undoes.pkt")),
     ("delays", include_str!("packetdrill/delays.pkt")),
+    ("marks", include_str!("packetdrill/marks.pkt")),
+    ("echoes", include_str!("packetdrill/echoes.pkt")),
+    ("accurate", include_str!("packetdrill/accurate.pkt")),
 ];
 
 #[test]
@@ -75,6 +79,10 @@ fn expressions_are_those_of_python() {
 #[test]
 fn each_new_check_can_fail() {
     for (name, right, wrong) in [
+        ("marks", "[ect0] W. 10001", "[ect0] . 10001"),
+        ("marks", "[ect0] . 11001", "[noecn] . 11001"),
+        ("echoes", "[noecn] E. 1:1(0) ack 3001", "[noecn] . 1:1(0) ack 3001"),
+        ("accurate", "[ect0] EWA. 1:1(0) ack 4001", "[ect0] WA. 1:1(0) ack 4001"),
         ("stamps", "TS val 2200 ecr 201", "TS val 2100 ecr 201"),
         ("waits", "0.300 write", "0.200 write"),
         ("mark", "60000) = 25000", "60000) = 26000"),

@@ -152,6 +152,8 @@ impl Host {
                     _ => return None,
                 }
             }
+            // The option of Accurate ECN is not modelled.
+            "tcp_ecn_option" => return (value == "0").then_some(()),
             _ => return None,
         }
         Some(())

@@ -173,6 +173,17 @@ impl<'a> Cursor<'a> {
             })
     }
 
+    fn spaces(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start_matches(' ').len();
+    }
+
+    /// Skips spaces if this token follows them.
+    fn spaces_before(&mut self, token: &str) {
+        if self.rest().trim_start_matches(' ').starts_with(token) {
+            self.spaces();
+        }
+    }
+
     fn when(&mut self) -> Result<When, Fault> {
         let mut when = When { from: None, to: None, returns: None, relative: true };
         if self.take("*") {
@@ -180,7 +191,9 @@ impl<'a> Cursor<'a> {
         }
         when.relative = self.take("+");
         when.from = Some(self.time()?);
+        self.spaces_before("...");
         if self.take("...") {
+            self.spaces();
             self.take("+");
             when.returns = Some(self.time()?);
         } else if self.take("~") {
@@ -340,7 +353,9 @@ fn packet(text: &str) -> Result<Packet, String> {
             'E' => ECE,
             'W' => CWR,
             'A' => AE,
-            _ => return Err(format!("expected flags of SFRP.EWA, found `{c}`")),
+            // The value of the ACE field.
+            '0'..='7' => crate::tcp::ecn::ace_flags(c as u8 - b'0'),
+            _ => return Err(format!("expected flags of SFRP.EWA or a digit up to 7, found `{c}`")),
         };
     }
     let seq = words.next().ok_or("expected seq:end(length)")?;

@@ -482,6 +482,8 @@ impl Sockets {
             ("tcpi_rtt", micros(t.rtt().srtt())),
             ("tcpi_min_rtt", micros(t.rtt().min())),
             ("tcpi_rto", micros(Some(t.rtt().rto()))),
+            ("tcpi_delivered_ce", (t.counters.marked / mss.0).cast_signed()),
+            ("tcpi_received_ce", e.rx.ecn.marked.cast_signed()),
             ("tcpi_reordering", i64::from(t.rack().degree)),
             ("tcpi_reord_seen", i64::from(t.rack().reorderings)),
             ("tcpi_busy_time", micros(Some(busy))),

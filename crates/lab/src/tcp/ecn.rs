@@ -2,7 +2,7 @@
 //! §3.2, RFC 9768; Linux `tcp_ecn_*` and `tcp_accecn_*`).
 //!
 //! Departs from its sources:
-//! - SYN, SYN-ACK and pure ACKs are never ECN-capable, as with RFC 3168 (RFC 9768 allows it, Linux does not do it);
+//! - SYN and SYN-ACK are never ECN-capable (RFC 9768 allows it, Linux does not do it);
 //! - a path does not change the codepoint of a packet but to CE, so bleaching and mangling are not detected;
 //! - the `AccECN` option is not sent: the ACE field alone carries the count, which RFC 9768 permits.
 
@@ -46,7 +46,7 @@ const ACE: u8 = AE | CWR | ECE;
 const FIRST_COUNT: u8 = 5;
 
 /// The flags for a value of the ACE field; its low three bits count.
-const fn ace_flags(value: u8) -> u8 {
+pub(crate) const fn ace_flags(value: u8) -> u8 {
     (if value & 4 != 0 { AE } else { 0 })
         | (if value & 2 != 0 { CWR } else { 0 })
         | (if value & 1 != 0 { ECE } else { 0 })
@@ -95,8 +95,9 @@ impl EcnRule {
     /// What a client that asked takes the flags of the SYN-ACK for.
     pub(super) const fn agreed(self, syn_ack: u8) -> Feedback {
         match (self, ace_value(syn_ack)) {
-            (Self::AccEcn, 0b010 | 0b011 | 0b100 | 0b110) => Feedback::Count,
-            (Self::AccEcn | Self::Rfc3168, 0b001 | 0b101) => Feedback::Echo,
+            (Self::AccEcn | Self::Rfc3168, 0b001) | (Self::Rfc3168, 0b101) => Feedback::Echo,
+            // Also 0b101, which is unused so far (tcp_ecn_rcv_synack).
+            (Self::AccEcn, 0b010..=0b110) => Feedback::Count,
             (Self::Dctcp, 0b001 | 0b101) => Feedback::EchoEach,
             _ => Feedback::None,
         }

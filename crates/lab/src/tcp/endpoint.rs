@@ -47,8 +47,8 @@ struct Header {
     timestamps: bool,
     /// The feedback about marks on which both ends agreed.
     feedback: Feedback,
-    /// The codepoint of new data, and of data sent again.
-    ect: [Ecn; 2],
+    /// The codepoint of new data, of data sent again, and of ACKs.
+    ect: [Ecn; 3],
 }
 
 impl Header {
@@ -120,7 +120,7 @@ impl Header {
                 Outgoing { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
-            let ecn = if c.len > 0 { self.ect[usize::from(c.retransmission)] } else { Ecn::NotEct };
+            let ecn = self.ect[if c.len > 0 { usize::from(c.retransmission) } else { 2 }];
             let s = Segment {
                 seq: segment::wrap(c.start, self.isn),
                 len: c.len,
@@ -183,7 +183,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 sack: profile.sack,
                 timestamps: profile.timestamps,
                 feedback: Feedback::None,
-                ect: [Ecn::NotEct; 2],
+                ect: [Ecn::NotEct; 3],
             },
             peer_syn: Ecn::NotEct,
             gro: (profile.gro > 0).then(|| Box::new(Gro::new(profile.gro, profile.gro_wait))),
@@ -276,6 +276,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         let s = Segment {
             seq: segment::wrap(self.tx.next(), self.header.isn),
             flags: ACK,
+            ecn: self.header.ect[2],
             rate_response: std::mem::take(&mut self.rate_response),
             ..Segment::default()
         };
@@ -299,12 +300,13 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.rx.ecn.begin(feedback);
         self.tx.ecn.begin(feedback);
         if feedback != Feedback::None {
-            // RFC 3168 §6.1.5 keeps ECT from retransmissions; senders with a scalable response set it on all data, as
-            // Linux does for those that need ECN (tcp_ecn_send).
+            // RFC 3168 §6.1.5 keeps ECT from retransmissions; senders with a scalable response set it on all data, and
+            // ends with accurate feedback on all that follows the SYNs (tcp_ecn_send).
             let control = self.tx.control();
             let new = if control.is_l4s() { Ecn::Ect1 } else { Ecn::Ect0 };
-            let again = if control.needs_each_mark() { new } else { Ecn::NotEct };
-            self.header.ect = [new, again];
+            let ect_if = |all| if all { new } else { Ecn::NotEct };
+            let counts = feedback == Feedback::Count;
+            self.header.ect = [new, ect_if(counts || control.needs_each_mark()), ect_if(counts)];
         }
     }
 

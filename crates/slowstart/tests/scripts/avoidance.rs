@@ -1,9 +1,10 @@
-//! The avoidances: Reno, RFC 5681 §3.1, and CUBIC, RFC 9438 as in Linux.
+//! The avoidances: Reno, RFC 5681 §3.1; CUBIC, RFC 9438 as in Linux; DCTCP, RFC 8257; Prague; and ABE, RFC 8511.
 
 use crate::common::{Host, avoidance, facts, startup};
 use crate::language::play;
 use slowstart::control::Controller;
-use slowstart::units::Span;
+use slowstart::units::{Bytes, Span};
+use slowstart::view::Signal;
 
 const RTT: Span = Span::millis(100);
 
@@ -146,4 +147,96 @@ fn the_first_loss_may_cut_differently() {
     lose(&mut host);
     assert_eq!(host.cwnd(), 35.0);
     assert_eq!(host.control.phase(), "avoidance");
+}
+
+/// A mark in congestion avoidance; the window after it.
+fn mark(host: &mut Host) -> f64 {
+    let _ = host.signal(Signal::Ecn);
+    let cut = host.cwnd();
+    let _ = host.recovered(false);
+    cut
+}
+
+/// RFC 8511 §3.1: 0.8 (Reno) and 0.85 (CUBIC) of the window for a mark, but not for the one that ends the startup, and not
+/// for a loss.
+#[test]
+fn abe_applies_to_marks_in_congestion_avoidance() {
+    for (follows, loss, ecn) in
+        [("reno", 0.5, 0.5), ("reno-abe", 0.5, 0.8), ("cubic", 0.7, 0.7), ("cubic-abe", 0.7, 0.85)]
+    {
+        let mut host = host(follows, 1000);
+        let mut window = 1000.0;
+        for share in [loss, ecn] {
+            window *= share;
+            assert!((mark(&mut host) - window).abs() < 1e-6, "{follows}");
+        }
+        let _ = host.lose(1);
+        assert!((host.cwnd() - window * loss).abs() <= 1.0, "{follows}");
+    }
+}
+
+/// Acknowledges a flight of which this many segments were marked.
+fn marked_round(host: &mut Host, marked: u64) {
+    host.wait(RTT);
+    let flight = host.out() as u64;
+    for n in 0..flight {
+        host.facts.marked += Bytes(if n < marked { 1000 } else { 0 });
+        let _ = host.ack(1000, Some(RTT));
+        host.fill();
+    }
+}
+
+/// RFC 8257 §3.3: alpha = (1 - g) alpha + g F, with g = 1/16 and alpha = 1 at first; a mark reduces the window by alpha / 2.
+#[test]
+fn dctcp_responds_to_the_share_of_marks() {
+    let mut host = host("dctcp", 100);
+    // The first mark halves the window, as alpha is 1.
+    assert_eq!(mark(&mut host), 50.0);
+    let mut alpha = 1.0;
+    // The rest of the first flight; then rounds in which a tenth is marked.
+    marked_round(&mut host, 100);
+    for _ in 0..60 {
+        let flight = host.out() as u64;
+        marked_round(&mut host, flight / 10);
+        alpha = alpha * 15.0 / 16.0 + 0.1 / 16.0;
+    }
+    let before = host.cwnd();
+    let share = mark(&mut host) / before;
+    assert!((share - (1.0 - alpha / 2.0)).abs() < 0.01, "{share}, alpha {alpha}");
+    // A loss halves it whatever the share.
+    let before = host.cwnd();
+    let _ = host.lose(1);
+    assert!((host.cwnd() / before - 0.5).abs() < 0.01);
+}
+
+/// Prague grows by a segment a round trip for what is not marked. Once it no longer depends on the round trip, by
+/// (RTT / target)^2 of that.
+#[test]
+fn prague_grows_less_on_short_round_trips() {
+    let growth = |rtt: u64, transition: u32, marked: u64| {
+        let mut host = host(&format!("prague:target=25ms,transition={transition}"), 100);
+        assert_eq!(mark(&mut host), 50.0);
+        let rtt = Span::millis(rtt);
+        let mut round = |marked: u64| {
+            let flight = host.out() as u64;
+            host.wait(rtt);
+            for n in 0..flight {
+                host.facts.marked += Bytes(if n < marked { 1000 } else { 0 });
+                let _ = host.ack(1000, Some(rtt));
+            }
+            host.fill();
+            host.cwnd()
+        };
+        for _ in 0..3 {
+            round(0);
+        }
+        let before = round(0);
+        round(marked) - before
+    };
+    let near = |got: f64, want: f64| assert!((got - want).abs() < 0.05, "{got}, not {want}");
+    near(growth(5, 500, 0), 1.0);
+    near(growth(5, 1, 0), 0.04);
+    near(growth(50, 1, 0), 1.0);
+    // Half the flight is marked.
+    near(growth(50, 500, 27), 0.5);
 }

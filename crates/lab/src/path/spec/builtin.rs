@@ -37,6 +37,7 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "fiber",
     "dsl",
     "cable",
+    "l4s-cable",
     "transatlantic",
     "datacenter",
     "interface",
