@@ -1,5 +1,6 @@
-//! The TCP header in a captured frame, for any link type and snapshot length.
+//! The TCP header in a captured frame, for any link type and snapshot length, also inside tunnels.
 
+use super::tunnel;
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpOptionsIterator};
 use pcap_parser::Linktype;
 
@@ -64,13 +65,32 @@ pub fn udp_ports(link: Linktype, frame: &[u8]) -> Option<[u16; 2]> {
     Some([be16(0)?, be16(2)?])
 }
 
-/// The payload of the IP packet in a frame.
+/// The payload of the IP packet in a frame, outside of tunnels.
 fn ip_payload(link: Linktype, frame: &[u8]) -> Option<etherparse::LaxIpPayloadSlice<'_>> {
-    match packet(link, frame)?.net? {
+    payload(&packet(link, frame)?)
+}
+
+fn payload<'a>(packet: &LaxSlicedPacket<'a>) -> Option<etherparse::LaxIpPayloadSlice<'a>> {
+    match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => Some(ip.payload().clone()),
         LaxNetSlice::Ipv6(ip) => Some(ip.payload().clone()),
         LaxNetSlice::Arp(_) => None,
     }
+}
+
+/// The packet inside the tunnels of a packet, or the packet itself.
+fn innermost(mut packet: LaxSlicedPacket<'_>) -> Option<LaxSlicedPacket<'_>> {
+    for _ in 0..tunnel::MOST {
+        let inner = match packet.ether_payload() {
+            Some(labels) if labels.ether_type.0 == tunnel::MPLS => tunnel::mpls(labels.payload),
+            _ => tunnel::open(&payload(&packet)?),
+        };
+        match inner {
+            Some(inner) => packet = inner,
+            None => break,
+        }
+    }
+    Some(packet)
 }
 
 /// The packet in a frame.
@@ -94,7 +114,7 @@ fn packet(link: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
 /// The TCP segment in a frame; `None` for all other traffic, for fragments other than the first, and if the frame
 /// is cut too short. `on_wire` is the length of the whole frame.
 pub fn parse(link: Linktype, frame: &[u8], on_wire: u32) -> Option<TcpSegment> {
-    let packet = packet(link, frame)?;
+    let packet = innermost(packet(link, frame)?)?;
     let mut segment = TcpSegment::default();
     let (payload, announced) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
@@ -192,6 +212,57 @@ mod tests {
         let null = with(&[2, 0, 0, 0]);
         for (link, frame) in [(1, ethernet), (1, vlan), (113, cooked), (276, cooked2), (0, null)] {
             assert_eq!(parse(Linktype(link), &frame, 1066), Some(raw), "link {link}");
+        }
+    }
+
+    /// An IPv4 header around so many bytes of a protocol.
+    fn outer(protocol: u8, inner: &[u8]) -> Vec<u8> {
+        let length = (20 + inner.len() as u16).to_be_bytes();
+        let mut p = vec![0x45, 0, length[0], length[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+        p.extend([172, 16, 0, 1, 172, 16, 0, 2]);
+        p.extend(inner);
+        p
+    }
+
+    #[test]
+    fn every_tunnel_leads_to_the_same_segment() {
+        let raw = parse(Linktype(101), &packet(), 1052).expect("a segment");
+        let ethernet = with(&[&[0; 12][..], &[8, 0]].concat());
+        let udp = |port: [u8; 2], rest: &[u8]| [&[0xc0, 0][..], &port, &[0, 0, 0, 0], rest].concat();
+        let vxlan = [&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet].concat();
+        let labels = with(&[&[0; 12][..], &[0x88, 0x47], &[0, 1, 0x40, 64], &[0, 2, 0x41, 64]].concat());
+        let wire = [&[0; 12][..], &[0x88, 0x47], &[0, 2, 0x41, 64], &[0, 0, 0, 9], &ethernet].concat();
+        let cases = [
+            ("IP in IP", 101, outer(4, &packet())),
+            ("GRE", 101, outer(47, &with(&[0, 0, 8, 0]))),
+            (
+                "GRE with key and sequence number",
+                101,
+                outer(47, &with(&[0x30, 0, 8, 0, 0, 0, 0, 7, 0, 0, 0, 1])),
+            ),
+            ("GRE bridge", 101, outer(47, &[&[0, 0, 0x65, 0x58][..], &ethernet].concat())),
+            ("VXLAN", 101, outer(17, &udp([0x12, 0xb5], &vxlan))),
+            (
+                "VXLAN in GRE",
+                101,
+                outer(47, &[&[0, 0, 8, 0][..], &outer(17, &udp([0x21, 0x18], &vxlan))].concat()),
+            ),
+            ("MPLS, two labels", 1, labels),
+            ("MPLS pseudowire with control word", 1, wire),
+        ];
+        for (name, link, frame) in cases {
+            let whole = frame.len();
+            assert_eq!(parse(Linktype(link), &frame, 1152), Some(raw), "{name}");
+            // Cut anywhere, it gives a segment only if the ports and numbers of the inner one are there.
+            for cut in 0..whole {
+                let segment = parse(Linktype(link), &frame[..cut], 1152);
+                assert_eq!(segment.is_some(), cut >= whole - 12, "{name}, {cut}");
+            }
+        }
+        // More tunnels than are opened, another port, and GRE of another version are no TCP.
+        let deep = (0..=tunnel::MOST).fold(packet(), |p, _| outer(4, &p));
+        for frame in [deep, outer(17, &udp([0, 53], &vxlan)), outer(47, &with(&[0, 1, 8, 0]))] {
+            assert_eq!(parse(Linktype(101), &frame, 1152), None);
         }
     }
 

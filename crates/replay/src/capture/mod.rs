@@ -1,11 +1,13 @@
 //! Captures: reads pcap and pcapng as a stream of TCP packets.
 //!
 //! - [`frame`]: the TCP header in a captured frame
+//! - [`tunnel`]: the packet inside a tunnel
 //! - [`old`]: older formats, converted to pcap
 //! - [`read`]: the packets of a file
 
 pub mod frame;
 pub mod old;
+mod tunnel;
 
 use crate::error::InputError;
 use frame::TcpSegment;
