@@ -27,11 +27,13 @@ fn did(t: &Transfer) -> String {
     let rtt =
         t.min_rtt_s.map_or(String::new(), |r| format!(", with a minimum RTT of {} ms", number(r * 1e3)));
     let again = match t.retransmitted_packets {
-        0 => "nothing was retransmitted".to_string(),
-        1 => "1 packet was retransmitted".to_string(),
-        n => format!("{} packets were retransmitted", number(n as f64)),
+        // This source does not state it.
+        _ if t.source == "tcp-probe" => String::new(),
+        0 => "; nothing was retransmitted".to_string(),
+        1 => "; 1 packet was retransmitted".to_string(),
+        n => format!("; {} packets were retransmitted", number(n as f64)),
     };
-    format!("It carried {} in {} s{rate}{rtt}; {again}.", bytes(t.bytes), number(t.duration_s))
+    format!("It carried {} in {} s{rate}{rtt}{again}.", bytes(t.bytes), number(t.duration_s))
 }
 
 /// When and how it left slow start.

@@ -105,6 +105,7 @@
 //! - [`kernlog`]: per-ACK logs of a kernel
 //! - [`events`]: events of startups in a running kernel
 //! - [`samples`]: sampled windows: `ss`, NDT7, flent, rows of `slowstart compare`
+//! - [`probe`]: the tracepoint `tcp:tcp_probe` as text
 //! - [`qlog`]: qlog of QUIC and of simulated runs
 //! - [`wire`]: simulated runs written as captures
 //! - [`answer`]: the answer for a transfer in sentences
@@ -127,6 +128,7 @@ pub mod observer;
 pub mod open;
 pub mod packets;
 pub mod page;
+pub mod probe;
 pub mod qlog;
 pub mod replay;
 pub mod samples;

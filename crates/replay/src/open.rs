@@ -1,6 +1,7 @@
 //! Opens a file: decompresses it and recognises its kind by its content.
 
 use crate::error::InputError;
+use crate::probe;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
@@ -25,6 +26,8 @@ pub enum Kind {
     Flent,
     /// Repeated output of `ss -tin`.
     Ss,
+    /// Events of the tracepoint `tcp:tcp_probe`, as text.
+    TcpProbe,
     /// Rows of `slowstart compare`.
     Rows,
     /// Events of startups in a running kernel.
@@ -98,7 +101,7 @@ fn unknown(probe: &[u8]) -> String {
     let found = named.as_deref().unwrap_or(if probe.is_empty() { "nothing" } else { "an unknown format" });
     format!(
         "found {found}, expected a capture (pcap, pcapng, snoop), a kernel log (CSV), qlog, NDT7 or flent JSON, \
-         the output of ss -tin, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
+         the output of ss -tin, a trace of tcp:tcp_probe, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
     )
 }
 
@@ -110,8 +113,11 @@ fn name(probe: &[u8]) -> Option<String> {
         (b"BZh", "a bzip2 file (decompress it first)"),
         (&[0xfd, b'7', b'z', b'X', b'Z', 0], "an xz file (decompress it first)"),
         (b"PK\x03\x04", "a zip archive (extract it first)"),
-        (b"PERFILE2", "a perf.data file (print it with perf script; capture packets with tcpdump instead)"),
-        (&[0x17, 0x08, 0x44], "a trace-cmd file (capture packets with tcpdump instead)"),
+        (b"PERFILE2", "a perf.data file (give the output of perf script, for the event tcp:tcp_probe)"),
+        (
+            &[0x17, 0x08, 0x44],
+            "a trace-cmd file (give the output of trace-cmd report, for the event tcp:tcp_probe)",
+        ),
         (b"\x7fELF", "a program"),
         (b"%PDF", "a PDF document"),
         (&[0x89, b'P', b'N', b'G'], "a PNG image"),
@@ -138,7 +144,6 @@ fn name(probe: &[u8]) -> Option<String> {
         ));
     }
     let texts = [
-        ("tcp_probe:", "a trace of tcp:tcp_probe (not supported; capture packets with tcpdump)"),
         ("\"S2C\"", "an NDT5 result (not supported; use the capture of the same test)"),
         ("\"C2S\"", "an NDT5 result (not supported; use the capture of the same test)"),
         ("\"creator\"", "an HTTP archive (HAR; it has no packets)"),
@@ -174,6 +179,9 @@ fn kind(probe: &[u8]) -> Option<Kind> {
         Some(Kind::KernelLog)
     } else if !start.starts_with('{') {
         let sample = |l: &str| l.contains("cwnd:") && (l.contains("rtt:") || l.contains("mss:"));
+        if start.contains(probe::NAME) {
+            return Some(Kind::TcpProbe);
+        }
         start.lines().any(sample).then_some(Kind::Ss)
     } else if start.contains("\"qlog_version\"")
         || start.contains("\"qlog_format\"")

@@ -8,7 +8,7 @@ use crate::observer::Candidate;
 use crate::open::{self, Kind};
 use crate::table::Table;
 use crate::transfer::{self, Transfer};
-use crate::{events, kernlog, qlog, samples};
+use crate::{events, kernlog, probe, qlog, samples};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -172,6 +172,7 @@ pub fn stream(
         Kind::Ndt7 => samples::ndt7(input, |t| add(t, None)),
         Kind::Flent => samples::flent(input, |t| add(t, None)),
         Kind::Ss => samples::ss(input, |t| add(t, None)),
+        Kind::TcpProbe => probe::replay(input, |t| add(t, None)),
         Kind::Rows => samples::rows(input, |t| add(t, None)),
     };
     (summary.transfers, summary.left_out) = (reported, left_out);

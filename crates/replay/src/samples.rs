@@ -18,7 +18,7 @@ const INFINITE: u64 = 0x7fff_ff00;
 /// Maximum value of a sample that is plausible.
 const MOST: u64 = 1 << 50;
 /// Payload of a full segment if the file does not state it.
-const MSS: u64 = 1448;
+pub(crate) const MSS: u64 = 1448;
 
 /// State of a connection at one moment.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -131,11 +131,13 @@ pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Tr
     t
 }
 
-fn segments(n: u64, mss: u64) -> Bytes {
+/// Bytes of so many segments.
+pub(crate) fn segments(n: u64, mss: u64) -> Bytes {
     Bytes(n.saturating_mul(mss))
 }
 
-fn threshold(n: u64, mss: u64) -> Option<Bytes> {
+/// A slow-start threshold in segments, if one is set.
+pub(crate) fn threshold(n: u64, mss: u64) -> Option<Bytes> {
     (n > 0 && n < INFINITE).then(|| segments(n, mss))
 }
 

@@ -52,6 +52,8 @@ fn valid() -> Vec<(Kind, Vec<u8>)> {
     let flent = r#"{"metadata":{"FLENT_VERSION":"2"},"raw_values":{"TCP upload":[{"t":1.0,"tcp_cwnd":10,"tcp_rtt":20.5},{"t":1.2,"tcp_cwnd":30}]}}"#;
     let ss = "1.5\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:40/2 mss:1448 cwnd:10 retrans:0/1\n\
               1.7\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:41/2 mss:1448 cwnd:30 ssthresh:20 retrans:0/2\n";
+    let probe = "x 1 [0] 1.5: tcp_probe: src=10.0.0.1:1 dest=10.0.0.2:2 snd_una=0x10 snd_cwnd=10 ssthresh=9 srtt=50\n\
+                 x 1 [0] 1.6: tcp_probe: src=10.0.0.1:1 dest=10.0.0.2:2 snd_una=0x90 snd_cwnd=12 ssthresh=9 srtt=50\n";
     let events = "{\"sk\":1,\"now_ns\":1000,\"kind\":\"begin\",\"acked_bytes\":0,\"next\":0,\"mss\":1448,\"cwnd\":10}\n\
                   {\"sk\":1,\"now_ns\":51000,\"kind\":\"ack\",\"acked_bytes\":1448,\"next\":15928,\"mss\":1448,\"cwnd\":10,\
                   \"rtt_us\":50000}\n\
@@ -76,6 +78,7 @@ fn valid() -> Vec<(Kind, Vec<u8>)> {
         (Kind::Ndt7, ndt7.into()),
         (Kind::Flent, flent.into()),
         (Kind::Ss, ss.into()),
+        (Kind::TcpProbe, probe.into()),
         (Kind::Events, events.into()),
         (Kind::Qlog, seq.into()),
         (Kind::Qlog, gzip(quic.as_bytes())),

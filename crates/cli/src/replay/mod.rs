@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// Find when recorded connections left slow start, and when each startup would have
 ///
 /// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, an NDT7 or flent measurement, the output of
-/// `ss -tin`, or rows or kernel events of this program; plain, or compressed by gzip or zstd. `-` is standard input. Of a
+/// `ss -tin`, a trace of tcp:tcp_probe (text), or rows or kernel events of this program; plain, or compressed by gzip or zstd. `-` is standard input. Of a
 /// folder, all files of these kinds are read.
 ///
 /// Examples:
@@ -192,6 +192,7 @@ fn title(file: &Path, summary: &Summary) -> String {
         Kind::Ndt7 => "NDT7 measurement".to_string(),
         Kind::Flent => "flent measurement".to_string(),
         Kind::Ss => "samples of ss".to_string(),
+        Kind::TcpProbe => "trace of tcp:tcp_probe".to_string(),
         Kind::Rows => "rows".to_string(),
         Kind::Events => "kernel events".to_string(),
     };

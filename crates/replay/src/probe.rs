@@ -1,0 +1,182 @@
+//! The tracepoint `tcp:tcp_probe` as text: one line for each segment that a socket received, with its window.
+//!
+//! `perf record -e tcp:tcp_probe`, printed by `perf script`; `trace-cmd record -e tcp:tcp_probe`, printed by `trace-cmd
+//! report`; or the kernel's `trace_pipe`. Fields: `include/trace/events/tcp.h`, which states windows in segments, the smoothed
+//! RTT in microseconds and the local end first. It states no segment size.
+
+use crate::error::InputError;
+use crate::limits::{Lines, MOST_HELD, too_much};
+use crate::samples::{MSS, Sample, segments, threshold, transfer};
+use crate::transfer::Transfer;
+use slowstart::units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// What comes before the fields of an event.
+pub(crate) const NAME: &str = "tcp_probe:";
+/// Memory of a socket beside its samples.
+const SOCKET: usize = 256;
+
+/// A socket: the first byte not acknowledged when it was first seen, the same now, and the samples.
+struct Socket {
+    delivered: u64,
+    una: u32,
+    samples: Vec<Sample>,
+}
+
+/// The sockets of a file while it is read.
+#[derive(Default)]
+struct Sockets {
+    all: BTreeMap<(String, String), Socket>,
+    held: usize,
+    begin_ns: Option<u64>,
+}
+
+/// Nanoseconds of a time as the tools print it: seconds, a point, and up to nine digits.
+fn time_ns(word: &str) -> Option<u64> {
+    let (seconds, rest) = word.strip_suffix(':')?.split_once('.')?;
+    let digits = rest.len();
+    if digits == 0 || digits > 9 || !rest.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = rest.parse::<u64>().ok()? * 10_u64.pow(9 - digits as u32);
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+impl Sockets {
+    fn on_line(&mut self, number: u64, line: &str) -> Result<(), InputError> {
+        let Some((before, fields)) = line.split_once(NAME) else { return Ok(()) };
+        let expected = |what: &str| InputError::line(number, format!("found a tcp_probe without {what}"));
+        // perf writes `tcp:tcp_probe:`; the time comes before it.
+        let mut words = before.split_whitespace().rev().filter(|w| *w != "tcp:");
+        let now = words.next().and_then(time_ns).ok_or_else(|| expected("a time in seconds before it"))?;
+        let begin = *self.begin_ns.get_or_insert(now);
+        let value = |key: &str| {
+            fields
+                .split_whitespace()
+                .find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+                .filter(|v| v.len() < 80)
+        };
+        let count = |key: &str| value(key).and_then(|v| v.parse::<u64>().ok());
+        let hex = |key: &str| value(key).and_then(|v| u32::from_str_radix(v.strip_prefix("0x")?, 16).ok());
+        let from = value("src").ok_or_else(|| expected("src"))?;
+        let to = value("dest").ok_or_else(|| expected("dest"))?;
+        let cwnd = count("snd_cwnd").ok_or_else(|| expected("snd_cwnd"))?;
+        let una = hex("snd_una").ok_or_else(|| expected("snd_una"))?;
+        let socket = self.all.entry((from.to_string(), to.to_string())).or_insert_with(|| {
+            self.held += SOCKET;
+            Socket { delivered: 0, una, samples: Vec::new() }
+        });
+        // An old ACK has a smaller number.
+        let step = una.wrapping_sub(socket.una);
+        if step < 1 << 31 {
+            socket.delivered += u64::from(step);
+            socket.una = una;
+        }
+        socket.samples.push(Sample {
+            at: Instant(now.saturating_sub(begin)),
+            cwnd: segments(cwnd, MSS),
+            ssthresh: count("ssthresh").and_then(|n| threshold(n, MSS)),
+            rtt: count("srtt").filter(|us| (1..1 << 32).contains(us)).map(Span::micros),
+            min_rtt: None,
+            delivered: Some(Bytes(socket.delivered)),
+            retransmitted: 0,
+        });
+        self.held += size_of::<Sample>();
+        if self.held > MOST_HELD {
+            return Err(InputError::line(number, too_much("samples")));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a trace. `each` gets a row for each socket that sent data. The rows are those of the lines before the first invalid
+/// one.
+pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+    let mut sockets = Sockets::default();
+    let done = Lines::new(input).try_for_each(|line| {
+        let (number, line) = line?;
+        sockets.on_line(number, &line)
+    });
+    let mut rows = 0;
+    for ((from, to), socket) in sockets.all.iter().filter(|(_, s)| s.delivered > 0) {
+        rows += 1;
+        let mut t = transfer("tcp-probe", rows, Bytes(MSS), &socket.samples);
+        (t.from, t.to) = (from.clone(), to.clone());
+        t.caveats.push(format!("the trace states no segment size: {MSS} bytes are assumed"));
+        t.caveats.push("the trace has no retransmissions".to_string());
+        each(t);
+    }
+    done?;
+    if rows == 0 {
+        return Err(InputError::whole("found no socket that sent data, expected events of tcp:tcp_probe"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::ExitClass;
+    use std::fmt::Write;
+
+    /// A sender that doubles from 10 to 80 segments, and then has a threshold; in the form of one of the tools.
+    fn trace(of: impl Fn(f64) -> String) -> String {
+        let mut text = String::from("# tracer: nop\n#\n");
+        for (i, cwnd) in [10, 20, 40, 80, 80, 81, 82].into_iter().enumerate() {
+            let una = 0xffff_f000_u32.wrapping_add(i as u32 * 14_480);
+            let ssthresh = if i < 4 { 2_147_483_647 } else { 80_u32 };
+            writeln!(
+                text,
+                "{}family=AF_INET src=192.0.2.1:443 dest=198.51.100.7:50000 mark=0 data_len=0 snd_nxt=0x1 snd_una={una:#x} \
+                 snd_cwnd={cwnd} ssthresh={ssthresh} snd_wnd=65535 srtt=50000 rcv_wnd=64240 sock_cookie=1",
+                of(100.0 + i as f64 * 0.05)
+            )
+            .expect("a String");
+            // The receiver's socket on the same host sends nothing.
+            writeln!(
+                text,
+                "{}family=AF_INET src=198.51.100.7:50000 dest=192.0.2.1:443 snd_una=0x9 snd_cwnd=10 ssthresh=2147483647",
+                of(100.0 + i as f64 * 0.05)
+            )
+            .expect("a String");
+        }
+        text
+    }
+
+    fn rows(text: &str) -> (Vec<Transfer>, Result<(), InputError>) {
+        let mut all = Vec::new();
+        let done = replay(text.as_bytes(), |t| all.push(t));
+        (all, done)
+    }
+
+    #[test]
+    fn the_forms_of_all_tools_give_the_same_row() {
+        let perf = trace(|t| format!("curl  4211 [001] {t:.6}: tcp:tcp_probe: "));
+        let ftrace = trace(|t| format!("          <idle>-0       [000] ..s1. {t:.6}: tcp_probe: "));
+        let (first, done) = rows(&perf);
+        done.expect("valid");
+        assert_eq!(rows(&ftrace).0, first);
+        let [t] = &first[..] else { panic!("{first:?}") };
+        assert_eq!((t.from.as_str(), t.bytes), ("192.0.2.1:443", 6 * 14_480));
+        let exit = t.exit.as_ref().expect("an exit");
+        assert_eq!((exit.time_s, exit.cwnd_bytes), (0.2, 80 * MSS));
+        assert_ne!(t.class, ExitClass::None);
+        let kind = crate::open::detect(Box::new(std::io::Cursor::new(perf.into_bytes()))).expect("known").0;
+        assert_eq!(kind, crate::open::Kind::TcpProbe);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_line() {
+        for (line, what) in [
+            ("x [0] tcp_probe: src=1:1 dest=2:2 snd_cwnd=1 snd_una=0x1", "a time in seconds"),
+            ("x 1.5: tcp_probe: dest=2:2 snd_cwnd=1 snd_una=0x1", "src"),
+            ("x 1.5: tcp_probe: src=1:1 dest=2:2 snd_cwnd=-1 snd_una=0x1", "snd_cwnd"),
+            ("x 1.5: tcp_probe: src=1:1 dest=2:2 snd_cwnd=1 snd_una=1", "snd_una"),
+        ] {
+            let e = rows(&format!("\n{line}\n")).1.expect_err(line).to_string();
+            assert!(e.contains("line 2") && e.contains(what), "{e}");
+        }
+        assert!(rows("nothing\n").1.is_err());
+    }
+}
