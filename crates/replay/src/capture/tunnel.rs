@@ -48,7 +48,8 @@ pub(super) fn open<'a>(payload: &LaxIpPayloadSlice<'a>) -> Option<LaxSlicedPacke
 /// GRE of version 0 with any of its optional fields.
 fn gre(bytes: &[u8]) -> Option<LaxSlicedPacket<'_>> {
     let flags = be16(bytes, 0)?;
-    (flags & 7 == 0).then_some(())?;
+    let version = flags % 8;
+    (version == 0).then_some(())?;
     let fields = [0x8000, 0x2000, 0x1000].into_iter().filter(|f| flags & f != 0).count();
     let inner = bytes.get(4 + 4 * fields..)?;
     match be16(bytes, 2)? {
