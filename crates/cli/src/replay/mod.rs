@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 /// Find when recorded connections left slow start, and when each startup would have
 ///
 /// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, an NDT7 or flent measurement, the output of
-/// `ss -tin`, a trace of tcp:tcp_probe (text), or rows or kernel events of this program; plain, or compressed by gzip or zstd. `-` is standard input. Of a
-/// folder, all files of these kinds are read.
+/// `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or
+/// zstd. `-` is standard input. Of a folder, all files of these kinds are read.
 ///
 /// Examples:
 ///   slowstart replay scenarios/captures/download.pcapng.gz
