@@ -20,7 +20,7 @@ struct Case {
     seconds: u64,
 }
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 7] = [
     Case {
         name: "cubic-1g-100ms",
         path: "rate=1Gbit rtt=100ms queue=1bdp",
@@ -38,6 +38,13 @@ const CASES: [Case; 6] = [
     Case {
         name: "100-flows",
         path: "rate=1Gbit rtt=50ms queue=1bdp",
+        startup: "hystart",
+        flows: 100,
+        seconds: 30,
+    },
+    Case {
+        name: "100-flows-fq-codel",
+        path: "rate=1Gbit rtt=50ms queue=fq_codel",
         startup: "hystart",
         flows: 100,
         seconds: 30,

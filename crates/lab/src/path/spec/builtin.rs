@@ -42,7 +42,9 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "datacenter",
     "interface",
     "lost-synack",
-    "granted"
+    "granted",
+    "policed",
+    "cable-boost"
 );
 
 impl PathSpec {
