@@ -128,6 +128,13 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
     if tx.counters.peer_limited * 100 > tx.counters.packets {
         all.push("the peer's receive window held the sender back".to_string());
     }
+    if study.path.proxy().is_some() {
+        all.push(
+            "a proxy splits the connection: rate, RTT, exit and losses are those between server and proxy, times those of \
+             the client"
+                .to_string(),
+        );
+    }
     if f.ends[f.sender()].syn_losses() > 0 {
         all.push("a handshake packet was lost".to_string());
     }

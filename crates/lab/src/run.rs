@@ -2,7 +2,7 @@
 //!
 //! Run `n` of every startup has the same seed, so that all startups meet the same path.
 
-use crate::engine::{Direction, Engine, FlowSpec, Sampling};
+use crate::engine::{Direction, Engine, FlowSpec, Proxied, Sampling};
 use crate::eval;
 use crate::random;
 use crate::record::{Row, Trace};
@@ -96,7 +96,8 @@ impl Study {
         Some(PathMemory { cwnd, rtt: tx.rtt().min()?, rate })
     }
 
-    /// Returns the engine of a job, before its first event, and the time at which the run ends.
+    /// Returns the engine of a job, before its first event, and the time at which the run ends. Not for a path with a proxy,
+    /// which takes two engines.
     pub fn prepare(&self, job: Job, sampling: Sampling, gauges: bool) -> (Engine, Instant) {
         self.prepare_among(job, sampling, gauges, Vec::new())
     }
@@ -130,11 +131,19 @@ impl Study {
     fn execute(&self, job: Job, sampling: Sampling, gauges: bool, capture: bool) -> Outcome {
         let contender = &self.contenders[job.contender];
         let seed = self.run_seed(job.run);
-        let (mut engine, end) = self.prepare(job, sampling, gauges);
-        if capture {
-            engine.start_capture();
-        }
-        engine.complete(end);
+        let mut engine = if let Some(proxy) = self.path.proxy() {
+            let flow = self.flows(contender).swap_remove(0);
+            let end = flow.start + self.duration;
+            let path = self.path.build(seed);
+            Proxied::new(proxy, path, flow, seed, (sampling, gauges), capture).complete(end)
+        } else {
+            let (mut engine, end) = self.prepare(job, sampling, gauges);
+            if capture {
+                engine.start_capture();
+            }
+            engine.complete(end);
+            engine
+        };
         let row = eval::row(self, contender, &engine, 0, job.run, seed);
         engine.trace.packets = engine.take_capture();
         Outcome { job, row, trace: engine.trace }

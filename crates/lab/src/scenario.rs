@@ -385,6 +385,15 @@ impl Study {
                 ));
             }
         }
+        if path.proxy().is_some() {
+            if let Some(other) = text.against.first() {
+                return Err(bad("against", other, "a path without a proxy: this one carries one connection"));
+            }
+            if !matches!(app, app::Kind::Bulk { .. }) {
+                let app = text.app.as_deref().unwrap_or_default();
+                return Err(bad("app", app, "bulk: the proxy of this path forwards one transfer"));
+            }
+        }
         let default_runs = if path.is_ensemble() { DEFAULT_RUNS_OF_ENSEMBLE } else { DEFAULT_RUNS };
         let runs = text.runs.unwrap_or(default_runs);
         if runs == 0 || runs > 1_000_000 {

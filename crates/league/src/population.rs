@@ -166,9 +166,10 @@ fn is_ensemble(name: &str) -> bool {
     PathSpec::load(name, None).is_ok_and(|p| p.is_ensemble())
 }
 
-/// The built-in paths that draw nothing.
+/// The built-in paths that draw nothing and that one engine can run.
 fn fixed_paths() -> Vec<&'static str> {
-    PathSpec::builtins().iter().map(|b| b.name).filter(|name| !is_ensemble(name)).collect()
+    let proxied = |name: &str| PathSpec::load(name, None).is_ok_and(|p| p.proxy().is_some());
+    PathSpec::builtins().iter().map(|b| b.name).filter(|name| !is_ensemble(name) && !proxied(name)).collect()
 }
 
 /// A number uniform in `low..=high`.

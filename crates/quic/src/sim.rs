@@ -75,6 +75,9 @@ pub fn check(study: &Study) -> Result<(), QuicError> {
     if !study.against.is_empty() {
         return unsupported("against", "the engine quic runs one connection at a time");
     }
+    if study.path.proxy().is_some() {
+        return unsupported("path", "a proxy cannot split a QUIC connection: name the path without it");
+    }
     if !matches!(study.app, app::Kind::Bulk { .. }) {
         return unsupported("app", "the engine quic has bulk downloads only");
     }

@@ -3,11 +3,13 @@
 mod flow;
 mod id;
 mod net;
+mod proxy;
 mod queued;
 mod truth;
 
 pub use flow::{Control, Direction, Flow, FlowSpec};
 pub use id::{End, FlowId, PerEnd};
+pub use proxy::Proxied;
 pub use truth::{BIN, Impact, MILESTONES, Truth};
 
 use crate::app::{Kind as AppKind, Socket};
@@ -159,17 +161,25 @@ impl Engine {
     /// Runs until `end`.
     pub fn run(&mut self, end: Instant) {
         self.advance(end, true, |_| false);
+        self.sort_events();
     }
 
     /// Runs until `end`, or until the first flow has completed its transfer.
     pub fn complete(&mut self, end: Instant) {
         self.advance(end, true, |e| e.flows[0].truth.completed.is_some());
+        self.sort_events();
     }
 
     /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all events in order of
     /// time, which is slower (docs/engine.md, "Look-ahead").
     pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {
         self.advance(end, false, stop);
+        self.sort_events();
+    }
+
+    /// Processes all events up to `end` and sets the time to it; leaves recorded events unsorted.
+    fn step_to(&mut self, end: Instant) {
+        self.advance(end, false, |_| false);
     }
 
     /// Processes events until `end`, or until `stop` returns true. With `ahead` it processes all events of the first flow's
@@ -227,6 +237,11 @@ impl Engine {
             }
         }
         self.net.now = stopped.unwrap_or(self.net.now.max(end));
+    }
+
+    /// Puts the recorded events in order of time. They are not where one end ran ahead of the other, and drops are recorded
+    /// when the packet enters the path.
+    fn sort_events(&mut self) {
         self.trace.events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
     }
 
@@ -509,6 +524,17 @@ impl Engine {
         self.send(id, end);
         self.record_fates();
         self.finish_event(id, end);
+    }
+
+    /// Offers the sender of a flow no more than the first `bytes` bytes of the transfer, now: its receiver has no room for
+    /// others. The limit never falls.
+    fn limit_window(&mut self, id: FlowId, bytes: u64) {
+        let f = &mut self.flows[id.index()];
+        let end = f.sender().other();
+        if f.ends[end].rx.limit_window(1 + bytes) {
+            self.cost.packets += self.net.call(id, f, end, |end, now, sink| end.send_window(now, sink));
+            self.finish_event(id, end);
+        }
     }
 
     /// Replaces the controller of a flow's sender; the connection stays as it is.

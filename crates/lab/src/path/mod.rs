@@ -44,7 +44,7 @@ pub use arrivals::ArrivalQueue;
 pub use ecn::Ecn;
 pub use error::PathError;
 pub use held::Held;
-pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec};
+pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 
 use aggregate::Aggregate;
 use bottleneck::Bottleneck;

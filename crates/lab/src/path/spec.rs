@@ -8,6 +8,7 @@ mod builtin;
 mod chain;
 mod drawn;
 mod keys;
+mod proxy;
 mod supply;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use drawn::Ensemble;
 pub(super) use keys::QUEUE;
 use keys::{Keys, PACKET};
 pub use keys::{PATH_KEYS, PathKey};
+pub use proxy::ProxySpec;
 use supply::Supply;
 
 /// The settings of one direction.
@@ -90,6 +92,7 @@ pub struct PathSpec {
     handover_loss: Option<Burst>,
     fades: Option<Fades>,
     outage: Option<OutageSpec>,
+    proxy: Option<Arc<ProxySpec>>,
     delay_trace: Option<Arc<DelayTrace>>,
     random_start: bool,
     facts: PathFacts,
@@ -146,6 +149,11 @@ impl PathSpec {
     /// True if each run draws its path from its seed.
     pub const fn is_ensemble(&self) -> bool {
         self.ensemble.is_some()
+    }
+
+    /// The proxy that splits connections, if there is one: the path itself lies between that and the client.
+    pub fn proxy(&self) -> Option<&ProxySpec> {
+        self.proxy.as_deref()
     }
 
     /// The built-in path to use in place of this ensemble where one fixed path is wanted (the key `fixed`).

@@ -271,6 +271,13 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.syn_timer = Some(now + RTO_INITIAL * (1 << doublings.min(10)));
     }
 
+    /// Sends the receive window, once the connection is established.
+    pub(crate) fn send_window(&mut self, now: Instant, out: &mut impl Wire) {
+        if self.state == State::Established {
+            self.acknowledge(now, out);
+        }
+    }
+
     /// Sends an ACK without data.
     fn acknowledge(&mut self, now: Instant, out: &mut impl Wire) {
         let s = Segment {

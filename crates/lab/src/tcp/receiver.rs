@@ -35,6 +35,8 @@ pub struct Receiver {
     acked: u64,
     /// The end of the window that was advertised: the right edge, which never moves left.
     window_edge: u64,
+    /// The end of what the application has room for: the right edge is never beyond it.
+    limit: u64,
     window: u64,
     max: Bytes,
     /// When a delayed ACK is due; [`Instant::NEVER`] if none is.
@@ -100,6 +102,7 @@ impl Receiver {
             ecn: EcnReceiver::default(),
             acked: 1,
             window_edge: 1 + first,
+            limit: u64::MAX,
             quick,
             quick_initial: quick,
             compresses: p.compress_acks && p.sack,
@@ -311,9 +314,28 @@ impl Receiver {
 
     /// Returns the window to advertise, bytes beyond the acknowledgement. The right edge never moves left.
     pub fn advertise_window(&mut self) -> u64 {
-        let window = self.window.max(self.window_edge.saturating_sub(self.next)).min(self.max.0);
+        let window = self.window();
         self.window_edge = self.window_edge.max(self.next + window);
         window
+    }
+
+    #[inline]
+    fn window(&self) -> u64 {
+        let window = self.window.max(self.window_edge.saturating_sub(self.next)).min(self.max.0);
+        window.min(self.limit.saturating_sub(self.next))
+    }
+
+    /// Sets the end of what the application has room for, an offset that never falls. Returns true if the peer is to be told:
+    /// if the window is twice as large as what it knows of, and a segment at least (`tcp_cleanup_rbuf`).
+    pub(crate) fn limit_window(&mut self, end: u64) -> bool {
+        if self.limit == u64::MAX {
+            // From the beginning: nothing beyond has been offered.
+            self.window_edge = self.window_edge.min(end);
+        }
+        self.limit = end;
+        let known = self.window_edge.saturating_sub(self.next);
+        let window = self.window();
+        window >= 2 * known && window >= u64::from(self.mss)
     }
 
     /// Measures an RTT as the time in which one window of data arrives (`tcp_rcv_rtt_measure`).

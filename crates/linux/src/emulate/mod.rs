@@ -51,6 +51,9 @@ impl Emulation {
     /// # Errors
     /// Without root, `/dev/net/tun`, `ip` or `tc`.
     pub fn start(spec: &PathSpec, seed: u64, record: bool) -> Result<Self, KernelError> {
+        if spec.proxy().is_some() {
+            return Err(KernelError::refused("emulator", "it has no proxy: name the path without it"));
+        }
         remove_stale_namespaces();
         let namespaces = Namespaces::create()?;
         let mut caveats = Vec::new();

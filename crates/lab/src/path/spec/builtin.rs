@@ -44,7 +44,8 @@ pub(super) const TEXTS: &[(&str, &str)] = texts!(
     "lost-synack",
     "granted",
     "policed",
-    "cable-boost"
+    "cable-boost",
+    "geo-pep"
 );
 
 impl PathSpec {

@@ -152,6 +152,17 @@ pub const PATH_KEYS: &[PathKey] = &[
         "Times in which neither direction carries anything. What waits goes on afterwards, or is lost.",
     ),
     key(
+        "proxy",
+        super::proxy::LEG,
+        "A proxy splits the connection: this path leads from the server to it, and all other keys are of the path to the client.",
+    ),
+    key("proxy_buffer", super::proxy::BUFFER, "Room for data in the proxy; with proxy."),
+    key(
+        "proxy_startup",
+        super::proxy::STARTUP,
+        "Startup of the proxy's connection to the client; hystart by default.",
+    ),
+    key(
         "reorder",
         Reordering::EXPECTED,
         "netem's reorder: packets from the sender are delayed, but of every gap-th this share is sent at once.",

@@ -125,6 +125,10 @@ fn every_mistake_is_named() {
             "path: outage: found \"at=1s,for=5s,queue=kept\", expected a path without link=host",
         ),
         (
+            "rate=5Mbit rtt=40ms queue=fq_codel outage=at=1s,for=5s,queue=kept",
+            "path: outage: found \"at=1s,for=5s,queue=kept\", expected a path whose queues drop what comes when they are full",
+        ),
+        (
             "rate=5Mbit rtt=40ms reorder=25%",
             "path: reorder: found \"25%\", expected netem's share, correlation and gap, and the delay of the packets that \
              are overtaken, such as 25%,50%,gap=5,delay=10ms",

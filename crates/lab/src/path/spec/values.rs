@@ -85,6 +85,16 @@ impl PathSpec {
         if host && outage.is_some() {
             return Err(keys.wrong("outage", &outage_text, "a path without link=host"));
         }
+        let decides_later =
+            queue.discipline.is_some() || back_link.as_ref().is_some_and(|(_, q)| q.discipline.is_some());
+        if outage.is_some() && decides_later {
+            return Err(keys.wrong(
+                "outage",
+                &outage_text,
+                "a path whose queues drop what comes when they are full",
+            ));
+        }
+        let proxy = keys.proxy()?;
         let buffer = queue.bytes(rate);
         let variable = supply.varies() || shaper.is_some() || policer.is_some() || second_carrier.is_some();
         let mut ways = (
@@ -135,6 +145,7 @@ impl PathSpec {
             handover_loss,
             fades,
             outage,
+            proxy,
             delay_trace,
             random_start,
             facts: PathFacts { rate, base_rtt, bdp, buffer, variable },
