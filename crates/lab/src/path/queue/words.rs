@@ -2,6 +2,7 @@
 //! order. A line of `tc -s qdisc` can be given as it stands.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use slowstart::units::{Bytes, Fixed, Rate, Span};
 
@@ -279,6 +280,16 @@ impl Discipline {
     /// A queue that drops what exceeds a limit.
     pub(in crate::path) fn drop_tail(packets: usize, bytes: u32) -> Self {
         Self { kind: Kind::Fifo { packets, bytes } }
+    }
+}
+
+impl FromStr for Discipline {
+    type Err = String;
+
+    /// Reads a discipline as the key `queue` does, for a link of 10 Mbit/s where that matters (RED).
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::read(text, Rate(10_000_000))
+            .map_err(|why| format!("found {:?}, expected {}", why.found, why.expected))
     }
 }
 
