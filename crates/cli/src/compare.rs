@@ -487,7 +487,9 @@ fn title(study: &Study) -> String {
         let laws = printable(&laws.join(", ")).to_string();
         // The name of an inline path has them all.
         let drawn = if study.path.name.contains('=') { "its path".to_string() } else { laws };
-        return format!("{name}: an ensemble, each run draws {drawn}{fixed}; {what}, {runs}, {profile}");
+        return format!(
+            "{name}: an ensemble, each run draws {drawn}{fixed}; transfers of {what}, {runs}, {profile}"
+        );
     }
     let jitter = study.path.default_jitter().map_or(String::new(), |j| {
         format!(", ACK jitter {} us (ack_jitter=0: none)", words::number(j.as_secs_f64() * 1e6))

@@ -29,6 +29,21 @@ fn refuses(args: &[&str], says: &[&str]) {
     }
 }
 
+/// Distributions of a path: an empty range, a reversed one, one without a unit, and a weight of zero.
+#[test]
+fn bad_distributions_are_refused_with_what_was_found_and_expected() {
+    for (rate, found, expected) in [
+        ("20..20Mbit", "\"20..20Mbit\"", "second number is greater than its first"),
+        ("70..20Mbit", "\"70..20Mbit\"", "second number is greater than its first"),
+        ("20..70", "\"20..70\"", "100Mbit"),
+        ("20Mbit*0|50Mbit", "\"20Mbit*0|50Mbit\"", "a weight above 0"),
+        ("..70Mbit", "\"..70Mbit\"", "two numbers"),
+    ] {
+        let path = format!("rate={rate} rtt=40ms queue=1bdp");
+        refuses(&["compare", &path, "--startup", "hystart"], &["rate", found, expected]);
+    }
+}
+
 #[test]
 fn bad_input_is_refused_with_what_was_found_and_expected() {
     refuses(&["compare", "geo", "--startup", "quickest"], &["startup", "\"quickest\"", "standard", "search"]);

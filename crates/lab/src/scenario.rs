@@ -142,6 +142,9 @@ pub struct Study {
 /// Bytes of the default transfer: so many bandwidth-delay products, and at least [`LEAST_SIZE`]. Long enough for every
 /// startup to end on its own, short enough that how it ended still shows in the time it took.
 const DEFAULT_BDPS: u64 = 20;
+/// Over an ensemble, also so many times what the largest path holds ([`PathSpec::most_held`]): slow start has delivered twice
+/// that when its first loss is found, since it sends two bytes for each that is delivered.
+const DEFAULT_HELD: u64 = 3;
 const LEAST_SIZE: u64 = 10_000_000;
 /// Time given to applications that have no size.
 const DEFAULT_DURATION: Span = Span::secs(30);
@@ -350,9 +353,9 @@ impl Study {
         let facts = path.facts();
         let (app, size) = match app {
             "bulk" => {
-                let default = facts.bdp * DEFAULT_BDPS;
-                let size =
-                    if duration.is_some() { None } else { Some(size.unwrap_or(default.0.max(LEAST_SIZE))) };
+                let held = if path.is_ensemble() { path.most_held() * DEFAULT_HELD } else { Bytes::ZERO };
+                let default = (facts.bdp * DEFAULT_BDPS).max(held).0.max(LEAST_SIZE);
+                let size = if duration.is_some() { None } else { Some(size.unwrap_or(default)) };
                 (app::Kind::Bulk { size }, size)
             }
             "web" | "video" if size.is_some() => {

@@ -102,6 +102,8 @@ pub struct PathSpec {
     drawn: BTreeMap<String, f64>,
     /// The least mean rate that a run may draw.
     least_rate: Rate,
+    /// The most that a run's path may take in before it drops anything.
+    most_held: Bytes,
     /// The built-in path that stands for this ensemble where one path is wanted.
     fixed: Option<String>,
     ack_jitter_is_set: bool,
@@ -169,6 +171,12 @@ impl PathSpec {
     /// The least mean rate that a run may draw; the path's own mean rate if it draws none.
     pub const fn least_rate(&self) -> Rate {
         self.least_rate
+    }
+
+    /// The most bytes that may be on the path and in its queue before it drops any, of all paths that a run may draw: the BDP,
+    /// and what the queue holds or the backlog from which it drops at random. A queue without a limit counts as empty.
+    pub const fn most_held(&self) -> Bytes {
+        self.most_held
     }
 
     /// The fixed path that the run of this seed draws; the path itself if it draws none.

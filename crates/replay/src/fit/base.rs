@@ -27,11 +27,20 @@ fn finishes(flow: &Flow, rate: f64) -> Vec<(f64, f64, f64)> {
 /// that were subtracted, seconds.
 pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitter, unsure: f64) -> Estimate {
     let transmission = flow.packet / rate;
+    let mut most = (flow.least - transmission).max(1e-6);
+    let off = TRUST.min(most / 100.0) + unsure;
+    if slot == 0.0 {
+        return Estimate {
+            value: most,
+            low: (most - jitter.most / 2.0 - transmission - off).max(0.0),
+            high: Some(most + off),
+            basis: "the least RTT less the time of a packet on the link".into(),
+        };
+    }
     let packets = finishes(flow, rate);
     let trusted = (TRUST / varies.max(ERROR)).max(2.0 * transmission);
     let known = |p: &(f64, f64, f64)| p.2 - p.1 <= trusted;
     // A packet that an ACK covers had arrived by then: the base RTT is at most this.
-    let mut most = (flow.least - transmission).max(1e-6);
     // A packet that it does not cover had not: the base RTT is at least this. One packet may wait for a delayed ACK.
     let mut least = 0.0_f64;
     // By how much more the latest ACK of a packet that had not waited came late.
@@ -49,15 +58,6 @@ pub(super) fn find(flow: &Flow, rate: f64, varies: f64, slot: f64, jitter: &Jitt
         }
     }
     let most = most.max(1e-6);
-    let off = TRUST.min(most / 100.0) + unsure;
-    if slot == 0.0 {
-        return Estimate {
-            value: most,
-            low: (most - jitter.most / 2.0 - transmission - off).max(0.0),
-            high: Some(most + off),
-            basis: "the least RTT less the time of a packet on the link".into(),
-        };
-    }
     let least = least.max(most - slot).max(0.0).min(most);
     Estimate {
         value: f64::midpoint(least, most),

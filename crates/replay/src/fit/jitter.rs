@@ -47,6 +47,11 @@ pub(super) fn find(flow: &Flow, busy: &Busy, slot: f64) -> Jitter {
         if lateness(mid).1 < wanted { low = mid } else { high = mid }
     }
     let (mean, _) = lateness(low);
+    // More than any ACK was late is no jitter, but a rate that varies.
+    let most = flow.acks.iter().filter_map(|a| a.rtt).fold(0.0, f64::max) - flow.least;
+    if low * transmission > most {
+        return Jitter { variance, lines: rests.len(), ..Jitter::default() };
+    }
     Jitter { most: low * transmission, mean: mean * transmission, variance, lines: rests.len() }
 }
 

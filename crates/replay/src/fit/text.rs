@@ -18,6 +18,9 @@ const KEYS: [&str; 11] = [
     "loss",
 ];
 
+/// Bytes of a full packet.
+const PACKET: f64 = 1500.0;
+
 /// A fitted path and where it comes from.
 #[derive(Clone, Debug)]
 pub struct Fitted {
@@ -32,7 +35,8 @@ fn number(key: &str, value: f64) -> String {
     match key {
         "rate" => format!("{value:.0}bit"),
         "rate_vary" | "loss" => format!("{:.4}%", value * 100.0),
-        "queue" => format!("{value:.0}B"),
+        // A path file takes a queue of a full packet or more.
+        "queue" => format!("{:.0}B", value.max(PACKET)),
         _ => format!("{:.3}ms", value * 1e3),
     }
 }

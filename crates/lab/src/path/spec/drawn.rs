@@ -69,18 +69,20 @@ impl Ensemble {
             },
             delays: spec.delay_trace.clone(),
         });
-        let mut least_rate = spec.least_rate;
+        let (mut least_rate, mut most_held) = (spec.least_rate, spec.most_held);
         let all = |end: fn((u64, u64)) -> u64| e.laws.iter().map(|l| end(l.bounds())).collect::<Vec<u64>>();
         for others in [all(|b| b.0), all(|b| b.1)] {
             for (i, law) in e.laws.iter().enumerate() {
                 for end in law.ends() {
                     let mut values = others.clone();
                     values[i] = end;
-                    least_rate = least_rate.min(e.checked(&values)?.facts.rate);
+                    let checked = e.checked(&values)?;
+                    least_rate = least_rate.min(checked.facts.rate);
+                    most_held = most_held.max(checked.most_held);
                 }
             }
         }
-        Ok(PathSpec { ensemble: Some(Arc::new(e)), least_rate, drawn: BTreeMap::new(), ..spec })
+        Ok(PathSpec { ensemble: Some(Arc::new(e)), least_rate, most_held, drawn: BTreeMap::new(), ..spec })
     }
 
     /// The path with these values for the laws; an error names the value as it was written.

@@ -285,6 +285,8 @@ fn facts_of_an_ensemble_are_those_of_its_medians() {
     let near = |a: u64, b: u64| a.abs_diff(b) <= b / 1000;
     assert!(near(spec.facts().rate.0, 45_000_000) && near(spec.facts().buffer.unwrap().0, 2 * 562_500));
     assert_eq!(spec.least_rate(), Rate(20_000_000));
+    // 875 kB on the path, and three times as much in the queue.
+    assert_eq!(spec.most_held(), Bytes(4 * 875_000));
     assert_eq!(spec.distributions(), [("queue_bdp", "1..3bdp"), ("rate_bps", "20..70Mbit")]);
     let drawn: Vec<f64> = (0..50).map(|seed| spec.build(seed).drawn["rate_bps"]).collect();
     assert!(drawn.iter().any(|r| *r < 30e6) && drawn.iter().any(|r| *r > 60e6), "{drawn:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use slowstart::units::{Rate, Span};
+use slowstart::units::{Bytes, Rate, Span};
 
 use super::super::error::PathError;
 use super::super::fade::{Burst, Fades};
@@ -123,6 +123,9 @@ impl PathSpec {
         }
         ways.0.interface = host.then_some(rate);
         (ways.0.grants, ways.1.grants) = (grants, grants);
+        let random_drop =
+            keys.take("random_drop", quantity::share_above, "a share and a backlog, as 25%@18MB")?;
+        let above = random_drop.map_or(Bytes::MAX, |(_, above)| above);
         Ok(Self {
             name,
             about,
@@ -131,11 +134,7 @@ impl PathSpec {
             shaper,
             policer,
             second_carrier,
-            random_drop: keys.take(
-                "random_drop",
-                quantity::share_above,
-                "a share and a backlog, as 25%@18MB",
-            )?,
+            random_drop,
             mark,
             forward: ways.0,
             back: ways.1,
@@ -153,6 +152,7 @@ impl PathSpec {
             ensemble: None,
             drawn: BTreeMap::new(),
             least_rate: rate,
+            most_held: bdp + buffer.map_or(Bytes::ZERO, |b| b.min(above)),
             fixed,
             ack_jitter_is_set,
             default_jitter: None,
