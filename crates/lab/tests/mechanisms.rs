@@ -8,7 +8,7 @@
 mod script;
 
 use script::{RTT, Script};
-use slowstart::units::{Bytes, Span};
+use slowstart::units::{Bytes, Rate, Span};
 use slowstart_lab::tcp::endpoint::State;
 use slowstart_lab::tcp::profile::{AckRule, Profile, RtoRule};
 use slowstart_lab::tcp::segment::{FIN, SYN};
@@ -493,4 +493,39 @@ fn the_send_buffer_bounds_what_is_not_acknowledged() {
     assert_eq!(flight(p), (10, 8));
     // Seven segments and a half.
     assert_eq!(flight(Profile { send_buffer: Bytes(7 * 1448 + 724), ..p }), (7, 4));
+}
+
+/// An application that reads slowly: its unread data takes space of the buffer, the window shrinks to nothing and is
+/// offered again when a sixteenth of the buffer is free, then twice as much each time (`__tcp_select_window`,
+/// `tcp_cleanup_rbuf`). Its right edge never moves left.
+#[test]
+fn the_window_shrinks_while_the_application_reads_slowly() {
+    // A segment a millisecond, and a buffer of sixteen.
+    let space = 16 * 1448;
+    let p = Profile {
+        read_rate: Some(Rate(8 * 1_448_000)),
+        autotune: false,
+        rmem: Bytes(space),
+        quick: 100,
+        ..Profile::LINUX_6_18
+    };
+    let mut r = Script::established(&p, RTT);
+    r.peer_data(0..16);
+    let windows = |r: &mut Script| -> Vec<(f64, u64)> {
+        let each = |l: &script::Left| (l.at.as_secs_f64() * 1e3, u64::from(l.segment.window) / 1448);
+        r.take().iter().map(each).collect()
+    };
+    let all = windows(&mut r);
+    assert_eq!(all.iter().map(|w| w.1).collect::<Vec<_>>(), (0..16).rev().collect::<Vec<_>>());
+    // Nothing more arrives: 1, 2, 4 and 8 segments are free, and then no update is worth an ACK.
+    r.wait(Span::millis(40));
+    let updates = windows(&mut r);
+    assert_eq!(
+        updates.iter().map(|w| (w.0.round(), w.1)).collect::<Vec<_>>(),
+        [(1.0, 1), (2.0, 2), (4.0, 4), (8.0, 8), (16.0, 16)]
+    );
+    // Without it the whole buffer is offered at each ACK.
+    let mut fast = Script::established(&Profile { read_rate: None, ..p }, RTT);
+    fast.peer_data(0..16);
+    assert!(windows(&mut fast).iter().all(|w| w.1 == 16));
 }

@@ -55,7 +55,7 @@ pub(super) fn whole(text: &str) -> Option<u64> {
 }
 
 /// A rate that a link may have: from 1 kbit/s to 100 Tbit/s.
-pub(super) fn rate(text: &str) -> Option<Rate> {
+pub(crate) fn rate(text: &str) -> Option<Rate> {
     let text = text.trim();
     let bits = text.strip_suffix("/s").filter(|t| !t.ends_with("ps")).unwrap_or(text);
     let rate = Rate(with_unit(bits, RATES)?);

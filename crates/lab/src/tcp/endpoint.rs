@@ -69,7 +69,7 @@ impl Header {
         let s = Segment {
             ack: segment::wrap(rx.next(), self.peer_isn),
             timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
-            window: u16::try_from(rx.advertise_window() >> self.scale).unwrap_or(u16::MAX),
+            window: u16::try_from(rx.advertise_window(now) >> self.scale).unwrap_or(u16::MAX),
             flags: s.flags | rx.ecn.flags,
             ..s
         };
@@ -251,7 +251,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             seq: self.header.isn,
             ack: if answering { self.header.peer_isn.wrapping_add(1) } else { 0 },
             // The window of a SYN is not scaled (RFC 7323 §2.2).
-            window: u16::try_from(self.rx.advertise_window()).unwrap_or(u16::MAX),
+            window: u16::try_from(self.rx.advertise_window(now)).unwrap_or(u16::MAX),
             flags: if answering {
                 SYN | ACK | self.header.feedback.syn_ack_flags(self.peer_syn)
             } else {

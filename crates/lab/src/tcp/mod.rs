@@ -15,6 +15,7 @@
 //! - [`receiver`]: the receiving half: when and what to acknowledge
 //! - [`ecn`]: explicit congestion notification
 //! - `gro`: segments merged before the receiving half sees them
+//! - `reader`: an application that reads slowly
 //! - [`endpoint`]: both halves with handshake and close
 
 pub mod ecn;
@@ -24,6 +25,7 @@ pub mod pacer;
 pub mod profile;
 pub mod rack;
 pub mod ranges;
+mod reader;
 pub mod receiver;
 pub mod rtt;
 pub mod scoreboard;

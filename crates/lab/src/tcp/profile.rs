@@ -2,7 +2,8 @@
 //! hidden in code.
 
 use super::ecn::EcnRule;
-use slowstart::units::{Bytes, Span};
+use crate::path::quantity;
+use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::Growth;
 
 /// How the retransmission timeout is bounded.
@@ -90,6 +91,8 @@ pub struct Profile {
     pub rmem_first: Bytes,
     /// The largest receive window, bytes.
     pub rmem: Bytes,
+    /// The rate at which the application reads what has arrived; `None` for at once.
+    pub read_rate: Option<Rate>,
     /// The send buffer, bytes: data sent and not acknowledged never exceeds it. Unlimited by default.
     pub send_buffer: Bytes,
     /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
@@ -140,6 +143,7 @@ impl Profile {
         autotune: true,
         rmem_first: Bytes(128 << 10),
         rmem: Bytes(256 << 20),
+        read_rate: None,
         send_buffer: Bytes(u64::MAX),
         syn_linear: 4,
         syn_retries: 6,
@@ -273,7 +277,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 32] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 33] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -333,6 +337,11 @@ impl Profile {
             "Upper limit of the receive window.",
         ),
         (
+            "read_rate",
+            "a rate such as 20Mbit, or off",
+            "Rate at which the receiving application reads; off: at once.",
+        ),
+        (
             "send_buffer",
             "bytes that may be sent and not acknowledged, 2920 to 1073741824",
             "The sender's socket buffer; unlimited by default.",
@@ -358,6 +367,11 @@ impl Profile {
             "send_buffer" => number(2920, 1 << 30).map(|n| self.send_buffer = Bytes(u64::from(n))),
             "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
             "rmem_first" => number(5840, 1 << 30).map(|n| self.rmem_first = Bytes(u64::from(n))),
+            "read_rate" if value == "off" => {
+                self.read_rate = None;
+                Some(())
+            }
+            "read_rate" => quantity::rate(value).filter(|r| *r > Rate(0)).map(|r| self.read_rate = Some(r)),
             "rto_min" => Span::read(value).map(|t| self.rto_min = t),
             "gro" => number(0, 65536).map(|n| self.gro = n),
             "gro_wait" => Span::read(value).map(|t| self.gro_wait = t),

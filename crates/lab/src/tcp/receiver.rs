@@ -5,6 +5,7 @@ use super::ecn::{EcnReceiver, Prompt};
 use super::profile::{AckRule, Profile};
 use super::rack::DUPLICATES;
 use super::ranges::Ranges;
+use super::reader::Reader;
 use super::segment::{TIMESTAMP_OPTION, milliseconds};
 use slowstart::units::{Bytes, Instant, Span};
 
@@ -66,6 +67,8 @@ pub struct Receiver {
     fin_at: Option<u64>,
     /// What arrived marked, and what ACKs say of it.
     pub ecn: EcnReceiver,
+    /// The application, if it reads slowly.
+    reader: Option<Box<Reader>>,
     out_of_order: Ranges,
     dsack: (u64, u64),
     space: u64,
@@ -100,6 +103,7 @@ impl Receiver {
             dsack: (0, 0),
             fin_at: None,
             ecn: EcnReceiver::default(),
+            reader: p.read_rate.map(|rate| Box::new(Reader::new(rate))),
             acked: 1,
             window_edge: 1 + first,
             limit: u64::MAX,
@@ -192,6 +196,9 @@ impl Receiver {
         stamp: Option<u32>,
     ) -> AckDecision {
         self.update_echo(from, stamp);
+        if let Some(reader) = &mut self.reader {
+            reader.read_until(now, self.next);
+        }
         if fin {
             self.fin_at = Some(to - 1);
         }
@@ -286,7 +293,7 @@ impl Receiver {
         self.block_count = kept as u8;
     }
 
-    /// True if a delayed ACK is due.
+    /// True if a delayed ACK, or one that tells of a larger window, is due.
     pub fn on_timer(&mut self, now: Instant) -> bool {
         self.delayed_until <= now
     }
@@ -313,7 +320,16 @@ impl Receiver {
     }
 
     /// Returns the window to advertise, bytes beyond the acknowledgement. The right edge never moves left.
-    pub fn advertise_window(&mut self) -> u64 {
+    pub fn advertise_window(&mut self, now: Instant) -> u64 {
+        if let Some(reader) = &mut self.reader {
+            let space = self.window.min(self.max.0);
+            let free = reader.window(now, space, u64::from(self.mss), self.next, self.window_edge);
+            let window = free.min(self.limit.saturating_sub(self.next));
+            self.window_edge = self.window_edge.max(self.next + window);
+            // An ACK goes by then, for this or for data.
+            self.delayed_until = self.delayed_until.min(reader.update());
+            return window;
+        }
         let window = self.window();
         self.window_edge = self.window_edge.max(self.next + window);
         window
@@ -384,8 +400,9 @@ impl Receiver {
         if now.since(self.measured_from.0) < rtt {
             return;
         }
-        let copied = self.next - self.measured_from.1;
-        self.measured_from = (now, self.next);
+        let taken = self.reader.as_ref().map_or(self.next, |r| r.read());
+        let copied = taken - self.measured_from.1;
+        self.measured_from = (now, taken);
         if copied > self.space {
             let room = 2 * copied;
             let growth = (2 * room * (copied - self.space)).checked_div(self.space).unwrap_or(0);
