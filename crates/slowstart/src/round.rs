@@ -1,6 +1,6 @@
 //! Measurements that several algorithms share.
 
-use crate::units::{Instant, Mark, Rate, Span};
+use crate::units::{Bytes, Instant, Mark, Rate, Span};
 use crate::view::Ack;
 
 /// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when it began,
@@ -77,5 +77,145 @@ impl Dispersion {
                 self.pairs += 1;
             }
         }
+    }
+}
+
+/// A moment in a train of ACKs.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Point {
+    /// When it came.
+    came: Instant,
+    /// When the newest packet delivered by then had been sent.
+    left: Instant,
+    /// Bytes delivered before it.
+    before: Bytes,
+}
+
+/// How the ACKs of a flight come: at which rate, over what time, and whether further apart than its packets were sent.
+///
+/// ACKs that come at one time (in a slot) are one point, and rates are from the begin of one such group to the begin of
+/// another.
+#[derive(Clone, Debug, Default)]
+pub struct Train {
+    first: Option<Point>,
+    /// Two points at about a quarter and a half of the time up to the newest.
+    early: [Point; 2],
+    newest: Point,
+    /// Number of points after the first.
+    pub points: u32,
+}
+
+/// The rate of a train, or of its later part.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct TrainRate {
+    /// Bytes delivered over the time that their ACKs took.
+    pub rate: Rate,
+    /// That time.
+    pub took: Span,
+    /// The time that sending them took.
+    pub sent: Span,
+}
+
+impl TrainRate {
+    fn between(a: &Point, b: &Point) -> Option<Self> {
+        let took = b.came.since(a.came);
+        let rate = Rate::new(b.before - a.before, took)?;
+        Some(Self { rate, took, sent: b.left.since(a.left) })
+    }
+
+    /// True if the ACKs took an eighth longer to come than the packets to leave, so that the path spread them.
+    pub fn is_spread(&self) -> bool {
+        self.took > self.sent + self.sent / 8
+    }
+}
+
+impl Train {
+    /// Adds an ACK at `now`, before which `before` bytes had been delivered.
+    pub fn add(&mut self, now: Instant, before: Bytes, ack: &Ack) {
+        let point = Point { came: now, left: ack.newest.at, before };
+        let Some(first) = self.first else {
+            (self.first, self.early, self.newest) = (Some(point), [point; 2], point);
+            return;
+        };
+        if ack.delivered.0 == 0 || ack.newest.retransmission || now == self.newest.came {
+            return;
+        }
+        self.newest = point;
+        self.points += 1;
+        let [quarter, half] = &mut self.early;
+        if half.came == first.came {
+            *half = point;
+        } else if now.since(first.came) >= half.came.since(first.came) * 2 {
+            (*quarter, *half) = (*half, point);
+        }
+    }
+
+    /// Returns the time from its first ACK to the newest point.
+    pub fn took(&self) -> Span {
+        self.first.map_or(Span::ZERO, |f| self.newest.came.since(f.came))
+    }
+
+    /// Returns the rate of the whole train.
+    pub fn whole(&self) -> Option<TrainRate> {
+        TrainRate::between(&self.first?, &self.newest)
+    }
+
+    /// True if its begin (a quarter to a half of it) and the rest have the same rate, to a quarter.
+    pub fn is_even(&self) -> bool {
+        let begin = self.first.and_then(|f| TrainRate::between(&f, &self.early[0]));
+        let both = begin.zip(self.tail());
+        both.is_some_and(|(a, b)| a.rate.min(b.rate) >= a.rate.max(b.rate).scale(3, 4))
+    }
+
+    /// Returns the rate of its later half to three quarters. Where ACKs are delayed at random and stay in order, only the
+    /// begin of a train is spread by that.
+    pub fn tail(&self) -> Option<TrainRate> {
+        TrainRate::between(&self.early[0], &self.newest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::Sent;
+
+    /// An ACK of 1000 bytes for a packet that left at `left`.
+    fn ack(left: u64) -> Ack {
+        let newest = Sent { at: Instant(left), ..Sent::default() };
+        Ack::new(newest, Bytes(1000), Bytes(1000))
+    }
+
+    fn train(times: &[(u64, u64)]) -> Train {
+        let mut train = Train::default();
+        for (i, (came, left)) in times.iter().enumerate() {
+            train.add(Instant(*came), Bytes(1000 * i as u64), &ack(*left));
+        }
+        train
+    }
+
+    #[test]
+    fn acks_of_one_time_are_one_point() {
+        let t = train(&[(5, 0), (5, 0), (5, 0), (9, 0), (9, 0), (13, 0)]);
+        // Three packets came at 5, two at 9: five in 8 ns.
+        assert_eq!((t.points, t.took()), (2, Span(8)));
+        assert_eq!(t.whole().expect("points").rate, Rate::new(Bytes(5000), Span(8)).expect("time"));
+    }
+
+    #[test]
+    fn the_tail_leaves_out_the_begin() {
+        // Sparse at first, then one a nanosecond: the tail begins after a quarter of the time.
+        let times: [(u64, u64); 103] =
+            core::array::from_fn(|i| (if i < 3 { 100 + 20 * i as u64 } else { 138 + i as u64 }, 0));
+        let t = train(&times);
+        let (whole, tail) = (t.whole().expect("points").rate, t.tail().expect("points").rate);
+        assert!(tail > whole, "{tail:?} {whole:?}");
+        assert_eq!(tail, Rate::new(Bytes(1000), Span(1)).expect("time"));
+        assert!(!t.is_even());
+    }
+
+    #[test]
+    fn a_train_is_spread_if_it_took_longer_to_come_than_to_leave() {
+        assert!(train(&[(0, 0), (9, 7)]).whole().expect("points").is_spread());
+        assert!(!train(&[(0, 0), (9, 8)]).whole().expect("points").is_spread());
     }
 }

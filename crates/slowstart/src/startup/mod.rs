@@ -256,6 +256,10 @@ registry! {
         "rapid-start": default, "draft-kazuho-ccwg-rapid-start-00",
             "triples while there is no queue; reduces the window by what is acknowledged and lost";
     }
+    rate_bound::RateBound {
+        "rate-bound": default, "docs/rate-bound.md",
+            "the rate of ACKs bounds the window; exits when a larger flight brings no higher rate";
+    }
     smooth::Smooth {
         "smooth": default, "Wang et al. 2000, as described by Ha & Rhee 2008",
             "halves its growth in steps on the second half of the way to a threshold";
