@@ -203,6 +203,51 @@ pub fn random(seed: u64, of: &Ranges) -> String {
     text
 }
 
+/// The laws of [`managed`], beyond rate and RTT.
+pub const MANAGED: &str = "the queue is managed by CoDel, FQ-CoDel or PIE with the parameters of their RFCs, a third of the paths \
+                           each; half of them mark, for hosts that use ECN";
+
+/// Draws a path whose queue is managed, and whether it marks.
+pub fn managed(seed: u64, of: &Ranges) -> (String, bool) {
+    let base = Base::draw(seed, of);
+    let mut r = Stream::named(seed, "managed");
+    let discipline = ["codel", "fq_codel", "pie"][r.below(3) as usize];
+    let marks = r.chance(500_000);
+    let queue = if marks { format!("\"{discipline} ecn\"") } else { discipline.to_string() };
+    (format!("rate={}kbit rtt={}us queue={queue}", base.rate_bps / 1000, base.rtt_us), marks)
+}
+
+/// The laws of [`policed`], beyond rate, RTT and queue.
+pub const POLICED: &str = "before the link is a policer: its rate is log-uniform from 20 to 90 % of the link's, its burst from 30 kB to \
+                           2 MB";
+
+/// Draws a path with a policer before its link.
+pub fn policed(seed: u64, of: &Ranges) -> String {
+    let base = Base::draw(seed, of);
+    let mut r = Stream::named(seed, "policed");
+    let (share, burst) = (log_uniform(&mut r, 200, 900), log_uniform(&mut r, 30, 2_000));
+    let rate = base.rate_bps / 1_000_000 * share;
+    format!("{} policer=\"rate={rate}kbit burst={burst}kB\"", plain(seed, of))
+}
+
+/// The laws of [`bursty`], beyond rate, RTT and queue.
+pub const BURSTY: &str = "losses in bursts (Gilbert-Elliott): a burst begins at 0.002 to 0.1 % of the packets and ends at 5 to 50 % of \
+                          them, each log-uniform; a third of the paths also reorder 1 to 10 % of the packets by 1 to 10 % of the RTT";
+
+/// Draws a path that loses packets in bursts and may reorder them.
+pub fn bursty(seed: u64, of: &Ranges) -> String {
+    let mut r = Stream::named(seed, "bursty");
+    let (begins, ends) = (log_uniform(&mut r, 20, 1_000), log_uniform(&mut r, 5, 50));
+    // In ten-thousandths of a per cent.
+    let mut text = format!("{} gemodel=0.{begins:04}%,{ends}%", plain(seed, of));
+    if r.chance(333_000) {
+        let rtt = Base::draw(seed, of).rtt_us;
+        let (share, delay) = (log_uniform(&mut r, 1, 10), log_uniform(&mut r, rtt / 100, rtt / 10));
+        write!(text, " reorder={share}%,delay={delay}us").expect("a String takes everything");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,7 +256,14 @@ mod tests {
     #[test]
     fn every_random_path_is_one_that_loads() {
         for seed in 0..500 {
-            for text in [random(seed, &WIDE), plain(seed, &WIDE)] {
+            let all = [
+                random(seed, &WIDE),
+                plain(seed, &WIDE),
+                managed(seed, &WIDE).0,
+                policed(seed, &WIDE),
+                bursty(seed, &WIDE),
+            ];
+            for text in all {
                 let path = PathSpec::load(&text, None).unwrap_or_else(|e| panic!("{text}: {e}"));
                 assert!(!path.is_ensemble(), "{text}");
             }

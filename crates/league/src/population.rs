@@ -41,6 +41,9 @@ enum Situation {
     Starters,
     Limited,
     Thin,
+    Managed,
+    Policed,
+    Bursty,
 }
 
 /// A case: all that a startup meets. The same for every startup.
@@ -106,8 +109,7 @@ const WEB_CLIENTS: usize = 6;
 /// How long flows were there before the flow studied.
 const PRESENT: &str = "10s";
 
-/// Returns the populations, in the order of tables. `known` paths of other kinds get a line here once the simulator has
-/// them.
+/// Returns the populations, in the order of tables.
 pub fn all() -> Vec<Population> {
     let mut all: Vec<Population> = PathSpec::builtins()
         .iter()
@@ -158,6 +160,16 @@ pub fn all() -> Vec<Population> {
             ORDINARY,
             Situation::Thin,
         ),
+    ]);
+    let with = |name: &str, about: &str, law: &str, situation| {
+        let mut p = plain(name, about, ORDINARY, situation);
+        p.laws.push(law.into());
+        p
+    };
+    all.extend([
+        with("managed", "active queue management", path::MANAGED, Situation::Managed),
+        with("policed", "a policer before the link", path::POLICED, Situation::Policed),
+        with("bursty", "losses in bursts, and reordering", path::BURSTY, Situation::Bursty),
     ]);
     all
 }
@@ -223,6 +235,15 @@ impl Situation {
         let rtt = PathSpec::load(&case.path, None).map_or(Span::ZERO, |p| p.facts().base_rtt);
         match self {
             Self::Alone => {}
+            Self::Managed => {
+                let (path, marks) = path::managed(case.seed, &ORDINARY);
+                case.path = path;
+                if marks {
+                    case.set.insert("ecn".into(), "accecn".into());
+                }
+            }
+            Self::Policed => case.path = path::policed(case.seed, &ORDINARY),
+            Self::Bursty => case.path = path::bursty(case.seed, &ORDINARY),
             Self::Beside(name) => case.load = Load::Against(vec![format!("{name}@-{PRESENT}")]),
             Self::BesideWeb => {
                 case.load = Load::Against(vec![format!("web@-{PRESENT}"); WEB_CLIENTS]);
