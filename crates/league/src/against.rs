@@ -94,15 +94,14 @@ fn difference(
     theirs: &str,
     scope: Option<&str>,
 ) -> Option<Difference> {
-    let known: BTreeMap<(&str, u64), &GameRow> = baseline
-        .iter()
-        .filter(|r| r.startup == theirs)
-        .map(|r| ((r.population.as_str(), r.seed), r))
-        .collect();
+    // The path too: a list of built-in paths may have changed between two versions.
+    let key = |r: &GameRow| (r.population.clone(), r.seed, r.path.clone());
+    let known: BTreeMap<_, &GameRow> =
+        baseline.iter().filter(|r| r.startup == theirs).map(|r| (key(r), r)).collect();
     let pairs: Vec<(&GameRow, &GameRow)> = rows
         .iter()
         .filter(|r| r.startup == ours && scope.is_none_or(|s| r.population == s))
-        .filter_map(|r| Some((r, *known.get(&(r.population.as_str(), r.seed))?)))
+        .filter_map(|r| Some((r, *known.get(&key(r))?)))
         .collect();
     let of = |m: Measure| {
         let both: Vec<(f64, f64)> = pairs.iter().filter_map(|(a, b)| Some((m.of(a)?, m.of(b)?))).collect();
