@@ -11,7 +11,7 @@ mod kernel {
     }
 }
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Stack};
 use crate::folder::{Contents, folder_name};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
@@ -63,10 +63,11 @@ pub(crate) struct Compare {
     paths: Vec<String>,
     #[command(flatten)]
     study: StudyArgs,
-    /// `sim` is the simulator. `quic` is a QUIC stack over the simulator's paths (see docs/quic.md). `kernel` is the running
+    /// `sim` is the simulator. `quic:noq` and `quic:quinn` are QUIC stacks over the simulator's paths (see docs/quic.md);
+    /// `quic` is the first. `kernel` is the running
     /// Linux kernel over the same path in real time; it needs root (see docs/kernel.md), and its startups are those of
     /// `slowstart kernel load` and the kernel's own cubic, reno and bbr
-    #[arg(long, default_value = "sim", value_parser = ["sim", "quic", "kernel"])]
+    #[arg(long, default_value = "sim", value_parser = ["sim", "quic", "quic:noq", "quic:quinn", "kernel"])]
     engine: String,
     #[command(flatten)]
     how: How,
@@ -198,9 +199,12 @@ impl Compare {
             }
             return kernel::compare(Self { paths, ..self });
         }
-        let engine = if self.engine == "quic" { Engine::Quic } else { Engine::Sim };
-        if engine == Engine::Quic && (self.how.pcap || self.how.qlog) {
-            bail!("--pcap and --qlog: the simulator writes them; --engine quic does not");
+        let engine = Engine::named(&self.engine);
+        if engine != Engine::Sim && self.how.pcap {
+            bail!("--pcap: the simulator writes it; --engine quic does not");
+        }
+        if engine == Engine::Quic(Stack::Quinn) && self.how.qlog {
+            bail!("--qlog: quinn-proto logs neither frames nor acknowledgements; --engine quic:noq does");
         }
         let studies = engine.studies(&self.study, &paths)?;
         let interrupt = Interrupt::record_first()?;
@@ -370,7 +374,7 @@ impl How {
                 splits.iter().map(|(startup, split)| WhatDecides { startup, split }),
             )?;
             for d in drawn.iter().filter(|_| self.pcap || self.qlog) {
-                self.record(folder, study, d)?;
+                self.record(engine, folder, study, d)?;
             }
         }
         Ok(Finished { rows, drawn })
@@ -445,15 +449,22 @@ fn timing(rows: &[Row], seconds: f64) {
 
 impl How {
     /// Repeats the drawn run with all of its packets and acknowledgements, and writes them.
-    fn record(&self, folder: &Folder, study: &Study, drawn: &Drawn) -> Result<()> {
+    fn record(&self, engine: Engine, folder: &Folder, study: &Study, drawn: &Drawn) -> Result<()> {
         let contender = study.contenders.iter().position(|c| {
             c.startup_name == drawn.row.startup && {
                 slowstart_lab::scenario::params(&c.startup) == drawn.row.params
             }
         });
         let Some(contender) = contender else { return Ok(()) };
-        let trace = study.capture(Job { contender, run: drawn.row.run }).trace;
+        let job = Job { contender, run: drawn.row.run };
         let name = drawn.label.replace([':', ',', '=', '/', ' '], "-");
+        if engine != Engine::Sim {
+            for (end, bytes) in ["client", "server"].into_iter().zip(engine.logs(study, job)?) {
+                folder.bytes(&format!("{name}.{end}.sqlog"), &bytes)?;
+            }
+            return Ok(());
+        }
+        let trace = study.capture(job).trace;
         if self.pcap {
             for (end, place) in [(0, "server"), (1, "client")] {
                 let mut bytes = Vec::new();

@@ -12,15 +12,39 @@ pub(crate) enum Engine {
     /// The simulator.
     Sim,
     /// A QUIC stack over the simulator's paths.
-    Quic,
+    Quic(Stack),
+}
+
+/// The QUIC stacks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stack {
+    Noq,
+    Quinn,
 }
 
 impl Engine {
+    /// The engine that `--engine` names.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "quic" | "quic:noq" => Self::Quic(Stack::Noq),
+            "quic:quinn" => Self::Quic(Stack::Quinn),
+            _ => Self::Sim,
+        }
+    }
+
     /// Runs one job.
     pub(crate) fn run(self, study: &Study, job: Job, sampling: Sampling, internals: bool) -> Result<Outcome> {
         match self {
             Self::Sim => Ok(study.run(job, sampling, internals)),
-            Self::Quic => quic::run(study, job, sampling, internals),
+            Self::Quic(stack) => quic::run(stack, study, job, sampling, internals),
+        }
+    }
+
+    /// Repeats a job; returns the qlog of the client and of the server. Only a QUIC stack has both.
+    pub(crate) fn logs(self, study: &Study, job: Job) -> Result<[Vec<u8>; 2]> {
+        match self {
+            Self::Sim => bail!("qlog: the simulator writes that of the sender"),
+            Self::Quic(stack) => quic::logs(stack, study, job),
         }
     }
 
@@ -30,9 +54,7 @@ impl Engine {
             .iter()
             .map(|path| {
                 let mut text = args.text(path)?;
-                if self == Self::Sim {
-                    return Ok(Study::check(&text, None)?);
-                }
+                let Self::Quic(stack) = self else { return Ok(Study::check(&text, None)?) };
                 for (key, given) in [("profile", text.profile.is_some()), ("set", !text.set.is_empty())] {
                     if given {
                         bail!("--{key}: a TCP stack has it; --engine quic runs a QUIC stack");
@@ -42,7 +64,7 @@ impl Engine {
                     text.startups = quic::carried();
                 }
                 let mut study = Study::check(&text, None)?;
-                quic::prepare(&mut study)?;
+                quic::prepare(stack, &mut study)?;
                 Ok(study)
             })
             .collect()
@@ -51,11 +73,28 @@ impl Engine {
 
 #[cfg(feature = "quic")]
 mod quic {
-    use super::{Job, Outcome, Result, Sampling, Study};
-    use slowstart_quic::sim;
+    use super::{Job, Outcome, Result, Sampling, Stack, Study};
+    use slowstart_quic::sim::{self, Which};
 
-    pub(super) fn run(study: &Study, job: Job, sampling: Sampling, internals: bool) -> Result<Outcome> {
-        Ok(sim::run(study, job, sampling, internals)?)
+    fn which(stack: Stack) -> Which {
+        match stack {
+            Stack::Noq => Which::Noq,
+            Stack::Quinn => Which::Quinn,
+        }
+    }
+
+    pub(super) fn run(
+        stack: Stack,
+        study: &Study,
+        job: Job,
+        sampling: Sampling,
+        internals: bool,
+    ) -> Result<Outcome> {
+        Ok(which(stack).run(study, job, sampling, internals)?)
+    }
+
+    pub(super) fn logs(stack: Stack, study: &Study, job: Job) -> Result<[Vec<u8>; 2]> {
+        Ok(which(stack).logs(study, job)?)
     }
 
     /// The startups that run over QUIC.
@@ -64,20 +103,24 @@ mod quic {
         names.filter(|name| sim::NOT_CARRIED.iter().all(|(n, _)| n != name)).map(str::to_string).collect()
     }
 
-    pub(super) fn prepare(study: &mut Study) -> Result<()> {
+    pub(super) fn prepare(stack: Stack, study: &mut Study) -> Result<()> {
         sim::check(study)?;
-        study.profile_label = sim::STACK.to_string();
+        study.profile_label = which(stack).name().to_string();
         Ok(())
     }
 }
 
 #[cfg(not(feature = "quic"))]
 mod quic {
-    use super::{Job, Outcome, Result, Sampling, Study, bail};
+    use super::{Job, Outcome, Result, Sampling, Stack, Study, bail};
 
     const WITHOUT: &str = "--engine quic: built without QUIC; build with `cargo build --release -p slowstart-cli --features quic`";
 
-    pub(super) fn run(_: &Study, _: Job, _: Sampling, _: bool) -> Result<Outcome> {
+    pub(super) fn run(_: Stack, _: &Study, _: Job, _: Sampling, _: bool) -> Result<Outcome> {
+        bail!(WITHOUT)
+    }
+
+    pub(super) fn logs(_: Stack, _: &Study, _: Job) -> Result<[Vec<u8>; 2]> {
         bail!(WITHOUT)
     }
 
@@ -85,7 +128,7 @@ mod quic {
         Vec::new()
     }
 
-    pub(super) fn prepare(_: &mut Study) -> Result<()> {
+    pub(super) fn prepare(_: Stack, _: &mut Study) -> Result<()> {
         bail!(WITHOUT)
     }
 }

@@ -19,6 +19,8 @@ use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
+mod unnumbered;
+
 /// The initial window in packets (RFC 9002 §7.2).
 pub const INITIAL_PACKETS: u64 = 10;
 /// The least window in packets (RFC 9002 §7.2).
@@ -98,6 +100,9 @@ pub struct Host<C> {
     /// Since when a loss episode lasts (RFC 9002, `congestion_recovery_start_time`), and whether it is over.
     episode: Option<(Instant, bool)>,
     cwnd_limited: bool,
+    /// True if the stack's pacer follows [`Host::pacing_rate`]; otherwise it sends at 1.25 windows a smoothed round trip,
+    /// and [`Pace`] has no effect.
+    pub paces: bool,
     /// Bytes that the application has written and the stack has not sent, where the application says so.
     pub unsent: Option<Bytes>,
     /// The peer's flow-control limit.
@@ -136,6 +141,7 @@ impl<C: Controller> Host<C> {
             established: false,
             episode: None,
             cwnd_limited: false,
+            paces: true,
             unsent: None,
             rwnd: Bytes::MAX,
             remembered: None,
@@ -189,6 +195,9 @@ impl<C: Controller> Host<C> {
     /// The rate to send at; `None` before the first round-trip sample.
     pub fn pacing_rate(&self) -> Option<Rate> {
         let per_srtt = |gain: Gain| Some(Rate::new(self.window(), self.srtt?)? * gain);
+        if !self.paces {
+            return per_srtt(AVOIDANCE_GAIN);
+        }
         match self.state().pace {
             Some(Pace::Off) => Some(UNPACED),
             Some(Pace::Rate(rate)) => Some(rate),
@@ -220,7 +229,7 @@ impl<C: Controller> Host<C> {
         f.pacing_rate = self.pacing_rate();
         f.pacing_on = true;
         f.unsent = self.unsent;
-        f.supports_pacing = true;
+        f.supports_pacing = self.paces;
         f.in_recovery = self.episode.is_some_and(|(_, over)| !over);
         f
     }
@@ -340,6 +349,12 @@ impl<C: Controller> Host<C> {
         self.advance(now);
         let batch = std::mem::take(&mut self.batch);
         let Some(newest) = batch.newest else { return };
+        let samples = largest.is_none_or(|l| l == batch.largest);
+        self.acknowledge(batch, newest, samples);
+    }
+
+    /// Tells the controller what an ACK frame acknowledged. `samples` is true if it brings a round-trip sample.
+    fn acknowledge(&mut self, batch: Batch, newest: Sent, samples: bool) {
         self.delivered += batch.bytes;
         self.delivered_at = self.now;
         self.app_limited = batch.app_limited;
@@ -347,7 +362,7 @@ impl<C: Controller> Host<C> {
             self.newest = newest;
             self.first_sent_at = newest.at;
         }
-        let rtt = largest.is_none_or(|l| l == batch.largest).then(|| self.now.since(newest.at));
+        let rtt = samples.then(|| self.now.since(newest.at));
         if let Some(rtt) = rtt {
             self.sample(rtt);
         }
@@ -376,7 +391,6 @@ impl<C: Controller> Host<C> {
     fn establish(&mut self, rtt: Option<Span>) {
         self.established = true;
         self.packets.retain(|p| !p.done);
-        self.inflight = self.packets.iter().map(|p| p.sent.bytes).sum();
         let handshake = Handshake { rtt, remembered: self.remembered, ..Handshake::default() };
         let change = self.control.on_established(&self.facts(), &handshake);
         self.note(change);

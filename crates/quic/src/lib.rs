@@ -1,6 +1,15 @@
-//! The startups of slowstart in QUIC: a host that any stack can drive, an adapter for `noq-proto`, and a simulation of
-//! the whole stack at virtual time, with real TLS 1.3, frames and ACK ranges.
+//! The startups of slowstart in QUIC: a host that any stack can drive, adapters, and a simulation of whole stacks at
+//! virtual time, with real TLS 1.3, frames and ACK ranges.
+//!
+//! Each stack is a feature, so that a program builds one only: `noq` (noq-proto 1.4) and `quinn` (quinn-proto 0.11). The
+//! feature `sim` adds the simulation, with both.
 
+pub mod factory;
 pub mod host;
+#[cfg(feature = "noq")]
 pub mod noq;
+pub mod peers;
+#[cfg(feature = "quinn")]
+pub mod quinn;
+#[cfg(feature = "sim")]
 pub mod sim;

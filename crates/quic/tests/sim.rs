@@ -4,7 +4,7 @@ use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::Row;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_quic::sim;
+use slowstart_quic::sim::{self, Which};
 
 fn study(path: &str, startup: &str, size: &str) -> Study {
     let text = StudyText {
@@ -18,7 +18,9 @@ fn study(path: &str, startup: &str, size: &str) -> Study {
 }
 
 fn run(path: &str, startup: &str, size: &str) -> Outcome {
-    sim::run(&study(path, startup, size), Job { contender: 0, run: 0 }, Sampling::EachAck, true).unwrap()
+    Which::Noq
+        .run(&study(path, startup, size), Job { contender: 0, run: 0 }, Sampling::EachAck, true)
+        .unwrap()
 }
 
 fn row(path: &str, startup: &str, size: &str) -> Row {
@@ -59,14 +61,15 @@ fn the_same_seed_gives_the_same_rows() {
         ..StudyText::default()
     };
     let study = Study::check(&text, None).unwrap();
-    let all = || -> Vec<String> {
-        study
-            .jobs()
-            .into_iter()
-            .map(|j| serde_json::to_string(&sim::run(&study, j, Sampling::Off, false).unwrap().row).unwrap())
-            .collect()
-    };
-    assert_eq!(all(), all());
+    for stack in Which::ALL {
+        let all = || -> Vec<String> {
+            let jobs = study.jobs().into_iter();
+            jobs.map(|j| stack.run(&study, j, Sampling::Off, false).unwrap().row)
+                .map(|row| serde_json::to_string(&row).unwrap())
+                .collect()
+        };
+        assert_eq!(all(), all());
+    }
 }
 
 #[test]
@@ -75,9 +78,12 @@ fn every_startup_that_quic_carries_completes() {
         if sim::NOT_CARRIED.iter().any(|(name, _)| *name == entry.name) {
             continue;
         }
-        let row = row("rate=20Mbit rtt=40ms queue=1bdp", entry.name, "2MB");
-        assert!(row.completion_s.is_some(), "{}", entry.name);
-        assert!(row.peak_inflight_bytes >= 12_000, "{}", entry.name);
+        for stack in Which::ALL {
+            let study = study("rate=20Mbit rtt=40ms queue=1bdp", entry.name, "2MB");
+            let row = stack.run(&study, Job { contender: 0, run: 0 }, Sampling::Off, false).unwrap().row;
+            assert!(row.completion_s.is_some(), "{} in {}", entry.name, stack.name());
+            assert!(row.peak_inflight_bytes >= 12_000, "{} in {}", entry.name, stack.name());
+        }
     }
 }
 
@@ -103,6 +109,80 @@ fn what_quic_cannot_carry_is_refused() {
 #[test]
 fn the_stack_of_the_rows_is_the_one_that_is_built() {
     let lock = include_str!("../../../Cargo.lock");
-    let version = sim::STACK.split(' ').nth(1).unwrap();
-    assert!(lock.contains(&format!("name = \"noq-proto\"\nversion = \"{version}\"")));
+    for stack in Which::ALL {
+        let (name, version) = stack.name().split_once(' ').unwrap();
+        assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{version}\"")), "{}", stack.name());
+    }
+}
+
+/// quinn's host does without packet numbers. On the same path it sees the same doubling, and leaves by the same rule
+/// within a round trip.
+#[test]
+fn quinn_leaves_where_noq_leaves() {
+    let of = |stack: Which, startup: &str| {
+        let study = study("rate=50Mbit rtt=50ms queue=2bdp ack_jitter=0", startup, "10MB");
+        stack.run(&study, Job { contender: 0, run: 0 }, Sampling::Off, false).unwrap().row
+    };
+    for startup in ["hystart++", "search", "standard"] {
+        let (noq, quinn) = (of(Which::Noq, startup), of(Which::Quinn, startup));
+        let (a, b) = (noq.exit.expect("noq leaves"), quinn.exit.expect("quinn leaves"));
+        assert_eq!(a.reason, b.reason, "{startup}");
+        assert!((a.time_s - b.time_s).abs() < 0.1, "{startup}: {} and {}", a.time_s, b.time_s);
+        assert!(b.reason != "loss" || quinn.retransmitted_packets > 0, "{startup}");
+    }
+}
+
+/// The log with each run of 16 or more hexadecimal digits, which is an identifier or a token, replaced by `#`.
+fn without_identifiers(log: &[u8]) -> String {
+    let text = String::from_utf8_lossy(log);
+    let (mut out, mut run) = (String::new(), String::new());
+    for c in text.chars() {
+        if c.is_ascii_hexdigit() {
+            run.push(c);
+            continue;
+        }
+        out.push_str(if run.len() < 16 { &run } else { "#" });
+        out.push(c);
+        run.clear();
+    }
+    out
+}
+
+/// The server's qlog holds the exit that the row states, to the microsecond and the byte, and the client's is that of a
+/// receiver. But for identifiers of connections, which are random, the bytes are the same each time.
+#[test]
+fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
+    for startup in ["hystart", "search", "standard"] {
+        let study = study("rate=50Mbit rtt=50ms queue=1bdp", startup, "5MB");
+        let job = Job { contender: 0, run: 0 };
+        let exit = Which::Noq.run(&study, job, Sampling::Off, false).unwrap().row.exit.expect("it leaves");
+        let [client, server] = Which::Noq.logs(&study, job).unwrap();
+        let again = Which::Noq.logs(&study, job).unwrap();
+        for (one, two) in [&client, &server].into_iter().zip(&again) {
+            let (one, two) = (without_identifiers(one), without_identifiers(two));
+            assert_eq!(one.lines().count(), two.lines().count());
+            for (a, b) in one.lines().zip(two.lines()) {
+                assert_eq!(a, b);
+            }
+        }
+        let read = |log: &[u8]| {
+            let mut transfers = Vec::new();
+            let done = slowstart_replay::qlog::replay(
+                log,
+                &Vec::new().into(),
+                slowstart_replay::analysis::Keep::default(),
+                |t, _| transfers.push(t),
+            );
+            done.expect("the log is well-formed");
+            assert_eq!(transfers.len(), 1);
+            transfers.remove(0)
+        };
+        let server = serde_json::to_value(read(&server)).unwrap();
+        let found = &server["exit"];
+        let time_s = found["time_s"].as_f64().expect("an exit with a time");
+        assert!((time_s - exit.left_s).abs() < 2e-6, "{startup}: {found}, {exit:?}");
+        assert_eq!(found["cwnd_bytes"], exit.cwnd_bytes, "{startup}: {found}, {exit:?}");
+        // The client only acknowledges: it logs no exit.
+        assert!(serde_json::to_value(read(&client)).unwrap()["exit"].is_null());
+    }
 }

@@ -1,17 +1,14 @@
 //! A download over a path of the simulator, between two whole QUIC stacks at virtual time.
 //!
-//! Both ends are `noq-proto` without sockets: real TLS 1.3, encryption, frames, ACK ranges, loss detection and pacing.
+//! Both ends are `noq-proto` or `quinn-proto` without sockets: real TLS 1.3, encryption, frames, ACK ranges, loss detection and pacing.
 //! Only the clock and the path are ours. MTU discovery and segmentation offload are off and flow control has no effect
 //! below a gibibyte, so that congestion control is what is measured. The same study gives the same rows on any machine:
 //! keys differ from run to run, but no size and no time depends on them.
 
+use self::log::Logs;
+use crate::factory::{Factory, Handle};
 use crate::host::Host;
-use crate::noq::{Factory, Handle};
-use bytes::{Bytes as Buffer, BytesMut};
-use noq_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, FourTuple,
-    ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
-};
+use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use slowstart::control::Controller as _;
 use slowstart::registry::AnyController;
@@ -25,13 +22,14 @@ use slowstart_lab::scenario::{Contender, Study};
 use slowstart_lab::{app, eval, random};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant as StdInstant};
 use thiserror::Error;
 
-/// The stack and its version, as rows name it.
-pub const STACK: &str = "noq-proto 1.4.0";
+mod log;
+mod noq;
+mod quinn;
+
 /// Startups that a QUIC host cannot carry, and what is missing.
 pub const NOT_CARRIED: &[(&str, &str)] = &[
     ("halfback", "a host that sends a packet again that is not known to be lost"),
@@ -69,6 +67,18 @@ fn stack(e: impl std::fmt::Display) -> QuicError {
     QuicError::Stack(e.to_string())
 }
 
+/// The address of an end.
+fn address(end: usize) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(10, 0, 0, end as u8 + 1), 443))
+}
+
+/// The seed of an end's connection identifiers.
+fn end_seed(end: usize, seed: u64) -> [u8; 32] {
+    let mut bytes = [end as u8 + 1; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes
+}
+
 /// Checks what this engine cannot do: other flows, applications other than bulk, and the startups of [`NOT_CARRIED`].
 pub fn check(study: &Study) -> Result<(), QuicError> {
     let unsupported = |key, why: &str| Err(QuicError::Unsupported { key, why: why.to_string() });
@@ -103,30 +113,37 @@ fn certificate() -> Result<&'static (CertificateDer<'static>, PrivateKeyDer<'sta
     MADE.get_or_init(|| make().map_err(|e| e.to_string())).as_ref().map_err(|e| QuicError::Stack(e.clone()))
 }
 
-/// One end.
-struct End {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
-    address: SocketAddr,
-    /// Packets under way to it, in order of arrival.
-    arriving: VecDeque<(Instant, BytesMut)>,
-    stream: Option<StreamId>,
-}
+/// Two ends of a connection, both of one QUIC stack without sockets: a client that reads and a server that writes.
+trait Stack: Sized {
+    /// The stack and its version, as rows name it.
+    const NAME: &'static str;
+    /// What a row of it is to be read with, if it tells its controller less than another.
+    const CAVEAT: Option<&'static str>;
 
-impl End {
-    fn new(last: u8, seed: u64, server: Option<ServerConfig>) -> Self {
-        let mut config = EndpointConfig::default();
-        let mut bytes = [last; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        config.rng_seed(Some(bytes));
-        Self {
-            endpoint: Endpoint::new(Arc::new(config), server.map(Arc::new), false),
-            connection: None,
-            address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, last), 443)),
-            arriving: VecDeque::new(),
-            stream: None,
-        }
-    }
+    /// A client that connects at `origin` to a server whose controllers `factory` makes. A stack that writes no qlog
+    /// ignores `logs`.
+    fn new(
+        factory: Arc<Factory>,
+        origin: StdInstant,
+        seed: u64,
+        logs: Option<Logs>,
+    ) -> Result<Self, QuicError>;
+    /// A datagram arrives at an end.
+    fn receive(&mut self, end: usize, now: StdInstant, datagram: BytesMut) -> Result<(), QuicError>;
+    /// When the next timer of an end expires.
+    fn timeout(&mut self, end: usize) -> Option<StdInstant>;
+    /// Timers of an end may have expired.
+    fn on_timeout(&mut self, end: usize, now: StdInstant);
+    /// Processes the events of an end: the server opens a stream, the client accepts it.
+    fn events(&mut self, end: usize) -> Result<(), QuicError>;
+    /// The server writes; returns how much of `data` the stack took.
+    fn write(&mut self, data: &'static [u8]) -> usize;
+    /// The client reads; returns the bytes.
+    fn read(&mut self) -> u64;
+    /// What is to be processed after reading and writing.
+    fn settle(&mut self, end: usize);
+    /// Writes the next datagram of an end into `buffer`; returns its size, or `None` if it has nothing to send now.
+    fn transmit(&mut self, end: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<usize>;
 }
 
 /// What is measured beside the host's own counters.
@@ -149,8 +166,10 @@ struct Measured {
 }
 
 /// A transfer under way.
-struct Transfer {
-    ends: [End; 2],
+struct Transfer<S> {
+    stack: S,
+    /// Packets under way to each end, in order of arrival.
+    arriving: [VecDeque<(Instant, BytesMut)>; 2],
     path: Path,
     /// Datagrams in the queue disciplines of what each end sends into.
     held: [Held<(Kind, BytesMut)>; 2],
@@ -163,54 +182,32 @@ struct Transfer {
     factory: Arc<Factory>,
     sampling: Sampling,
     internals: bool,
+    logs: Option<Logs>,
     measured: Measured,
 }
 
-fn transport(factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
-    let mut config = TransportConfig::default();
-    if let Some(factory) = factory {
-        config.congestion_controller_factory(factory);
-    }
-    config
-        .mtu_discovery_config(None)
-        .enable_segmentation_offload(false)
-        .max_idle_timeout(None)
-        .send_window(u64::from(UNLIMITED))
-        .stream_receive_window(VarInt::from_u32(UNLIMITED))
-        .receive_window(VarInt::from_u32(UNLIMITED));
-    Arc::new(config)
-}
-
-impl Transfer {
+impl<S: Stack> Transfer<S> {
     fn new(
         study: &Study,
         contender: &Contender,
         seed: u64,
         remembered: Option<slowstart::view::PathMemory>,
+        logged: bool,
     ) -> Result<Self, QuicError> {
-        let (cert, key) = certificate()?;
-        let factory = Arc::new(
-            Factory::new(contender.startup.clone(), contender.avoidance.clone(), seed)
-                .remembering(remembered),
-        );
-        let mut server =
-            ServerConfig::with_single_cert(vec![cert.clone()], key.clone_key()).map_err(stack)?;
-        server.transport_config(transport(Some(factory.clone())));
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(cert.clone()).map_err(stack)?;
-        let mut client = noq_proto::ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?;
-        client.transport_config(transport(None));
         #[allow(
             clippy::disallowed_methods,
             reason = "an origin for the stack's clock: only differences count"
         )]
         let origin = StdInstant::now();
-        let mut ends = [End::new(1, seed, None), End::new(2, seed, Some(server))];
-        let to = ends[SERVER].address;
-        ends[CLIENT].connection =
-            Some(ends[CLIENT].endpoint.connect(origin, client, to, "localhost").map_err(stack)?);
+        let factory = Arc::new(
+            Factory::new(contender.startup.clone(), contender.avoidance.clone(), seed)
+                .remembering(remembered)
+                .since(origin),
+        );
+        let logs = logged.then(|| Logs::new(origin));
         Ok(Self {
-            ends,
+            stack: S::new(factory.clone(), origin, seed, logs.clone())?,
+            arriving: Default::default(),
             path: study.path.build(seed),
             held: [Held::default(), Held::default()],
             now: Instant::ZERO,
@@ -221,6 +218,7 @@ impl Transfer {
             factory,
             sampling: Sampling::Off,
             internals: false,
+            logs,
             measured: Measured::default(),
         })
     }
@@ -236,26 +234,14 @@ impl Transfer {
     /// Hands an end what has arrived.
     fn receive(&mut self, i: usize) -> Result<(), QuicError> {
         let now = self.std_now();
-        let from = self.ends[1 - i].address;
-        let end = &mut self.ends[i];
-        while end.arriving.front().is_some_and(|(at, _)| *at <= self.now) {
-            let Some((_, datagram)) = end.arriving.pop_front() else { break };
-            let mut answer = Vec::new();
-            match end.endpoint.handle(now, FourTuple::new(from, None), None, datagram, &mut answer) {
-                Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                    if let Some((_, connection)) = &mut end.connection {
-                        connection.handle_event(event);
-                    }
-                }
-                Some(DatagramEvent::NewConnection(incoming)) => {
-                    let accepted = end.endpoint.accept(incoming, now, &mut answer, None);
-                    end.connection = Some(accepted.map_err(|e| stack(format!("{:?}", e.cause)))?);
-                    self.handle = self.factory.newest();
-                    if let (Some(handle), Some(size)) = (&self.handle, self.size) {
-                        handle.lock().unsent = Some(Bytes(size));
-                    }
-                }
-                Some(DatagramEvent::Response(_)) | None => {}
+        while self.arriving[i].front().is_some_and(|(at, _)| *at <= self.now) {
+            let Some((_, datagram)) = self.arriving[i].pop_front() else { break };
+            self.stack.receive(i, now, datagram)?;
+        }
+        if i == SERVER && self.handle.is_none() {
+            self.handle = self.factory.newest();
+            if let (Some(handle), Some(size)) = (&self.handle, self.size) {
+                handle.lock().unsent = Some(Bytes(size));
             }
         }
         Ok(())
@@ -263,36 +249,17 @@ impl Transfer {
 
     /// The applications: the server writes, the client reads.
     fn applications(&mut self, i: usize) -> Result<(), QuicError> {
-        let end = &mut self.ends[i];
-        let Some((handle, connection)) = &mut end.connection else { return Ok(()) };
-        while let Some(event) = connection.poll() {
-            match event {
-                Event::Connected if i == SERVER => end.stream = connection.streams().open(Dir::Uni),
-                Event::Stream(StreamEvent::Opened { dir }) if i == CLIENT => {
-                    end.stream = connection.streams().accept(dir).or(end.stream);
-                }
-                Event::ConnectionLost { reason, .. } => return Err(stack(reason)),
-                _ => {}
-            }
-        }
-        if let (SERVER, Some(stream)) = (i, end.stream) {
+        self.stack.events(i)?;
+        if i == SERVER {
             while self.unwritten > 0 {
                 let most = self.unwritten.min(ZEROS.len() as u64) as usize;
-                let mut chunks = [Buffer::from_static(&ZEROS[..most])];
-                match connection.send_stream(stream).write_chunks(&mut chunks.as_mut_slice()) {
-                    Ok(written) => self.unwritten -= written as u64,
-                    Err(_) => break,
+                match self.stack.write(&ZEROS[..most]) {
+                    0 => break,
+                    written => self.unwritten -= written as u64,
                 }
             }
-        }
-        if let (CLIENT, Some(stream)) = (i, end.stream) {
-            let mut received = 0;
-            if let Ok(mut chunks) = connection.recv_stream(stream).read(true) {
-                while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-                    received += chunk.bytes.len() as u64;
-                }
-                let _ = chunks.finalize();
-            }
+        } else {
+            let received = self.stack.read();
             if received > 0 {
                 let m = &mut self.measured;
                 m.received += received;
@@ -306,11 +273,7 @@ impl Transfer {
                 }
             }
         }
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = end.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
+        self.stack.settle(i);
         Ok(())
     }
 
@@ -319,12 +282,9 @@ impl Transfer {
         let now = self.std_now();
         let mut buffer = Vec::with_capacity(2048);
         loop {
-            let Some((_, connection)) = &mut self.ends[i].connection else { return };
             buffer.clear();
-            let Some(transmit) = connection.poll_transmit(now, NonZeroUsize::MIN, &mut buffer) else {
-                return;
-            };
-            let bytes = transmit.size as u64 + HEADERS;
+            let Some(size) = self.stack.transmit(i, now, &mut buffer) else { return };
+            let bytes = size as u64 + HEADERS;
             // What the scripts and ACK filters of a path would take it for; its content is encrypted.
             let kind = if bytes > 300 { Kind::Data } else { Kind::Ack };
             let info = PacketInfo { bytes: bytes as u32, flow: 0, kind, ecn: Ecn::NotEct };
@@ -336,7 +296,7 @@ impl Transfer {
                     m.peak_queue_delay = m.peak_queue_delay.max(self.path.forward.queue_delay(self.now));
                 }
             }
-            let datagram = BytesMut::from(&buffer[..transmit.size]);
+            let datagram = BytesMut::from(&buffer[..size]);
             let mut left = Vec::new();
             let at = self.now;
             let (direction, held) = self.leaving(i);
@@ -363,7 +323,7 @@ impl Transfer {
             }
             match d.outcome {
                 Ok(at) => {
-                    let arriving = &mut self.ends[1 - i].arriving;
+                    let arriving = &mut self.arriving[1 - i];
                     // Mostly the last to arrive, or near it.
                     let later = arriving.iter().rev().take_while(|(other, _)| *other > at).count();
                     let direction = if i == SERVER { &mut self.path.forward } else { &mut self.path.back };
@@ -400,6 +360,20 @@ impl Transfer {
         }
     }
 
+    /// Notes the end of the startup, once.
+    fn note_exit(&mut self) {
+        let Some(exit) = self.handle.as_ref().and_then(|h| h.lock().exit) else { return };
+        if std::mem::replace(&mut self.measured.exited, true) {
+            return;
+        }
+        if self.sampling != Sampling::Off {
+            self.event(exit.at, "exit", Some(exit.why.name().to_string()));
+        }
+        if let Some(logs) = &self.logs {
+            logs.note_exit(&exit);
+        }
+    }
+
     fn sample(&mut self) {
         let due = match self.sampling {
             Sampling::Off => return,
@@ -408,10 +382,6 @@ impl Transfer {
         };
         let Some(handle) = self.handle.clone() else { return };
         let host = handle.lock();
-        if let (Some(exit), false) = (host.exit, self.measured.exited) {
-            self.measured.exited = true;
-            self.event(exit.at, "exit", Some(exit.why.name().to_string()));
-        }
         if !due {
             return;
         }
@@ -448,13 +418,14 @@ impl Transfer {
             for i in [CLIENT, SERVER] {
                 self.receive(i)?;
                 let now = self.std_now();
-                if let Some((_, connection)) = &mut self.ends[i].connection
-                    && connection.poll_timeout().is_some_and(|t| t <= now)
-                {
-                    connection.handle_timeout(now);
+                if self.stack.timeout(i).is_some_and(|t| t <= now) {
+                    self.stack.on_timeout(i, now);
                 }
                 self.applications(i)?;
                 self.transmit(i);
+            }
+            if !self.measured.exited {
+                self.note_exit();
             }
             self.sample();
             if self.measured.completed.is_some() {
@@ -468,15 +439,12 @@ impl Transfer {
             }
             let mut next = None::<Instant>;
             let mut consider = |t: Instant| next = Some(next.map_or(t, |n| n.min(t)));
-            for end in &mut self.ends {
-                if let Some((at, _)) = end.arriving.front() {
-                    consider(*at);
-                }
-            }
             [self.path.forward.next(), self.path.back.next()].into_iter().flatten().for_each(&mut consider);
             for i in [CLIENT, SERVER] {
-                let due = self.ends[i].connection.as_mut().and_then(|(_, c)| c.poll_timeout());
-                if let Some(t) = due {
+                if let Some((at, _)) = self.arriving[i].front() {
+                    consider(*at);
+                }
+                if let Some(t) = self.stack.timeout(i) {
                     consider(self.since_origin(t));
                 }
             }
@@ -500,7 +468,7 @@ impl Transfer {
 }
 
 /// What an earlier connection leaves, for startups that use it: the same transfer, with another seed.
-fn memory(
+fn memory<S: Stack>(
     study: &Study,
     contender: &Contender,
     seed: u64,
@@ -509,22 +477,80 @@ fn memory(
         return Ok(None);
     }
     let before = random::at(seed, u64::MAX) >> 11;
-    let mut transfer = Transfer::new(study, contender, before, None)?;
+    let mut transfer = Transfer::<S>::new(study, contender, before, None, false)?;
     transfer.run(Instant::ZERO + study.duration)?;
     Ok(transfer.handle.and_then(|h| h.lock().memory()))
 }
 
-/// Runs one job of a study that [`check`] accepts. `internals` records the startup's internal values with each sample.
-pub fn run(study: &Study, job: Job, sampling: Sampling, internals: bool) -> Result<Outcome, QuicError> {
+/// A stack that runs studies.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// `noq-proto`, the fork of quinn by n0.
+    #[default]
+    Noq,
+    /// `quinn-proto`.
+    Quinn,
+}
+
+impl Which {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Noq, Self::Quinn];
+
+    /// The stack and its version, as rows name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Noq => noq::Noq::NAME,
+            Self::Quinn => quinn::Quinn::NAME,
+        }
+    }
+
+    /// Runs one job of a study that [`check`] accepts. `internals` records the startup's internal values with each
+    /// sample.
+    pub fn run(
+        self,
+        study: &Study,
+        job: Job,
+        sampling: Sampling,
+        internals: bool,
+    ) -> Result<Outcome, QuicError> {
+        match self {
+            Self::Noq => run::<noq::Noq>(study, job, sampling, internals),
+            Self::Quinn => run::<quinn::Quinn>(study, job, sampling, internals),
+        }
+    }
+
+    /// Repeats a job and returns the qlog of both ends, the client's first. The last slow start of the server ends at the
+    /// exit of the row.
+    pub fn logs(self, study: &Study, job: Job) -> Result<[Vec<u8>; 2], QuicError> {
+        if self == Self::Quinn {
+            let why = "quinn-proto logs neither frames nor acknowledgements; --engine quic:noq does";
+            return Err(QuicError::Unsupported { key: "qlog", why: why.to_string() });
+        }
+        let mut transfer = prepared::<noq::Noq>(study, job, true)?;
+        transfer.run(Instant::ZERO + study.duration)?;
+        transfer.logs.map(|l| l.take()).ok_or_else(|| stack("no log"))
+    }
+}
+
+/// The transfer of a job, with what an earlier connection left.
+fn prepared<S: Stack>(study: &Study, job: Job, logged: bool) -> Result<Transfer<S>, QuicError> {
     let contender = &study.contenders[job.contender];
     let seed = study.run_seed(job.run);
-    let mut transfer = Transfer::new(study, contender, seed, memory(study, contender, seed)?)?;
+    let remembered = memory::<S>(study, contender, seed)?;
+    Transfer::new(study, contender, seed, remembered, logged)
+}
+
+fn run<S: Stack>(study: &Study, job: Job, sampling: Sampling, internals: bool) -> Result<Outcome, QuicError> {
+    let (contender, seed) = (&study.contenders[job.contender], study.run_seed(job.run));
+    let mut transfer = prepared::<S>(study, job, false)?;
     (transfer.sampling, transfer.internals) = (sampling, internals);
     transfer.run(Instant::ZERO + study.duration)?;
     let Transfer { path, now, measured: m, handle, .. } = transfer;
     let handle = handle.ok_or_else(|| stack("the client's first packet never arrived"))?;
     let host = handle.lock();
-    let row = row(study, contender, job, seed, &path, now, &m, &host);
+    let mut row = row(study, contender, job, seed, &path, now, &m, &host);
+    row.profile = S::NAME.to_string();
+    row.caveats.extend(S::CAVEAT.map(str::to_string));
     drop(host);
     Ok(Outcome { job, row, trace: m.trace })
 }
@@ -559,7 +585,7 @@ fn row(
         engine: "quic".to_string(),
         path: study.path.name.clone(),
         drawn: path.drawn.clone(),
-        profile: STACK.to_string(),
+        profile: String::new(),
         startup: contender.startup_name.clone(),
         params: contender.params.clone(),
         avoidance: contender.avoidance_name.clone(),

@@ -1,0 +1,93 @@
+//! What makes a controller for each connection of an endpoint, whatever the stack.
+
+use crate::host::{Host, INITIAL_PACKETS};
+use slowstart::avoidance::AnyAvoidance;
+use slowstart::registry::{Algorithm, AnyController};
+use slowstart::units::{Bytes, Instant};
+use slowstart::view::PathMemory;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The host of a connection, shared by the stack and the program.
+#[derive(Clone, Debug)]
+pub struct Handle(Arc<Mutex<Host<AnyController>>>);
+
+impl Handle {
+    pub(crate) fn new(host: Host<AnyController>) -> Self {
+        Self(Arc::new(Mutex::new(host)))
+    }
+
+    /// The host. Do not keep the guard over a call into the stack.
+    pub fn lock(&self) -> MutexGuard<'_, Host<AnyController>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a controller for each connection of an endpoint. It is the factory of congestion controllers of every stack that a
+/// feature of this crate enables.
+#[derive(Debug)]
+pub struct Factory {
+    algorithm: Algorithm,
+    avoidance: AnyAvoidance,
+    seed: u64,
+    remembered: Option<PathMemory>,
+    origin: Option<std::time::Instant>,
+    made: Mutex<Option<Handle>>,
+}
+
+impl Factory {
+    /// Connections with this startup and what follows it; random choices follow from the seed.
+    pub fn new(algorithm: Algorithm, avoidance: AnyAvoidance, seed: u64) -> Self {
+        Self { algorithm, avoidance, seed, remembered: None, origin: None, made: Mutex::new(None) }
+    }
+
+    /// The startup of this name, followed by CUBIC; `None` if the registry has no such name.
+    pub fn named(startup: &str) -> Option<Self> {
+        let cubic = slowstart::avoidance::REGISTRY.iter().find(|e| e.name == "cubic")?;
+        Some(Self::new(slowstart::registry::named(startup)?.algorithm, (cubic.make)(), 1))
+    }
+
+    /// Gives its connections what an earlier one to the same peer left (see [`crate::peers`]).
+    #[must_use]
+    pub fn remembering(mut self, memory: Option<PathMemory>) -> Self {
+        self.remembered = memory;
+        self
+    }
+
+    /// Lets the times of its hosts count from `origin`, so that they compare with other times of the program. By default
+    /// they count from the begin of each connection.
+    #[must_use]
+    pub fn since(mut self, origin: std::time::Instant) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    /// The host of the newest connection.
+    pub fn newest(&self) -> Option<Handle> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the host of a connection that begins `now`, with packets of `mtu` bytes. `paces` is false for a stack with a
+    /// pacer that no controller can set.
+    pub(crate) fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Handle, Clock) {
+        let clock = Clock(self.origin.unwrap_or(now));
+        let mss = Bytes(u64::from(mtu));
+        let control = self.algorithm.controller(&self.avoidance, mss * INITIAL_PACKETS, self.seed);
+        let mut host = Host::new(control, clock.at(now), mss);
+        host.remembered = self.remembered;
+        host.paces = paces;
+        let handle = Handle::new(host);
+        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+        (handle, clock)
+    }
+}
+
+/// Converts the times of a stack to those of a host, which count from this moment.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Clock(pub(crate) std::time::Instant);
+
+impl Clock {
+    pub(crate) fn at(self, t: std::time::Instant) -> Instant {
+        let since = t.saturating_duration_since(self.0);
+        Instant(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+}

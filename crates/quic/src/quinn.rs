@@ -1,0 +1,95 @@
+//! [`Host`](crate::host::Host) as a congestion controller of `quinn-proto` 0.11.
+//!
+//! What quinn tells its controller is less than what noq tells: no packet numbers with an acknowledgement, no spurious
+//! losses, the lost bytes but not the packets, and no limit by the window. Its pacer sends at 1.25 windows a smoothed
+//! round trip whatever a controller asks, so [`Facts::supports_pacing`](slowstart::view::Facts::supports_pacing) is false:
+//! a startup that paces a jump is standard slow start here.
+
+use crate::factory::{Clock, Factory, Handle};
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use slowstart::control::Controller as _;
+use slowstart::units::Bytes;
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant as StdInstant;
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: StdInstant, mtu: u16) -> Box<dyn Controller> {
+        let (handle, clock) = self.make(now, mtu, false);
+        Box::new(Quinn { handle, clock })
+    }
+}
+
+/// A connection's controller.
+#[derive(Debug)]
+struct Quinn {
+    handle: Handle,
+    clock: Clock,
+}
+
+impl Controller for Quinn {
+    fn on_sent(&mut self, now: StdInstant, bytes: u64, last_packet_number: u64) {
+        self.handle.lock().on_packet_sent(self.clock.at(now), Bytes(bytes), last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: StdInstant,
+        sent: StdInstant,
+        bytes: u64,
+        app_limited: bool,
+        _rtt: &RttEstimator,
+    ) {
+        let (now, sent) = (self.clock.at(now), self.clock.at(sent));
+        self.handle.lock().on_bytes_acked(now, sent, Bytes(bytes), app_limited);
+    }
+
+    fn on_end_acks(&mut self, now: StdInstant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        let mut host = self.handle.lock();
+        host.set_inflight(Bytes(in_flight));
+        host.on_bytes_ack_end(self.clock.at(now));
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: StdInstant,
+        sent: StdInstant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let (now, sent) = (self.clock.at(now), self.clock.at(sent));
+        self.handle.lock().on_bytes_lost(now, sent, is_persistent_congestion, Bytes(lost_bytes));
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.handle.lock().on_mtu(Bytes(new_mtu.into()));
+    }
+
+    fn window(&self) -> u64 {
+        self.handle.lock().window().0
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let host = self.handle.lock();
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = host.window().0;
+        metrics.ssthresh = host.control().state().ssthresh.map(|t| t.0);
+        metrics.pacing_rate = host.pacing_rate().map(|r| r.0);
+        metrics
+    }
+
+    /// A new path of the connection begins with a copy, which the program no longer sees.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let host = self.handle.lock().clone();
+        Box::new(Self { handle: Handle::new(host), clock: self.clock })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.handle.lock().initial_window().0
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

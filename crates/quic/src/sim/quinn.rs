@@ -1,0 +1,153 @@
+//! Two ends of `quinn-proto`.
+
+use super::log::Logs;
+use super::{CLIENT, QuicError, SERVER, Stack, UNLIMITED, address, certificate, end_seed, stack};
+use crate::factory::Factory;
+use bytes::{Bytes as Buffer, BytesMut};
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
+    ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+};
+use std::sync::Arc;
+use std::time::Instant as StdInstant;
+
+struct End {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    stream: Option<StreamId>,
+}
+
+/// The ends.
+pub(super) struct Quinn {
+    ends: [End; 2],
+}
+
+fn end(i: usize, seed: u64, server: Option<ServerConfig>) -> End {
+    let mut config = EndpointConfig::default();
+    config.rng_seed(Some(end_seed(i, seed)));
+    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), false, None);
+    End { endpoint, connection: None, stream: None }
+}
+
+/// MTU discovery and segmentation offload are off, and flow control has no effect.
+fn transport(factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::default();
+    if let Some(factory) = factory {
+        config.congestion_controller_factory(factory);
+    }
+    config
+        .mtu_discovery_config(None)
+        .enable_segmentation_offload(false)
+        .max_idle_timeout(None)
+        .send_window(u64::from(UNLIMITED))
+        .stream_receive_window(VarInt::from_u32(UNLIMITED))
+        .receive_window(VarInt::from_u32(UNLIMITED));
+    Arc::new(config)
+}
+
+impl Quinn {
+    fn connection(&mut self, i: usize) -> Option<&mut Connection> {
+        self.ends[i].connection.as_mut().map(|(_, c)| c)
+    }
+}
+
+impl Stack for Quinn {
+    const NAME: &'static str = "quinn-proto 0.11.19";
+    const CAVEAT: Option<&'static str> = Some(
+        "quinn tells no packet numbers and paces at 1.25 windows a round trip whatever the startup asks (docs/quic.md)",
+    );
+
+    fn new(factory: Arc<Factory>, origin: StdInstant, seed: u64, _: Option<Logs>) -> Result<Self, QuicError> {
+        let (cert, key) = certificate()?;
+        let mut server =
+            ServerConfig::with_single_cert(vec![cert.clone()], key.clone_key()).map_err(stack)?;
+        server.transport_config(transport(Some(factory)));
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(cert.clone()).map_err(stack)?;
+        let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?;
+        client.transport_config(transport(None));
+        let mut ends = [end(CLIENT, seed, None), end(SERVER, seed, Some(server))];
+        let connecting = ends[CLIENT].endpoint.connect(origin, client, address(SERVER), "localhost");
+        ends[CLIENT].connection = Some(connecting.map_err(stack)?);
+        Ok(Self { ends })
+    }
+
+    fn receive(&mut self, i: usize, now: StdInstant, datagram: BytesMut) -> Result<(), QuicError> {
+        let end = &mut self.ends[i];
+        let mut answer = Vec::new();
+        match end.endpoint.handle(now, address(1 - i), None, None, datagram, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut end.connection {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let accepted = end.endpoint.accept(incoming, now, &mut answer, None);
+                end.connection = Some(accepted.map_err(|e| stack(format!("{:?}", e.cause)))?);
+            }
+            Some(DatagramEvent::Response(_)) | None => {}
+        }
+        Ok(())
+    }
+
+    fn timeout(&mut self, i: usize) -> Option<StdInstant> {
+        self.connection(i)?.poll_timeout()
+    }
+
+    fn on_timeout(&mut self, i: usize, now: StdInstant) {
+        if let Some(c) = self.connection(i) {
+            c.handle_timeout(now);
+        }
+    }
+
+    fn events(&mut self, i: usize) -> Result<(), QuicError> {
+        let end = &mut self.ends[i];
+        let Some((_, connection)) = &mut end.connection else { return Ok(()) };
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Connected if i == SERVER => end.stream = connection.streams().open(Dir::Uni),
+                Event::Stream(StreamEvent::Opened { dir }) if i == CLIENT => {
+                    end.stream = connection.streams().accept(dir).or(end.stream);
+                }
+                Event::ConnectionLost { reason, .. } => return Err(stack(reason)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, data: &'static [u8]) -> usize {
+        let end = &mut self.ends[SERVER];
+        let (Some((_, connection)), Some(stream)) = (&mut end.connection, end.stream) else { return 0 };
+        let mut chunks = [Buffer::from_static(data)];
+        connection.send_stream(stream).write_chunks(&mut chunks).map_or(0, |written| written.bytes)
+    }
+
+    fn read(&mut self) -> u64 {
+        let end = &mut self.ends[CLIENT];
+        let (Some((_, connection)), Some(stream)) = (&mut end.connection, end.stream) else { return 0 };
+        let mut received = 0;
+        if let Ok(mut chunks) = connection.recv_stream(stream).read(true) {
+            while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+                received += chunk.bytes.len() as u64;
+            }
+            let _ = chunks.finalize();
+        }
+        received
+    }
+
+    fn settle(&mut self, i: usize) {
+        let end = &mut self.ends[i];
+        let Some((handle, connection)) = &mut end.connection else { return };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = end.endpoint.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+        }
+    }
+
+    fn transmit(&mut self, i: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<usize> {
+        let transmit = self.connection(i)?.poll_transmit(now, 1, buffer)?;
+        Some(transmit.size)
+    }
+}
