@@ -38,7 +38,7 @@ pub(crate) struct TransferArgs {
     /// Settings of the stack, as key=value separated by commas, such as iw=4,pacing=off (see `slowstart list knobs`)
     #[arg(long, value_name = "KNOBS")]
     pub set: Vec<String>,
-    /// Application: bulk, web or video [default: bulk]
+    /// Application: bulk, web, video or browser [default: bulk]
     #[arg(long)]
     pub app: Option<String>,
     /// Flows that share the path, as name@start or name@start/up: cubic@-10s starts 10 s before the studied flow,

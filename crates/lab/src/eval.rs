@@ -1,7 +1,7 @@
 //! Computes the row of a flow: exit, class, losses and times.
 
 use crate::engine::{BIN, Direction, Engine, Flow, MILESTONES, Truth};
-use crate::record::{Class, ExitRow, Marks, Others, Row, SCHEMA};
+use crate::record::{Class, ExitRow, Marks, Objects, Others, Row, SCHEMA};
 use crate::scenario::{Contender, Study};
 use crate::stats;
 use crate::tcp::ecn::Feedback;
@@ -115,6 +115,16 @@ fn others(engine: &Engine, flow: usize) -> Option<Others> {
     })
 }
 
+/// What a browser waited for.
+fn objects(f: &Flow) -> Option<Objects> {
+    let times: Vec<f64> = f.object_times().iter().map(|t| t.as_secs_f64()).collect();
+    Some(Objects {
+        complete: times.len() as u64,
+        median_s: stats::quantile(&times, 0.5)?,
+        p95_s: stats::quantile(&times, 0.95)?,
+    })
+}
+
 /// The caveats of a row.
 fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
     let mut all = Vec::new();
@@ -207,6 +217,7 @@ pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, r
             .map_or(0, |r| r.0),
         completion_s: t.completed.map(since),
         time_to_bytes_s: milestones,
+        objects: objects(f),
         others: others(engine, flow),
         cost: engine.cost,
         caveats: caveats(study, engine, f),

@@ -85,6 +85,17 @@ pub struct Marks {
     pub responses: u64,
 }
 
+/// The objects that a browser loaded: how long each took, from its request to its last byte.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Objects {
+    /// Number of objects that are complete.
+    pub complete: u64,
+    /// The median time, seconds.
+    pub median_s: f64,
+    /// The 95th percentile, seconds.
+    pub p95_s: f64,
+}
+
 /// The work of a run.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
@@ -172,6 +183,9 @@ pub struct Row {
     pub completion_s: Option<f64>,
     /// When the receiver had this many bytes.
     pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
+    /// The objects of a browser; absent for other applications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Objects>,
     /// Its effect on others.
     pub others: Option<Others>,
     /// The work of the run.

@@ -4,7 +4,7 @@
 
 use crate::engine::{Direction, Engine, FlowSpec, Proxied, Sampling};
 use crate::eval;
-use crate::random;
+use crate::random::{self, Stream};
 use crate::record::{Row, Trace};
 use crate::scenario::{Contender, Study};
 use slowstart::control::Controller;
@@ -53,7 +53,7 @@ impl Study {
         Instant::ZERO + self.against.iter().map(|b| b.before).max().unwrap_or(Span::ZERO)
     }
 
-    fn flows(&self, contender: &Contender) -> Vec<FlowSpec> {
+    fn flows(&self, contender: &Contender, seed: u64) -> Vec<FlowSpec> {
         let start = self.start();
         let flow = |c: &Contender, start, direction, app, recorded| FlowSpec {
             start,
@@ -68,8 +68,12 @@ impl Study {
             impact_from: None,
         };
         let mut flows = vec![flow(contender, start, Direction::Download, self.app, true)];
+        let mut arrivals = Stream::named(seed, "against");
         for b in &self.against {
-            let begins = start - b.before + b.after;
+            let mut begins = start - b.before + b.after;
+            if b.drawn {
+                begins = begins.min(start) + arrivals.uniform_span(b.before + b.after);
+            }
             let mut other = flow(&b.contender, begins, b.direction, b.app, false);
             other.impact_from = (b.direction == Direction::Download && begins <= start).then_some(start);
             flows.push(other);
@@ -111,7 +115,7 @@ impl Study {
         others: Vec<FlowSpec>,
     ) -> (Engine, Instant) {
         let seed = self.run_seed(job.run);
-        let mut flows = self.flows(&self.contenders[job.contender]);
+        let mut flows = self.flows(&self.contenders[job.contender], seed);
         let end = flows[0].start + self.duration;
         flows[0].remembered = self.memory(&flows[0], seed);
         flows.extend(others);
@@ -132,7 +136,7 @@ impl Study {
         let contender = &self.contenders[job.contender];
         let seed = self.run_seed(job.run);
         let mut engine = if let Some(proxy) = self.path.proxy() {
-            let flow = self.flows(contender).swap_remove(0);
+            let flow = self.flows(contender, seed).swap_remove(0);
             let end = flow.start + self.duration;
             let path = self.path.build(seed);
             Proxied::new(proxy, path, flow, seed, (sampling, gauges), capture).complete(end)

@@ -108,6 +108,8 @@ pub struct CompetingFlow {
     pub before: Span,
     /// Or this long after it.
     pub after: Span,
+    /// True if it begins at a random time between that and the start of the flow studied.
+    pub drawn: bool,
     /// Which way its data goes.
     pub direction: Direction,
 }
@@ -270,6 +272,24 @@ pub fn time(key: &str, text: &str) -> Result<Span, StudyError> {
         .ok_or_else(|| bad(key, text, "a time such as 30s or 250ms, up to a day"))
 }
 
+/// The most flows that one entry of `against` may stand for.
+const MOST_FLOWS: usize = 1000;
+
+/// Reads one entry of `against`: a flow, or several that begin at random times (`web*5@-10s`).
+fn competing_flows(text: &str) -> Result<Vec<CompetingFlow>, StudyError> {
+    let Some((name, rest)) = text.split_once('@').and_then(|(n, _)| n.split_once('*')) else {
+        return Ok(vec![competing_flow(text)?]);
+    };
+    let count = rest.split('@').next().unwrap_or_default();
+    let expected = format!("a number of flows from 1 to {MOST_FLOWS} after *, as in web*5@-10s");
+    let valid = count.bytes().all(|b| b.is_ascii_digit());
+    let n = count.parse().ok().filter(|n| valid && (1..=MOST_FLOWS).contains(n));
+    let n = n.ok_or_else(|| bad("against", text, expected))?;
+    let when = text.split_once('@').map_or("", |(_, when)| when);
+    let flow = competing_flow(&format!("{name}@{when}"))?;
+    Ok(vec![CompetingFlow { drawn: true, ..flow }; n])
+}
+
 fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
     let expected = "a flow such as cubic@-10s or search@2s/up";
     let (name, when) = text.split_once('@').ok_or_else(|| bad("against", text, expected))?;
@@ -282,19 +302,24 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
         None => (false, when),
     };
     let span = if length == "0s" { Span::ZERO } else { time("against", length)? };
-    if name == "web" && direction == Direction::Upload {
-        return Err(bad("against", text, "a web client without /up: its data is downloaded"));
+    let app = match name {
+        "web" => app::Kind::Web,
+        "browser" => app::Kind::Browser,
+        "video" => app::Kind::Video { rate_bps: VIDEO_BPS },
+        _ => app::Kind::Bulk { size: None },
+    };
+    if !matches!(app, app::Kind::Bulk { .. }) && direction == Direction::Upload {
+        return Err(bad("against", text, format!("a {name} client without /up: its data is downloaded")));
     }
-    let app = if name == "web" { app::Kind::Web } else { app::Kind::Bulk { size: None } };
     // The name of an avoidance stands for what Linux runs under it, and a web client's server runs Linux' default.
     let contender = match split(name).0 {
-        "web" => Contender::read("against", "hystart", "cubic")?,
+        "web" | "browser" | "video" => Contender::read("against", "hystart", "cubic")?,
         "cubic" | "cubic-abe" => Contender::read("against", "hystart", name)?,
         "reno" | "reno-abe" | "dctcp" | "prague" => Contender::read("against", "standard", name)?,
         _ => Contender::read("against", name, "cubic")?,
     };
     let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };
-    Ok(CompetingFlow { contender, app, before, after, direction })
+    Ok(CompetingFlow { contender, app, before, after, drawn: false, direction })
 }
 
 /// Adds to serde's message about an unknown key the most similar of the keys that the message lists.
@@ -358,7 +383,7 @@ impl Study {
                 let size = if duration.is_some() { None } else { Some(size.unwrap_or(default)) };
                 (app::Kind::Bulk { size }, size)
             }
-            "web" | "video" if size.is_some() => {
+            "web" | "video" | "browser" if size.is_some() => {
                 return Err(bad(
                     "size",
                     text.size.as_deref().unwrap_or_default(),
@@ -366,8 +391,16 @@ impl Study {
                 ));
             }
             "web" => (app::Kind::Web, None),
+            "browser" => (app::Kind::Browser, None),
             "video" => (app::Kind::Video { rate_bps: VIDEO_BPS }, None),
-            other => return Err(named("app", other, &["bulk", "web", "video"], "one of bulk, web, video")),
+            other => {
+                return Err(named(
+                    "app",
+                    other,
+                    &["bulk", "web", "video", "browser"],
+                    "one of bulk, web, video, browser",
+                ));
+            }
         };
         let duration = match (duration, size) {
             (Some(d), _) => d,
@@ -376,8 +409,9 @@ impl Study {
             }
             (None, None) => DEFAULT_DURATION,
         };
-        let against = text.against.iter().map(|a| competing_flow(a)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(i) = against.iter().position(|b| b.direction == Direction::Upload) {
+        let against: Vec<Vec<CompetingFlow>> =
+            text.against.iter().map(|a| competing_flows(a)).collect::<Result<_, _>>()?;
+        if let Some(i) = against.iter().position(|b| b[0].direction == Direction::Upload) {
             // Without a limit on the way back an upload would grow for ever.
             let a_second = Instant(1_000_000_000);
             if path.build(0).back.capacity(Instant::ZERO, a_second) == Bytes::MAX {
@@ -415,7 +449,7 @@ impl Study {
             app,
             size,
             duration,
-            against,
+            against: against.concat(),
             remember,
             runs,
             seed: text.seed.unwrap_or(1),

@@ -412,6 +412,7 @@ fn outcome(
         goodput_bps: Rate::new(Bytes(recording.received), ended.since(recording.began)).map_or(0, |r| r.0),
         completion_s: recording.completed.map(since),
         time_to_bytes_s: milestones.map(|(b, at)| (b.to_string(), at.map(since))).collect(),
+        objects: None,
         others: None,
         cost: Cost { packets: data().count() as u64, events: recording.flows.len() as u64 },
         caveats,

@@ -59,6 +59,7 @@ fn row(t: &Transfer, startup: &str) -> Row {
         goodput_bps: rate as u64,
         completion_s: None,
         time_to_bytes_s: BTreeMap::new(),
+        objects: None,
         others: None,
         cost: Cost::default(),
         caveats: Vec::new(),

@@ -122,6 +122,11 @@ impl Flow {
         self.sender
     }
 
+    /// How long each object of a browser took that is complete, from its request to its last byte.
+    pub fn object_times(&self) -> &[Span] {
+        self.app.object_times()
+    }
+
     /// Bytes delivered to the receiving application.
     pub fn delivered(&self) -> u64 {
         self.ends[self.sender.other()].rx.delivered()

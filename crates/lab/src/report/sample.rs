@@ -48,6 +48,7 @@ pub(crate) fn rows(startup: &str, completions: &[f64]) -> Vec<Row> {
         goodput_bps: (80e6 / completion) as u64,
         completion_s: Some(completion),
         time_to_bytes_s: [("1000000".into(), Some(0.9)), ("10000000".into(), Some(completion))].into(),
+        objects: None,
         others: None,
         cost: Cost::default(),
         caveats: vec![],

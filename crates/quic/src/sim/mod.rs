@@ -627,6 +627,7 @@ fn row(
             .zip(m.milestones)
             .map(|(b, at)| (b.to_string(), at.map(since)))
             .collect(),
+        objects: None,
         others: None,
         cost: Cost { packets: m.data_packets, events: m.steps },
         caveats,

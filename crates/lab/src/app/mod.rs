@@ -1,8 +1,11 @@
 //! What applications send, and what they do with what arrives. Most connections are limited by their application, not by
 //! the path.
 
+mod browser;
+
 use crate::engine::{End, PerEnd};
 use crate::random::Stream;
+use browser::Browser;
 use slowstart::units::{Instant, Span};
 
 /// What a flow's application does.
@@ -27,6 +30,8 @@ pub enum Kind {
     },
     /// Short objects on one connection, each requested after a think time.
     Web,
+    /// Pages of many objects on one connection, with pauses between pages (HTTP/2).
+    Browser,
     /// Video segments: three at once at the beginning, then one in each period.
     Video {
         /// Bit rate of the video, bit/s.
@@ -124,12 +129,21 @@ pub struct App {
     /// Bytes written by each end.
     written: PerEnd<u64>,
     pending: Option<Pending>,
+    browser: Browser,
 }
 
 impl App {
     /// An application with a random stream of its own.
     pub fn new(kind: Kind, random: Stream) -> Self {
-        Self { kind, random, began: Instant::ZERO, begun: 0, written: PerEnd::default(), pending: None }
+        Self {
+            kind,
+            random,
+            began: Instant::ZERO,
+            begun: 0,
+            written: PerEnd::default(),
+            pending: None,
+            browser: Browser::default(),
+        }
     }
 
     /// Begins the application at the client of an established connection; returns its first exchange, or `None` for an
@@ -151,12 +165,21 @@ impl App {
                 let response = self.draw_size();
                 Some(Exchange { at: now + wait, request: REQUEST, response })
             }
+            Kind::Browser => {
+                let (at, request, response) = self.browser.next(now, &mut self.random);
+                Some(Exchange { at, request, response })
+            }
             Kind::Video { rate_bps } => {
                 let due = self.began + SEGMENT * (self.begun - 1).saturating_sub(AHEAD - 1);
                 let response = rate_bps / 8 * (SEGMENT.0 / 1_000_000_000);
                 Some(Exchange { at: due.max(now), request: REQUEST, response })
             }
         }
+    }
+
+    /// How long each object of a browser took that is complete, from its request to its last byte.
+    pub fn object_times(&self) -> &[Span] {
+        self.browser.took()
     }
 
     /// Returns what an end of an established connection does after an event. To be called at least when [`Action::due`]
@@ -189,6 +212,9 @@ impl App {
 
     /// The client of an exchange, to which this many bytes are delivered.
     fn on_response(&mut self, now: Instant, delivered: u64) -> Action {
+        if self.kind == Kind::Browser {
+            self.browser.delivered(now, delivered);
+        }
         let response_end = self.pending.and_then(|p| p.response_end);
         let whole = response_end.is_some_and(|end| delivered >= end);
         let next = match self.pending {
