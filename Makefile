@@ -31,7 +31,7 @@ docs:
 kernel:
 	@bash ci/kernel.sh
 
-# Compares CoDel with the kernel's own code, then tests the objects on Debian's kernels 6.1, 6.12 and 7.x in qemu, without hardware acceleration: minutes for each.
+# Compares CoDel and FQ-CoDel with the kernel's own code, then tests the objects on Debian's kernels 6.1, 6.12 and 7.x in qemu, without hardware acceleration: minutes for each.
 test-kernels:
 	@bash ci/codel/record.sh
 	@bash ci/kernels.sh

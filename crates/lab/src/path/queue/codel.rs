@@ -108,7 +108,7 @@ impl Law {
     ) -> Option<Packet> {
         let now = ticks(at.0);
         let Some(first) = feed.take() else {
-            self.dropping = false;
+            (self.first_above, self.dropping) = (0, false);
             return None;
         };
         let standing = self.is_standing(Some(&first), feed.backlog(), now, c);
