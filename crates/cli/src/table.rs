@@ -5,7 +5,7 @@ use comfy_table::{Attribute, CellAlignment, ContentArrangement, LineStyle, Table
 use slowstart_lab::record::{Class, Others, Row};
 use slowstart_lab::report::summary::{Measure, Standing, Summary, rank};
 use slowstart_lab::report::words::spread;
-use slowstart_lab::stats::median;
+use slowstart_lab::stats::{Median, median};
 
 pub(crate) use slowstart_lab::report::verdict;
 
@@ -86,6 +86,8 @@ pub(crate) enum Column {
     Time10MB,
     /// Time until the receiver had everything.
     All,
+    /// The time to completion less that of the first startup in the same run.
+    Behind,
     /// Exit classes and in how many runs.
     Exit,
     /// Time at which the reason of the exit was seen.
@@ -102,10 +104,11 @@ pub(crate) enum Column {
 
 impl Column {
     /// All, in the order of the table.
-    const ORDER: [Self; 9] = [
+    const ORDER: [Self; 10] = [
         Self::Time1MB,
         Self::Time10MB,
         Self::All,
+        Self::Behind,
         Self::Exit,
         Self::At,
         Self::Cwnd,
@@ -121,7 +124,7 @@ impl Column {
             Self::Time1MB => Measure::Time1MB,
             Self::Time10MB => Measure::Time10MB,
             Self::All => Measure::Completion,
-            Self::Exit => return None,
+            Self::Behind | Self::Exit => return None,
             Self::At => Measure::ExitTime,
             Self::Cwnd => Measure::ExitWindow,
             Self::Lost => Measure::StartupLost,
@@ -136,6 +139,7 @@ impl Column {
             Self::Time1MB => "1 MB (s)",
             Self::Time10MB => "10 MB (s)",
             Self::All => "all (s)",
+            Self::Behind => "behind (s)",
             Self::Exit => "exit",
             Self::At => "at (s)",
             Self::Cwnd => "cwnd/BDP",
@@ -180,6 +184,8 @@ pub(crate) struct Line<'a> {
     pub tied: bool,
     /// The labels of the startups.
     pub labels: Vec<String>,
+    /// The difference to the first startup in the same run, in the unit of the rank's measure; of the first, none.
+    pub behind: Option<Median>,
     /// The runs of the first.
     pub summary: Summary<'a>,
 }
@@ -244,6 +250,7 @@ impl<'a> Comparison<'a> {
                     rank: p.rank,
                     tied: lines.last().is_some_and(|l| l.rank == p.rank),
                     labels: vec![p.summary.label.clone()],
+                    behind: p.behind,
                     summary: p.summary,
                 }),
             }
@@ -256,6 +263,7 @@ impl<'a> Comparison<'a> {
                     Some(m) => l.summary.typical(m).map_or(f64::INFINITY, |(median, _)| {
                         if m.less_is_better() == Some(false) { -median.mid } else { median.mid }
                     }),
+                    None if column == Column::Behind => l.behind.map_or(f64::NEG_INFINITY, |b| b.mid),
                     None => l.summary.classes().first().map_or(0.0, |(c, _)| f64::from(*c as u8)),
                 };
                 lines.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -280,6 +288,7 @@ impl<'a> Comparison<'a> {
             // Goodput says the same as the time to completion, where there is one.
             Some(Measure::Goodput) => self.by == Measure::Goodput,
             Some(m) => self.lines.iter().any(|l| l.summary.typical(m).is_some()),
+            None if *c == Column::Behind => view.wide && self.by == Measure::Completion,
             None => true,
         };
         Column::ORDER.into_iter().filter(has_value).collect()
@@ -298,6 +307,14 @@ impl<'a> Comparison<'a> {
             let mut cells: Vec<Cell> =
                 vec![format!("{}{}", if l.tied { "=" } else { "" }, l.rank).into(), l.name(NAMES).into()];
             cells.extend(columns.iter().zip(&standings).map(|(c, s)| match c.measure() {
+                None if *c == Column::Behind => match l.behind.filter(|_| self.by == Measure::Completion) {
+                    Some(b) => {
+                        let shown = spread(&b);
+                        let range = shown.range.filter(|_| intervals == Intervals::All);
+                        [shown.mid, range.map_or(String::new(), |r| format!(" ({r})"))].concat().into()
+                    }
+                    None => "-".into(),
+                },
                 None => classes(&l.summary).into(),
                 Some(m) => {
                     let interval = match intervals {
@@ -514,6 +531,20 @@ pub(crate) mod tests {
         let narrow = shown(&rows, &view, 50);
         assert!(narrow.contains("7.12 (7.00-7.24)") && !narrow.contains("queue"), "{narrow}");
         assert_eq!(shown(&[], &view, 80), "no runs\n");
+    }
+
+    /// Each run of b takes 0.1 s longer than that of a, which the medians with their intervals do not show.
+    #[test]
+    fn the_difference_to_the_first_is_that_of_the_same_run() {
+        let times = [7.0, 9.0, 8.0, 12.0, 10.0, 7.5, 8.5];
+        let rows: Vec<Row> =
+            times.iter().flat_map(|t| [row("a", Some(*t)), row("b", Some(t + 0.1))]).collect();
+        let view = View { columns: vec![Column::All, Column::Behind], ..View::default() };
+        let text = shown(&rows, &view, 80);
+        let line = |name: &str| text.lines().find(|l| l.contains(name)).expect("a line").to_string();
+        assert!(line(" b ").contains("0.100"), "{text}");
+        assert!(line(" a ").trim_end().ends_with('-'), "{text}");
+        assert!(!shown(&rows, &View::default(), 160).contains("behind"));
     }
 
     #[test]
