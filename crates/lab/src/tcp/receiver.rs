@@ -320,18 +320,28 @@ impl Receiver {
     }
 
     /// Returns the window to advertise, bytes beyond the acknowledgement. The right edge never moves left.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub fn advertise_window(&mut self, now: Instant) -> u64 {
-        if let Some(reader) = &mut self.reader {
-            let space = self.window.min(self.max.0);
-            let free = reader.window(now, space, u64::from(self.mss), self.next, self.window_edge);
-            let window = free.min(self.limit.saturating_sub(self.next));
-            self.window_edge = self.window_edge.max(self.next + window);
-            // An ACK goes by then, for this or for data.
-            self.delayed_until = self.delayed_until.min(reader.update());
-            return window;
+        if self.reader.is_some() {
+            return self.advertise_to_reader(now);
         }
         let window = self.window();
         self.window_edge = self.window_edge.max(self.next + window);
+        window
+    }
+
+    /// The same for an application that reads slowly.
+    #[cold]
+    #[inline(never)]
+    fn advertise_to_reader(&mut self, now: Instant) -> u64 {
+        let Some(reader) = &mut self.reader else { return 0 };
+        let space = self.window.min(self.max.0);
+        let free = reader.window(now, space, u64::from(self.mss), self.next, self.window_edge);
+        let window = free.min(self.limit.saturating_sub(self.next));
+        self.window_edge = self.window_edge.max(self.next + window);
+        // An ACK goes by then, for this or for data.
+        self.delayed_until = self.delayed_until.min(reader.update());
         window
     }
 

@@ -138,6 +138,7 @@ impl Avoidance for AnyAvoidance {
     fn enter(&mut self, v: &View, how: Exit) {
         each!(self, a => a.enter(v, how));
     }
+    #[inline]
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
         each!(self, a => a.on_ack(v, ack))
     }
@@ -147,6 +148,7 @@ impl Avoidance for AnyAvoidance {
     fn on_idle(&mut self, idle: Span) {
         each!(self, a => a.on_idle(idle));
     }
+    #[inline]
     fn observe(&mut self, v: &View, ack: &Ack) {
         each!(self, a => a.observe(v, ack));
     }
