@@ -53,7 +53,8 @@ impl Service {
     }
 
     /// When the service of a packet that arrives now begins.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     fn start(&self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.start(now),
@@ -63,7 +64,8 @@ impl Service {
     }
 
     /// Sends a packet that arrives now; when its last bit leaves.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.send(now, bytes),
