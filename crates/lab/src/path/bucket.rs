@@ -82,6 +82,8 @@ impl Buckets {
     }
 
     /// As a policer: takes the tokens of a packet and returns true, or returns false if there are too few.
+    #[cold]
+    #[inline(never)]
     pub(super) fn conforms(&mut self, now: Instant, bytes: u32) -> bool {
         let conforms = self.ready(now, bytes) == now;
         if conforms {

@@ -48,8 +48,28 @@ impl Service {
         match self {
             Self::Rates(r) => r.start(now),
             Self::Opportunities(o) => o.start(now),
-            Self::Shaped(s) => s.0.free(now),
+            Self::Shaped(s) => Self::free_shaped(s, now),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_shaped(s: &(Self, Buckets), now: Instant) -> Instant {
+        s.0.free(now)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start_shaped(s: &(Self, Buckets), now: Instant, bytes: u32) -> Instant {
+        s.1.ready(s.0.free(now), bytes)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_shaped(s: &mut (Self, Buckets), now: Instant, bytes: u32) -> Instant {
+        let start = s.1.ready(s.0.free(now), bytes);
+        s.1.take(start, bytes);
+        s.0.send(start, bytes)
     }
 
     /// When the service of a packet that arrives now begins.
@@ -59,7 +79,7 @@ impl Service {
         match self {
             Self::Rates(r) => r.start(now),
             Self::Opportunities(o) => o.start(now),
-            Self::Shaped(s) => s.1.ready(s.0.free(now), bytes),
+            Self::Shaped(s) => Self::start_shaped(s, now, bytes),
         }
     }
 
@@ -70,11 +90,7 @@ impl Service {
         match self {
             Self::Rates(r) => r.send(now, bytes),
             Self::Opportunities(o) => o.send(now, bytes),
-            Self::Shaped(s) => {
-                let start = s.1.ready(s.0.free(now), bytes);
-                s.1.take(start, bytes);
-                s.0.send(start, bytes)
-            }
+            Self::Shaped(s) => Self::send_shaped(s, now, bytes),
         }
     }
 
@@ -174,6 +190,13 @@ impl Link {
             self.backlog += u64::from(p.bytes);
         }
         Ok(self.service.send(now, p.bytes))
+    }
+
+    /// The same for a link that is not the first of its direction: few are.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pass_behind(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        self.pass(now, p)
     }
 
     /// Returns the used and the total space, and for how many packets of `packet` bytes there is space.

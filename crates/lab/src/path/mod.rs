@@ -149,7 +149,7 @@ impl Element {
             Self::Reorder(e) => return Ok(e.pass(now)),
             Self::SecondRoute(e) => return Ok(e.pass(now)),
             Self::Aggregate(e) => return Ok(e.pass(now)),
-            Self::Link(e) => return e.pass(now, p),
+            Self::Link(e) => return e.pass_behind(now, p),
             Self::Policer(e) => {
                 let dropped = Dropped { at: now, cause: Cause::Policer };
                 return if e.conforms(now, p.bytes) { Ok(now) } else { Err(dropped) };

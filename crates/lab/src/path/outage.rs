@@ -113,6 +113,8 @@ impl Outage {
     }
 
     /// Sends a packet over the link, if there is one. Returns when it leaves, or its drop.
+    #[cold]
+    #[inline(never)]
     pub(super) fn pass(
         &mut self,
         link: Option<&mut Link>,
