@@ -191,10 +191,48 @@ impl Wire for PacketSink<'_> {
             self.net.capture_departure(self.flow, self.end, *s, n);
         }
         let direction = leaving(&mut self.net.path, self.end);
-        if direction.has_discipline() {
+        if !direction.is_simple() || s.ecn.is_capable() {
             let queued = Queued { packet, line: self.line, is_data };
-            return self.net.enqueue_train(self.end, &info, queued, *s, n);
+            return self.put_special_train(queued, info, *s, n);
         }
+        let queue = &mut self.net.lines[self.line.index()];
+        let extra = self.net.extra[self.line.pair()];
+        let idle = queue.line.is_empty();
+        for _ in 0..n {
+            match direction.pass_simple(now, &info) {
+                Ok(at) => {
+                    if packet.has_segment {
+                        queue.store_segment(&Segment {
+                            seq: packet.seq,
+                            rate_request: direction.grant(s.rate_request),
+                            ..*s
+                        });
+                    }
+                    queue.line.push(at + extra, packet);
+                }
+                Err(d) => {
+                    self.net.fates.push(Fate { flow: self.flow, is_data, what: What::Dropped(d) });
+                }
+            }
+            packet.seq = packet.seq.wrapping_add(s.len);
+        }
+        if idle && let Some(at) = queue.line.next() {
+            self.net.schedule_line(self.line, at);
+        }
+    }
+}
+
+impl PacketSink<'_> {
+    /// Sends a train whose packets may be marked, or over a direction with an element that few paths have. It is a function
+    /// of its own so that the code of all other trains stays short (docs/engine.md, "Inlining").
+    #[inline(never)]
+    fn put_special_train(&mut self, queued: Queued, info: PacketInfo, s: Segment, n: u32) {
+        let direction = leaving(&mut self.net.path, self.end);
+        if direction.has_discipline() {
+            return self.net.enqueue_train(self.end, &info, queued, s, n);
+        }
+        let Queued { mut packet, line: _, is_data } = queued;
+        let (now, kind) = (self.net.now, info.kind);
         let queue = &mut self.net.lines[self.line.index()];
         let extra = self.net.extra[self.line.pair()];
         let idle = queue.line.is_empty();
@@ -214,7 +252,7 @@ impl Wire for PacketSink<'_> {
                     if disorders {
                         let granted = direction.grant(s.rate_request);
                         let segment =
-                            Segment { seq: packet.seq, ecn: packet.ecn, rate_request: granted, ..*s };
+                            Segment { seq: packet.seq, ecn: packet.ecn, rate_request: granted, ..s };
                         for _ in 0..=u32::from(direction.draws_copy()) {
                             queue.insert(at, packet, &segment);
                         }
@@ -226,7 +264,7 @@ impl Wire for PacketSink<'_> {
                             seq: packet.seq,
                             ecn: packet.ecn,
                             rate_request: direction.grant(s.rate_request),
-                            ..*s
+                            ..s
                         });
                     }
                     queue.line.push(at, packet);

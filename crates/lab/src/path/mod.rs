@@ -142,10 +142,19 @@ enum Element {
 }
 
 impl Element {
+    #[inline]
     fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        match self {
+            Self::Delay(e) => Ok(e.pass(now)),
+            Self::Jitter(e) => Ok(e.pass(now)),
+            other => other.pass_rare(now, p),
+        }
+    }
+
+    #[inline(never)]
+    fn pass_rare(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         let lost = match self {
-            Self::Delay(e) => return Ok(e.pass(now)),
-            Self::Jitter(e) => return Ok(e.pass(now)),
+            Self::Delay(_) | Self::Jitter(_) => return self.pass(now, p),
             Self::Reorder(e) => return Ok(e.pass(now)),
             Self::SecondRoute(e) => return Ok(e.pass(now)),
             Self::Aggregate(e) => return Ok(e.pass(now)),
@@ -177,6 +186,8 @@ pub struct Direction {
     /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
+    /// True if it has no queue discipline, policer, outage or marks, does not disorder, and filters no ACKs.
+    simple: bool,
     /// True if packets may overtake each other or arrive twice.
     disorders: bool,
     /// Draws the packets that arrive twice.
@@ -192,8 +203,6 @@ pub struct Direction {
 impl Direction {
     /// Sends a packet at `now`, not earlier than the packet before it. Returns its arrival time or its drop.
     /// Arrivals are in order unless the direction [disorders](Self::disorders).
-    #[allow(clippy::inline_always, reason = "each packet passes here")]
-    #[inline(always)]
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         debug_assert!(self.bottleneck.is_none(), "what its queue does is known later");
         self.admit(now, p)?;
@@ -208,6 +217,39 @@ impl Direction {
             t = element.pass(t, p)?;
         }
         Ok(t)
+    }
+
+    /// Returns true if packets may be sent by [`Direction::pass_simple`].
+    #[inline]
+    pub fn is_simple(&self) -> bool {
+        self.simple
+    }
+
+    /// Does the same as [`Direction::pass`] in a simple direction, which has only the elements that most paths have.
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
+    pub fn pass_simple(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        debug_assert!(self.simple, "it has other elements");
+        for script in &mut self.scripts {
+            if script.drops(p) {
+                return Err(Dropped { at: now, cause: Cause::Scripted });
+            }
+        }
+        let mut t = now;
+        if let Some(link) = &mut self.link {
+            t = link.pass(now, p)?;
+        }
+        t = t + self.propagation;
+        for element in &mut self.beyond {
+            t = element.pass(t, p)?;
+        }
+        Ok(t)
+    }
+
+    fn has_simple_elements(&self) -> bool {
+        let link = self.link.as_ref().is_none_or(|l| !l.marks());
+        let before = self.policer.is_none() && self.outage.is_none() && self.bottleneck.is_none();
+        link && before && !self.disorders && !self.filters
     }
 
     /// Returns true if packets may overtake each other, or [arrive twice](Self::draws_copy).

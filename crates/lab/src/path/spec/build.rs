@@ -141,12 +141,16 @@ impl PathSpec {
             None => {}
         }
         forward.beyond.splice(0..0, behind);
-        Path {
+        let mut path = Path {
             forward,
             back: Direction { outage, ..self.back.build(seed, "back", back_link, Vec::new(), Vec::new()) },
             facts: self.facts,
             drawn: self.drawn.clone(),
+        };
+        for direction in [&mut path.forward, &mut path.back] {
+            direction.simple = direction.has_simple_elements();
         }
+        path
     }
 }
 
@@ -193,6 +197,7 @@ impl DirectionSpec {
             bottleneck,
             propagation: self.delay,
             beyond,
+            simple: false,
             disorders: self.reorder.is_some() || self.second_route.is_some() || self.duplicate > 0,
             duplicates: (self.duplicate > 0).then(|| Loss::new(self.duplicate, stream("duplicate"))),
             filters: self.filters,
