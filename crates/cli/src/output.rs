@@ -62,7 +62,9 @@ pub(crate) fn width() -> usize {
 /// `text` in lines of at most [`width`] columns; lines after the first are indented.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
     let indent = " ".repeat(indent);
-    textwrap::fill(text, textwrap::Options::new(width()).subsequent_indent(&indent).break_words(false))
+    let options = textwrap::Options::new(width()).subsequent_indent(&indent).break_words(false);
+    // Names such as linux-6.18 stay whole.
+    textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
 
 /// A progress bar on standard error if that is a terminal.

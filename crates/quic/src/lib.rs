@@ -4,6 +4,7 @@
 //! Each stack is a feature, so that a program builds one only: `noq` (noq-proto 1.4) and `quinn` (quinn-proto 0.11). The
 //! feature `sim` adds the simulation, with both.
 
+#[cfg(any(feature = "noq", feature = "quinn"))]
 pub mod factory;
 pub mod host;
 #[cfg(feature = "noq")]

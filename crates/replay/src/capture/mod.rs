@@ -1,7 +1,6 @@
 //! Captures: reads pcap and pcapng as a stream of TCP packets.
 //!
 //! - [`frame`]: the TCP header in a captured frame
-//! - [`tunnel`]: the packet inside a tunnel
 //! - [`old`]: older formats, converted to pcap
 //! - [`read`]: the packets of a file
 
