@@ -154,7 +154,7 @@ pub(crate) fn tracepoint_record(f: &Flow, why: &str, begins: bool) -> String {
 mod tests {
     use super::*;
     use slowstart_linux::{ExitReason, Kind};
-    use slowstart_replay::analysis::Findings;
+    use slowstart_replay::analysis::{Findings, Keep};
     use slowstart_replay::events::replay;
     use slowstart_replay::observer::Candidate;
     use slowstart_replay::transfer::Transfer;
@@ -211,7 +211,8 @@ mod tests {
 
     fn rows(text: &str) -> Vec<(Transfer, Option<Findings>)> {
         let mut rows = Vec::new();
-        replay(text.as_bytes(), &candidates().into(), false, |t, f| rows.push((t, f))).expect("events");
+        replay(text.as_bytes(), &candidates().into(), Keep::default(), |t, f| rows.push((t, f)))
+            .expect("events");
         rows
     }
 

@@ -1,8 +1,8 @@
 //! What connections leave for the next one to their peer: path memory for `careful-resume` and `stateful`.
 //!
 //! A stack's factory of controllers does not know the peer. A server therefore looks the peer up when a connection
-//! arrives, and accepts it with a configuration whose [`Factory`](crate::factory::Factory) is
-//! [`remembering`](crate::factory::Factory::remembering) what [`Peers::take`] returned.
+//! arrives, and accepts it with a configuration whose `Factory` is
+//! `remembering` what [`Peers::take`] returned.
 
 use slowstart::units::{Instant, Span};
 use slowstart::view::PathMemory;
