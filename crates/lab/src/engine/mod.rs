@@ -526,8 +526,8 @@ impl Engine {
         self.finish_event(id, end);
     }
 
-    /// Offers the sender of a flow no more than the first `bytes` bytes of the transfer, now: its receiver has no room for
-    /// others. The limit never falls.
+    /// Limits the receive window of a flow so that its sender can send the first `bytes` bytes of the transfer. The limit
+    /// never decreases.
     fn limit_window(&mut self, id: FlowId, bytes: u64) {
         let f = &mut self.flows[id.index()];
         let end = f.sender().other();

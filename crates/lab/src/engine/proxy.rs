@@ -1,8 +1,9 @@
 //! A proxy that splits connections (a satellite's performance enhancing proxy, RFC 3135 §2.1): the server's connection ends
 //! at the proxy, which has one of its own to the client, with a bounded buffer between.
 //!
-//! Each leg is an engine of its own. What arrives at the proxy is written to the connection to the client at that moment;
-//! what that client acknowledges leaves the buffer. The room that is left is the receive window offered to the server.
+//! Each leg is an engine of its own. Data that arrives at the proxy is written to the connection to the client at that time;
+//! data that the client acknowledges is removed from the buffer. The free space of the buffer is the receive window offered to
+//! the server.
 
 use super::{Direction, End, Engine, FlowId, FlowSpec, Sampling};
 use crate::app::Kind as AppKind;
@@ -25,7 +26,7 @@ pub struct Proxied {
     client: Engine,
     /// From the server to the proxy; `None` until the client's SYN reaches the proxy.
     server: Option<Engine>,
-    /// What is needed to begin it.
+    /// The arguments of the server's connection, until it begins.
     begin: Option<Begin>,
     buffer: Bytes,
     /// Bytes written to the client's connection so far.
@@ -121,7 +122,7 @@ impl Proxied {
         self.server = Some(server);
     }
 
-    /// Moves what has arrived at the proxy into the client's connection, and offers the server the room that is left.
+    /// Writes the data that has arrived at the proxy to the client's connection, and offers the free space to the server.
     fn forward(&mut self, now: Instant) {
         let Some(server) = &mut self.server else { return };
         let arrived = server.flows[0].delivered();

@@ -1,20 +1,20 @@
 //! Generic receive offload: segments that arrive close together are handed to TCP as one (Linux `tcp_gro_receive` and
 //! `napi_complete_done`, 6.18).
 //!
-//! A segment joins the one that is held if it continues it, with the same acknowledgement number, window, flags,
-//! codepoint and timestamps. What is held goes to TCP when it reaches its largest size, when a segment comes that does not join or is
-//! not full, or when the time since its first segment is over.
+//! A segment is merged into the held segment if it continues its data, with the same acknowledgement number, window, flags,
+//! codepoint and timestamps. The held segment is passed to TCP when it reaches the maximum size, when a segment arrives that
+//! cannot be merged or is not full, or when the maximum time since its first segment has passed.
 //!
 //! Departs from Linux:
 //! - PSH does not end a merge: here each data segment carries it, in Linux the last one that was written;
 //! - the time runs from the first segment (as with `napi_defer_hard_irqs`, or as an interrupt is delayed); the end of a
 //!   poll for another reason does not end a merge;
-//! - segments without data are handed over at once, after what is held.
+//! - a segment without data is passed to TCP at once, after the held segment.
 
 use super::segment::{FIN, PSH, RST, SYN, Segment};
 use slowstart::units::{Instant, Span};
 
-/// The segments that wait to be handed over, as one.
+/// The merge of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Gro {
     /// The largest size, bytes of payload.
@@ -23,31 +23,32 @@ pub(super) struct Gro {
     wait: Span,
     /// Payload of a full segment, bytes: a shorter one ends a merge.
     full: u32,
+    /// The merged segment that has not been passed to TCP yet.
     held: Option<Segment>,
-    /// When what is held goes; [`Instant::NEVER`] if nothing is.
+    /// The time at which it is passed to TCP; [`Instant::NEVER`] if there is none.
     due: Instant,
 }
 
 impl Gro {
-    /// Nothing is held yet.
+    /// Returns an empty merge.
     pub(super) fn new(most: u32, wait: Span) -> Self {
         Self { most, wait, full: 0, held: None, due: Instant::NEVER }
     }
 
-    /// When [`Gro::take`] is to be called; [`Instant::NEVER`] if nothing is held.
+    /// Returns the time at which [`Gro::take`] must be called; [`Instant::NEVER`] if no segment is held.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Takes what is held.
+    /// Removes and returns the held segment.
     pub(super) fn take(&mut self) -> Option<Segment> {
         self.due = Instant::NEVER;
         self.held.take()
     }
 
-    /// Merges `s`, which arrived at `now`, into what is held, or holds it. Returns false if that is impossible: then what
-    /// is held is to be handed over first, and `s` offered again. A segment that is refused while nothing is held is to be
-    /// handed over as it is.
+    /// Merges `s`, which arrived at `now`, into the held segment, or holds it if there is none. Returns false if it cannot:
+    /// the caller then passes the held segment to TCP and calls again. If `s` is refused while no segment is held, the
+    /// caller passes `s` to TCP unchanged.
     pub(super) fn merge(&mut self, now: Instant, s: &Segment) -> bool {
         if s.len == 0 || s.has(SYN) || s.has(FIN) || s.has(RST) || s.sacks > 0 || s.rate_response > 0 {
             return false;

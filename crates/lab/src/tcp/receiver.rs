@@ -36,7 +36,7 @@ pub struct Receiver {
     acked: u64,
     /// The end of the window that was advertised: the right edge, which never moves left.
     window_edge: u64,
-    /// The end of what the application has room for: the right edge is never beyond it.
+    /// The highest offset for which the application has space: the right edge of the window never exceeds it.
     limit: u64,
     window: u64,
     max: Bytes,
@@ -351,8 +351,8 @@ impl Receiver {
         window.min(self.limit.saturating_sub(self.next))
     }
 
-    /// Sets the end of what the application has room for, an offset that never falls. Returns true if the peer is to be told:
-    /// if the window is twice as large as what it knows of, and a segment at least (`tcp_cleanup_rbuf`).
+    /// Sets the highest offset for which the application has space; it never decreases. Returns true if a window update must
+    /// be sent: if the window is at least twice the one that the peer knows, and at least a segment (`tcp_cleanup_rbuf`).
     pub(crate) fn limit_window(&mut self, end: u64) -> bool {
         if self.limit == u64::MAX {
             // From the beginning: nothing beyond has been offered.

@@ -156,7 +156,7 @@ pub const PATH_KEYS: &[PathKey] = &[
         super::proxy::LEG,
         "A proxy splits the connection: this path leads from the server to it, and all other keys are of the path to the client.",
     ),
-    key("proxy_buffer", super::proxy::BUFFER, "Room for data in the proxy; with proxy."),
+    key("proxy_buffer", super::proxy::BUFFER, "Size of the buffer in the proxy; with proxy."),
     key(
         "proxy_startup",
         super::proxy::STARTUP,
