@@ -1,7 +1,5 @@
-//! The calls that a controller gets for each event of a QUIC stack, and a law: no stack can make it panic or break its
-//! floor.
+//! The calls that a controller gets for each event of a QUIC stack.
 
-use proptest::prelude::*;
 use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
@@ -134,87 +132,4 @@ fn slow_start_is_paced_at_two_windows_a_round_trip() {
     lose(&mut h, 160, 1..=3, false);
     // 8,400 bytes in 50 ms, by 1.25.
     assert_eq!(h.pacing_rate().unwrap().0, 1_680_000);
-}
-
-/// One call of a stack that may do anything.
-#[derive(Clone, Debug)]
-enum Call {
-    Sent { now: u64, bytes: u64, number: u64 },
-    Acked { now: u64, sent: u64, number: u64, limited: bool },
-    AckEnd { now: u64, largest: Option<u64> },
-    Lost { now: u64, number: u64 },
-    Congestion { now: u64, sent: u64, persistent: bool, ecn: bool, lost: u64 },
-    Spurious,
-    CwndLimited,
-    Mtu(u64),
-    Timer(u64),
-    Inflight(u64),
-}
-
-fn anything() -> impl Strategy<Value = u64> {
-    prop_oneof![0..20_u64, 0..2_000_000_000_u64, Just(1 << 62), Just(u64::MAX)]
-}
-
-fn call() -> impl Strategy<Value = Call> {
-    let any_bool = any::<bool>();
-    prop_oneof![
-        4 => (anything(), anything(), 0..30_u64).prop_map(|(now, bytes, number)| Call::Sent { now, bytes, number }),
-        4 => (anything(), anything(), 0..30_u64, any_bool)
-            .prop_map(|(now, sent, number, limited)| Call::Acked { now, sent, number, limited }),
-        4 => (anything(), proptest::option::of(anything()))
-            .prop_map(|(now, largest)| Call::AckEnd { now, largest }),
-        2 => (anything(), 0..30_u64).prop_map(|(now, number)| Call::Lost { now, number }),
-        2 => (anything(), anything(), any_bool, any_bool, anything())
-            .prop_map(|(now, sent, persistent, ecn, lost)| Call::Congestion { now, sent, persistent, ecn, lost }),
-        1 => Just(Call::Spurious),
-        1 => Just(Call::CwndLimited),
-        1 => (0..70_000_u64).prop_map(Call::Mtu),
-        1 => anything().prop_map(Call::Timer),
-        1 => anything().prop_map(Call::Inflight),
-    ]
-}
-
-fn apply(h: &mut Host<AnyController>, call: &Call) {
-    match *call {
-        Call::Sent { now, bytes, number } => h.on_packet_sent(Instant(now), Bytes(bytes), number),
-        Call::Acked { now, sent, number, limited } => {
-            h.on_packet_acked(Instant(now), Instant(sent), number, limited);
-        }
-        Call::AckEnd { now, largest } => h.on_ack_end(Instant(now), largest),
-        Call::Lost { now, number } => h.on_packet_lost(Instant(now), number),
-        Call::Congestion { now, sent, persistent, ecn, lost } => {
-            h.on_congestion(Instant(now), Instant(sent), persistent, ecn, Bytes(lost));
-        }
-        Call::Spurious => h.on_spurious(),
-        Call::CwndLimited => h.on_cwnd_limited(),
-        Call::Mtu(mtu) => h.on_mtu(Bytes(mtu)),
-        Call::Timer(now) => h.on_timer(Instant(now)),
-        Call::Inflight(bytes) => h.set_inflight(Bytes(bytes)),
-    }
-}
-
-/// `SLOWSTART_CASES=100000` looks for longer.
-fn cases() -> u32 {
-    std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
-
-    /// No stack makes a controller panic or takes its floor away, under any startup.
-    #[test]
-    fn a_hostile_stack_neither_panics_nor_breaks_the_floor(calls in proptest::collection::vec(call(), 1..200)) {
-        for entry in registry::all() {
-            let mut h = host(entry.name);
-            let mut mtu = MSS;
-            for call in &calls {
-                apply(&mut h, call);
-                if let Call::Mtu(m) = call {
-                    mtu = (*m).max(1);
-                }
-                prop_assert!(h.window().0 >= 2 * mtu, "{}: {}", entry.name, h.window().0);
-                let _ = h.pacing_rate();
-            }
-        }
-    }
 }

@@ -12,7 +12,7 @@
 use super::Avoidance;
 use crate::param::params;
 use crate::step::{Exit, Window};
-use crate::units::{Bytes, Fixed, Instant, Span, cube_root};
+use crate::units::{Bytes, Fixed, Instant, Span, cube_root, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
@@ -97,7 +97,7 @@ impl Cubic {
     /// `bictcp_update`: computes how many segments must be acknowledged for one segment of growth.
     fn update(&mut self, v: &View, cwnd: u64, acked: u64) {
         const MS: Span = Span::millis(1);
-        self.reno_acks += acked;
+        self.reno_acks = self.reno_acks.saturating_add(acked);
         let since = v.now.since(self.last_update);
         if self.last_cwnd == cwnd && self.epoch.is_some() && since <= Span(1_000_000_000 / 32) {
             return;
@@ -119,7 +119,8 @@ impl Cubic {
             // The window one round trip ahead (RFC 9438 §4.2).
             let ahead = v.now.since(epoch) + v.min_rtt.unwrap_or_default();
             let t = ahead.scale(1024, 1_000_000_000).0;
-            let off = t.abs_diff(self.k);
+            // 2^39 of 1/1024 s are 17 years, whose cube fits.
+            let off = t.abs_diff(self.k).min(1 << 39);
             let cube = u128::from(C_1024) * u128::from(off) * u128::from(off) * u128::from(off);
             let delta = u64::try_from(cube >> 40).unwrap_or(u64::MAX);
             let target = if t < self.k {
@@ -127,14 +128,14 @@ impl Cubic {
             } else {
                 self.origin.saturating_add(delta)
             };
-            self.cnt = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+            self.cnt = if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) };
             // Without a W_max: at least 5 % per round trip.
             if self.last_max == 0 {
                 self.cnt = self.cnt.min(20);
             }
         }
         // The Reno-friendly region, RFC 9438 §4.3.
-        let each = ((cwnd * self.reno_scale) >> 3).max(1);
+        let each = (cwnd.saturating_mul(self.reno_scale) >> 3).max(1);
         if self.reno_acks > each {
             // Linux subtracts in a loop, which takes long when one ACK covers very many segments.
             let grown = (self.reno_acks - 1) / each;
@@ -199,11 +200,11 @@ impl Avoidance for Cubic {
         .0 as u64;
         self.epoch = None;
         self.last_max = if self.params.fast_convergence && cwnd < self.last_max {
-            cwnd * (one + beta) / (2 * one)
+            mul_div(cwnd, one + beta, 2 * one)
         } else {
             cwnd
         };
-        v.mss * (cwnd * beta / one)
+        v.mss * mul_div(cwnd, beta, one)
     }
 
     fn on_idle(&mut self, idle: Span) {
