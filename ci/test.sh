@@ -120,7 +120,7 @@ if [[ $kernel ]]; then
 fi
 step clippy-features cargo clippy --locked -p slowstart-cli --features "$features" --all-targets -- -D warnings
 step test-features cargo test --locked -p slowstart-cli --features "$features" --bins "${tests[@]}" --no-fail-fast -- --show-output
-step test-quic cargo test --locked -p slowstart-quic --features sim --no-fail-fast -- --show-output
+step test-quic cargo test --locked -p slowstart-quic --features sim,s2n --no-fail-fast -- --show-output
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 step readme readme
 if have_target >/dev/null 2>&1; then

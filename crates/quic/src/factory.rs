@@ -54,7 +54,7 @@ impl Factory {
     }
 
     /// Lets the times of its hosts count from `origin`, so that they compare with other times of the program. By default
-    /// they count from the begin of each connection.
+    /// they count from the begin of each connection. (s2n-quic has a clock of its own, so this has no effect there.)
     #[must_use]
     pub fn since(mut self, origin: std::time::Instant) -> Self {
         self.origin = Some(origin);
@@ -68,23 +68,31 @@ impl Factory {
 
     /// Makes the host of a connection that begins `now`, with packets of `mtu` bytes. `paces` is false for a stack with a
     /// pacer that no controller can set.
+    #[cfg(any(feature = "noq", feature = "quinn"))]
     pub(crate) fn make(&self, now: std::time::Instant, mtu: u16, paces: bool) -> (Handle, Clock) {
         let clock = Clock(self.origin.unwrap_or(now));
+        (self.make_at(clock.at(now), mtu, paces), clock)
+    }
+
+    /// The same for a stack with a clock of its own.
+    pub(crate) fn make_at(&self, now: Instant, mtu: u16, paces: bool) -> Handle {
         let mss = Bytes(u64::from(mtu));
         let control = self.algorithm.controller(&self.avoidance, mss * INITIAL_PACKETS, self.seed);
-        let mut host = Host::new(control, clock.at(now), mss);
+        let mut host = Host::new(control, now, mss);
         host.remembered = self.remembered;
         host.paces = paces;
         let handle = Handle::new(host);
         *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
-        (handle, clock)
+        handle
     }
 }
 
 /// Converts the times of a stack to those of a host, which count from this moment.
+#[cfg(any(feature = "noq", feature = "quinn"))]
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock(pub(crate) std::time::Instant);
 
+#[cfg(any(feature = "noq", feature = "quinn"))]
 impl Clock {
     pub(crate) fn at(self, t: std::time::Instant) -> Instant {
         let since = t.saturating_duration_since(self.0);

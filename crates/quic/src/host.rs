@@ -19,6 +19,7 @@ use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
 use std::collections::VecDeque;
 
+mod carried;
 mod unnumbered;
 
 /// The initial window in packets (RFC 9002 §7.2).
@@ -171,6 +172,11 @@ impl<C: Controller> Host<C> {
         self.mss * INITIAL_PACKETS
     }
 
+    /// The size of a full packet.
+    pub fn mss(&self) -> Bytes {
+        self.mss
+    }
+
     /// Bytes in flight.
     pub fn inflight(&self) -> Bytes {
         self.inflight
@@ -259,6 +265,13 @@ impl<C: Controller> Host<C> {
 
     /// An ack-eliciting packet of `bytes` bytes was sent.
     pub fn on_packet_sent(&mut self, now: Instant, bytes: Bytes, number: u64) {
+        let sent = self.send(now, bytes);
+        self.packets.push_back(InFlight { number, sent, done: false });
+    }
+
+    /// Notes that an ack-eliciting packet was sent, and tells the controller. Returns what is to be known when it is
+    /// acknowledged or lost.
+    fn send(&mut self, now: Instant, bytes: Bytes) -> Sent {
         self.advance(now);
         let bytes = bytes.min(LARGEST);
         if self.inflight == Bytes::ZERO {
@@ -282,10 +295,10 @@ impl<C: Controller> Host<C> {
             app_limited: self.app_limited,
             cwnd: self.state().cwnd,
         };
-        self.packets.push_back(InFlight { number, sent, done: false });
         if self.established && self.control.needs_on_sent() {
             self.control.on_sent(&self.facts(), &sent);
         }
+        sent
     }
 
     /// The stack had data to send and the window had no space for it.
