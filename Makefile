@@ -1,4 +1,4 @@
-.PHONY: check test bless bench results seeds docs kernel test-kernels
+.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -7,6 +7,10 @@ check:
 # Everything that a change must pass. What this machine cannot run is listed as skipped at the end.
 test:
 	@bash ci/test.sh test
+
+# Runs every fuzz target for a minute. `ci/fuzz.sh SECONDS TARGET..` chooses.
+fuzz:
+	@bash ci/fuzz.sh
 
 # Rewrites what tests compare to the byte, after an intended change of results: the golden rows and docs/compare-geo.md.
 bless:

@@ -132,10 +132,16 @@ fn names_of_studies_give_folders_of_their_own() {
     assert!(!dir.join("out/results.jsonl").exists());
 }
 
+/// The number of cases that a test runs: `short`, or `long` if `SLOWSTART_LONG` is set.
+fn cases(short: u64, long: u64) -> u64 {
+    if std::env::var_os("SLOWSTART_LONG").is_some() { long } else { short }
+}
+
 /// A limit on the size of files stands for a full disk: writes fail in the middle.
 #[test]
 fn a_full_disk_leaves_whole_lines() {
-    for blocks in [1, 3, 7, 12, 20, 40] {
+    let places = cases(6, 50);
+    for blocks in (0..places).map(|i| 1 + i * 41 / places) {
         let dir = folder("full");
         let program = env!("CARGO_BIN_EXE_slowstart");
         let args: Vec<String> = STUDY.iter().map(|a| format!("'{a}'")).collect();
@@ -188,44 +194,113 @@ fn ctrl_c_keeps_what_is_finished() {
     assert!(dir.join("report.html").is_file(), "what is finished is shown");
 }
 
-/// Killed at random moments and started again, a study has the rows of one that was not.
-#[test]
-fn a_killed_study_is_continued_to_the_same_bytes() {
-    let (dir, undisturbed) = (folder("killed"), folder("undisturbed"));
-    let more = ["--runs", "40"];
-    let of = |out: &Path| {
-        [&STUDY[..6], &more, &["--out", out.to_str().expect("text")]]
-            .concat()
-            .into_iter()
-            .map(str::to_string)
-            .collect::<Vec<_>>()
-    };
-    assert!(
-        Command::new(env!("CARGO_BIN_EXE_slowstart"))
-            .args(of(&undisturbed))
-            .output()
-            .expect("it runs")
-            .status
-            .success()
-    );
-    for milliseconds in [5, 20, 35, 50, 65, 80, 110, 140] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
-            .args(of(&dir))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it runs");
-        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
-        let _ = child.kill();
-        child.wait().expect("it ends");
+/// Arguments for a study of `runs` runs of each startup into a folder.
+fn long_study(out: &Path, runs: u64) -> Vec<String> {
+    let runs = runs.to_string();
+    let more = ["--runs", &runs, "--out", out.to_str().expect("text")];
+    [&STUDY[..6], &more].concat().into_iter().map(str::to_string).collect()
+}
+
+/// Continues a study to its end, and compares it with one that was not disturbed.
+fn equals_an_undisturbed_one(dir: &Path, runs: u64) {
+    let undisturbed = folder(&format!("undisturbed-{runs}"));
+    for out in [dir, &undisturbed] {
+        let last = Command::new(env!("CARGO_BIN_EXE_slowstart")).args(long_study(out, runs)).output();
+        let last = last.expect("it runs");
+        assert!(last.status.success(), "{}", text(&last.stderr));
     }
-    let last = Command::new(env!("CARGO_BIN_EXE_slowstart")).args(of(&dir)).output().expect("it runs");
-    assert!(last.status.success(), "{}", text(&last.stderr));
-    assert_eq!(rows(&dir), rows(&undisturbed));
+    assert_eq!(rows(dir), rows(&undisturbed));
     assert_eq!(
         fs::read(dir.join("samples.jsonl")).expect("there"),
         fs::read(undisturbed.join("samples.jsonl")).expect("there")
     );
+}
+
+/// Killed at random moments and started again, a study has the rows of one that was not.
+#[test]
+fn a_killed_study_is_continued_to_the_same_bytes() {
+    let dir = folder("killed");
+    let (kills, runs) = (cases(8, 200), cases(40, 167));
+    // Moments from 3 ms to 150 ms after the start, by a multiplicative sequence.
+    let mut moment = 1_u64;
+    for _ in 0..kills {
+        moment = moment * 48_271 % 2_147_483_647;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_slowstart"))
+            .args(long_study(&dir, runs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        std::thread::sleep(std::time::Duration::from_millis(3 + moment % 148));
+        let _ = child.kill();
+        child.wait().expect("it ends");
+    }
+    equals_an_undisturbed_one(&dir, runs);
+}
+
+/// Out of memory at any point, a study ends by itself, and what it wrote is continued.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_study_without_memory_is_continued_to_the_same_bytes() {
+    let dir = folder("memory");
+    let runs = 30;
+    let (limits, mut failed) = (cases(6, 40), 0);
+    for i in 0..limits {
+        // From what the loader needs, to what one run needs.
+        let bytes = 16_000_000 + i * 24_000_000 / limits;
+        let out = Command::new("prlimit")
+            .args([&format!("--as={bytes}"), "--core=0", env!("CARGO_BIN_EXE_slowstart")])
+            .args(long_study(&dir, runs))
+            .env("RAYON_NUM_THREADS", "2")
+            // With it Rust's handler of a failed allocation allocates, and may wait for its own lock.
+            .env_remove("RUST_BACKTRACE")
+            .output()
+            .expect("prlimit");
+        failed += u32::from(!out.status.success());
+        let kept = fs::read_to_string(dir.join("results.jsonl")).unwrap_or_default();
+        let whole = kept.lines().filter(|l| serde_json::from_str::<slowstart_lab::record::Row>(l).is_ok());
+        // A process that is aborted may leave its last line cut; the next one removes it.
+        assert!(whole.count() + 1 >= kept.lines().count(), "{bytes} bytes");
+    }
+    assert!(failed > 0, "no limit was reached");
+    equals_an_undisturbed_one(&dir, runs);
+}
+
+/// Another user of the machine neither changes results nor keeps their owner from writing.
+#[test]
+#[cfg(target_os = "linux")]
+fn another_user_cannot_disturb_results() {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
+    let able = Command::new("setpriv").arg("--version").output().is_ok_and(|o| o.status.success());
+    if !root || !able {
+        println!("skipped: another_user_cannot_disturb_results (needs root and setpriv)");
+        return;
+    }
+    // A folder that every user reaches, as /tmp is.
+    let dir = std::env::temp_dir().join(format!("slowstart-two-users-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a folder");
+    let program = dir.join("slowstart");
+    fs::copy(env!("CARGO_BIN_EXE_slowstart"), &program).expect("a copy");
+    let out = dir.join("out");
+    assert!(study(&out, &[]).status.success());
+    let whole = rows(&out);
+    let other = |more: &[&str]| {
+        Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&program)
+            .args([&STUDY[..], &["--out", out.to_str().expect("text")], more].concat())
+            .output()
+            .expect("setpriv")
+    };
+    for more in [&["--seed", "2", "--force"][..], &["--force"]] {
+        let refused = other(more);
+        assert_eq!(refused.status.code(), Some(2), "{more:?}: {}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains("ermission denied"), "{}", text(&refused.stderr));
+        assert_eq!(rows(&out), whole, "{more:?}");
+    }
+    assert!(study(&out, &["--force"]).status.success(), "its owner may still write");
+    fs::remove_dir_all(&dir).expect("it was made here");
 }
 
 #[test]
