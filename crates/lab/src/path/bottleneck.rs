@@ -16,11 +16,13 @@ pub(super) struct Bottleneck {
     carrier: Option<Carrier>,
     /// When the link takes the next packet; [`Instant::NEVER`] if none waits.
     next: Instant,
+    /// When the link will have sent the last packet and find the queue empty, which disciplines notice.
+    idle: Instant,
 }
 
 impl Bottleneck {
     pub(super) fn new(service: Service, queue: Queue, carrier: Option<Carrier>) -> Self {
-        Self { service, queue, carrier, next: Instant::NEVER }
+        Self { service, queue, carrier, next: Instant::NEVER, idle: Instant::NEVER }
     }
 
     /// When [`Self::serve`] has something to do.
@@ -31,6 +33,10 @@ impl Bottleneck {
     /// Puts a packet into the queue at `now`, after the packets served by then.
     pub(super) fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
         self.serve(now, out);
+        if self.idle <= now {
+            self.queue.dequeue(self.idle, out);
+        }
+        self.idle = Instant::NEVER;
         let packet = Packet { id, flow: p.flow, bytes: p.bytes, ecn: p.ecn, at: now };
         self.queue.enqueue(packet, out);
         if let Some(carrier) = &mut self.carrier {
@@ -55,6 +61,9 @@ impl Bottleneck {
                 out.push(Departure { id: p.id, bytes: p.bytes, ecn: p.ecn, waited, outcome: Ok(sent) });
             }
             self.look(at);
+            if self.next == Instant::NEVER {
+                self.idle = self.service.free(at);
+            }
         }
     }
 

@@ -1,13 +1,10 @@
 //! Token buckets: as the service of a link or a link of its own (a shaper, which delays), and as a policer, which drops.
 //!
-//! After `sch_tbf` and `act_police` of Linux: a bucket is full at first, gains its rate and never holds more than its burst;
-//! a packet needs its length in each bucket. The second bucket, of the peak rate, holds one full packet. Lengths are those of
-//! IP packets, and tokens are exact where Linux rounds to nanoseconds.
+//! After `sch_tbf` and `act_police` of Linux 7.3, to the nanosecond: a bucket is full at first, gains its rate and never holds
+//! more than its burst; a packet needs its length in each bucket. Tokens are nanoseconds, and the cost of a packet is cut to
+//! whole ones. The second bucket, of the peak rate, holds one full packet. Departs from Linux: lengths are those of IP packets.
 
 use slowstart::units::{Bytes, Instant, NS_PER_S, Rate, Span};
-
-/// What a byte costs: bits times the nanoseconds in a second, so that a nanosecond at one bit/s earns one.
-const COST: u64 = 8 * NS_PER_S;
 
 /// The packet that the bucket of the peak rate holds.
 const PACKET: u64 = 1500;
@@ -21,10 +18,31 @@ pub(super) struct Params {
     pub(super) peak: Option<Rate>,
 }
 
-/// One bucket.
+/// How long a rate needs for a length: a multiplication and a shift (`struct psched_ratecfg`).
+#[derive(Copy, Clone, Debug)]
+struct Cost {
+    bytes_per_s: u64,
+    factor: u64,
+    shift: u32,
+}
+
+impl Cost {
+    /// As `psched_ratecfg_precompute__`: the factor has 32 bits, or as many as fit.
+    fn new(rate: Rate) -> Self {
+        let bytes_per_s = (rate.0 / 8).max(1);
+        let shift = (0..34).find(|shift| (NS_PER_S << shift) / bytes_per_s >= 1 << 31).unwrap_or(34);
+        Self { bytes_per_s, factor: u64::from(((NS_PER_S << shift) / bytes_per_s) as u32), shift }
+    }
+
+    fn of(&self, bytes: u64) -> u64 {
+        ((u128::from(bytes) * u128::from(self.factor)) >> self.shift) as u64
+    }
+}
+
+/// One bucket. Its tokens are nanoseconds at its rate.
 #[derive(Copy, Clone, Debug)]
 struct Bucket {
-    rate: u64,
+    cost: Cost,
     depth: u64,
     tokens: u64,
     at: Instant,
@@ -32,23 +50,22 @@ struct Bucket {
 
 impl Bucket {
     fn full(rate: Rate, bytes: u64) -> Self {
-        let depth = bytes * COST;
-        Self { rate: rate.0, depth, tokens: depth, at: Instant::ZERO }
+        let cost = Cost::new(rate);
+        let depth = cost.of(bytes);
+        Self { cost, depth, tokens: depth, at: Instant::ZERO }
     }
 
     fn level(&self, now: Instant) -> u64 {
-        let earned = now.since(self.at).0.saturating_mul(self.rate);
-        self.tokens.saturating_add(earned).min(self.depth)
+        self.tokens.saturating_add(now.since(self.at).0).min(self.depth)
     }
 
     /// When it will hold what a packet needs, from `now` on.
     fn ready(&self, now: Instant, bytes: u32) -> Instant {
-        let missing = (u64::from(bytes) * COST).saturating_sub(self.level(now));
-        now + Span(missing.div_ceil(self.rate))
+        now + Span(self.cost.of(u64::from(bytes)).saturating_sub(self.level(now)))
     }
 
     fn take(&mut self, now: Instant, bytes: u32) {
-        self.tokens = self.level(now).saturating_sub(u64::from(bytes) * COST);
+        self.tokens = self.level(now).saturating_sub(self.cost.of(u64::from(bytes)));
         self.at = now;
     }
 }
@@ -95,8 +112,8 @@ impl Buckets {
     /// The bytes that may pass later than `from` and up to `to`.
     pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         let most = |b: &Bucket| {
-            let earned = u128::from(to.since(from).0) * u128::from(b.rate);
-            u64::try_from((u128::from(b.level(from)) + earned) / u128::from(COST)).unwrap_or(u64::MAX)
+            let ns = u128::from(b.level(from)) + u128::from(to.since(from).0);
+            u64::try_from(ns * u128::from(b.cost.bytes_per_s) / u128::from(NS_PER_S)).unwrap_or(u64::MAX)
         };
         let main = most(&self.main);
         Bytes(self.peak.as_ref().map_or(main, |peak| main.min(most(peak))))
@@ -131,9 +148,9 @@ mod tests {
         for _ in 0..4 {
             at = b.ready(at, 1500);
             b.take(at, 1500);
-            seen.push(at.0 / 1000);
+            seen.push((at.0 + 9) / 1000);
         }
-        // The second packet 100 us later by the peak rate; the third when 1500 bytes have come since the start.
+        // The second packet 100 us later by the peak rate (nanoseconds are cut off); the third when 1500 bytes have come since the start.
         assert_eq!(seen, [0, 100, 1000, 2000]);
     }
 

@@ -59,9 +59,14 @@ impl GilbertElliott {
     /// Returns true if this packet is lost. The state changes first, but the packet is judged by the state that it met.
     pub(super) fn drops(&mut self) -> bool {
         let Probabilities { to_bad, to_good, lost_in_bad, lost_in_good } = self.probabilities;
-        let (changes, lost) = if self.bad { (to_good, lost_in_bad) } else { (to_bad, lost_in_good) };
-        self.bad ^= self.stream.chance(changes);
-        self.stream.chance(lost)
+        if self.bad {
+            self.bad = !self.stream.chance(to_good);
+            // netem compares with h: the draws above it are lost.
+            !self.stream.chance(ONE - lost_in_bad)
+        } else {
+            self.bad = self.stream.chance(to_bad);
+            self.stream.chance(lost_in_good)
+        }
     }
 }
 

@@ -1,12 +1,12 @@
-//! `fq` as a bottleneck: flows in turn, as Linux serves them (`net/sched/sch_fq.c`, 6.18) where none is paced.
+//! `fq` as a bottleneck: flows in turn, as Linux serves them (`net/sched/sch_fq.c`, 7.3) where none is paced.
 //!
-//! Departs from Linux: each flow has a queue of its own, where Linux shares `buckets` only to find them; the bands of
-//! priorities, pacing and its horizon are not there, and a flow keeps its credit however long it was idle (Linux refills it
-//! after 40 ms).
+//! Departs from Linux: each flow has a queue of its own, where Linux tells those of forwarded packets apart by ten bits of their
+//! hash, and forgets a flow some time after it was idle for 3 s; pacing and its horizon are not there. All packets have the
+//! priority 0, whose band is the second; yet Linux puts a flow that it has not seen before into the first for its first turn.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use slowstart::units::Instant;
+use slowstart::units::{Instant, Span};
 
 use super::store::{List, Pool};
 use super::{Departure, Packet};
@@ -24,11 +24,30 @@ pub(super) struct Params {
     pub(super) initial_quantum: i32,
 }
 
+/// How many packets may wait in the list that is served before all flows, while no flow has a packet (`fq_fastpath_check`).
+const FAST: usize = 8;
+/// The idle time after which a flow has the credit of a turn again (`flow_refill_delay`).
+const REFILL: Span = Span::millis(40);
+
+/// Bytes that each band may send before the next has its turn (`fq_init`), and the band of all flows but unknown ones.
+const BANDS: [i32; 3] = [589_824, 196_608, 65_536];
+const BAND: usize = 1;
+
+/// The flows of one band.
+#[derive(Clone, Debug, Default)]
+struct Band {
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    credit: i32,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Flow {
     list: List,
     credit: i32,
     is_listed: bool,
+    /// When it was taken off the lists.
+    left: Instant,
 }
 
 /// The discipline.
@@ -39,8 +58,11 @@ pub(super) struct Fq {
     /// The place of each flow in `flows`.
     places: BTreeMap<u32, u32>,
     flows: Vec<Flow>,
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    bands: [Band; 3],
+    /// The band that is served.
+    turn: usize,
+    /// Packets that came when no flow had one: they are of any flow and take no credit.
+    fast: List,
     packets: usize,
     bytes: u32,
 }
@@ -52,8 +74,9 @@ impl Fq {
             pool: Pool::default(),
             places: BTreeMap::new(),
             flows: Vec::new(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            bands: Default::default(),
+            turn: 0,
+            fast: List::default(),
             packets: 0,
             bytes: 0,
         }
@@ -68,57 +91,78 @@ impl Fq {
     }
 
     pub(super) fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
-        let place = *self.places.entry(p.flow).or_insert_with(|| {
-            self.flows.push(Flow { credit: self.params.initial_quantum, ..Flow::default() });
-            self.flows.len() as u32 - 1
-        });
-        let flow = &mut self.flows[place as usize];
-        if self.packets >= self.params.limit || flow.list.packets() >= self.params.flow_limit {
+        let in_flows = self.packets - self.fast.packets();
+        if in_flows >= self.params.limit {
             out.push(Departure::dropped(&p, p.at, Cause::QueueFull));
             return;
         }
-        flow.list.push(&mut self.pool, p);
+        if in_flows == 0 && self.fast.packets() < FAST {
+            self.fast.push(&mut self.pool, p);
+        } else {
+            let mut band = BAND;
+            let place = *self.places.entry(p.flow).or_insert_with(|| {
+                band = 0;
+                self.flows.push(Flow { credit: self.params.initial_quantum, left: p.at, ..Flow::default() });
+                self.flows.len() as u32 - 1
+            });
+            let flow = &mut self.flows[place as usize];
+            if flow.list.packets() >= self.params.flow_limit {
+                out.push(Departure::dropped(&p, p.at, Cause::QueueFull));
+                return;
+            }
+            flow.list.push(&mut self.pool, p);
+            if !flow.is_listed {
+                flow.is_listed = true;
+                self.bands[band].new.push_back(place);
+                // As in Linux, which compares without signs, only a credit that is not negative is raised.
+                if p.at.since(flow.left) > REFILL && flow.credit >= 0 {
+                    flow.credit = flow.credit.max(self.params.quantum);
+                }
+            }
+        }
         self.packets += 1;
         self.bytes += p.frame();
-        if !flow.is_listed {
-            flow.is_listed = true;
-            self.new.push_back(place);
-        }
     }
 
-    pub(super) fn dequeue(&mut self, _now: Instant) -> Option<Packet> {
+    pub(super) fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+        if self.packets == 0 {
+            return None;
+        }
+        let p = match self.fast.pop(&mut self.pool) {
+            Some(p) => p,
+            None => self.take_from_flow(now)?,
+        };
+        self.packets -= 1;
+        self.bytes -= p.frame();
+        Some(p)
+    }
+
+    fn take_from_flow(&mut self, now: Instant) -> Option<Packet> {
         loop {
-            let is_new = !self.new.is_empty();
-            let place = *if is_new { self.new.front() } else { self.old.front() }?;
+            let band = &mut self.bands[self.turn];
+            let is_new = !band.new.is_empty();
+            let list = if is_new { &mut band.new } else { &mut band.old };
+            let Some(place) = list.front().copied().filter(|_| band.credit > 0) else {
+                self.turn = (self.turn + 1) % BANDS.len();
+                let next = &mut self.bands[self.turn];
+                next.credit = (next.credit + BANDS[self.turn]).min(BANDS[self.turn]);
+                continue;
+            };
             let flow = &mut self.flows[place as usize];
             if flow.credit <= 0 {
                 flow.credit += self.params.quantum;
-                self.next_turn(is_new);
-                self.old.push_back(place);
+            } else if let Some(p) = flow.list.pop(&mut self.pool) {
+                flow.credit -= p.frame() as i32;
+                band.credit -= p.frame() as i32;
+                return Some(p);
+            } else if !is_new {
+                (flow.is_listed, flow.left) = (false, now);
+                list.pop_front();
                 continue;
             }
-            if let Some(p) = flow.list.pop(&mut self.pool) {
-                flow.credit -= p.frame() as i32;
-                self.packets -= 1;
-                self.bytes -= p.frame();
-                return Some(p);
-            }
-            flow.is_listed = is_new && !self.old.is_empty();
-            let stays = flow.is_listed;
-            self.next_turn(is_new);
-            if stays {
-                self.old.push_back(place);
-            }
+            list.pop_front();
+            self.bands[BAND].old.push_back(place);
         }
-    }
-
-    /// Ends the turn of the flow that has it.
-    fn next_turn(&mut self, is_new: bool) {
-        if is_new {
-            self.new.pop_front()
-        } else {
-            self.old.pop_front()
-        };
     }
 }
 
@@ -126,22 +170,25 @@ impl Fq {
 mod tests {
     use super::*;
 
+    fn turns(q: &mut Fq) -> Vec<(u32, usize)> {
+        let order: Vec<u32> = std::iter::from_fn(|| q.dequeue(Instant::ZERO)).map(|p| p.flow).collect();
+        order.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect()
+    }
+
     #[test]
-    fn flows_take_turns_of_two_packets_after_a_first_of_ten() {
+    fn eight_packets_go_first_and_then_flows_take_turns_of_two_after_a_first_of_ten() {
         let params = Params { limit: 10_000, flow_limit: 100, quantum: 3028, initial_quantum: 15_140 };
         let mut q = Fq::new(params);
         let mut out = Vec::new();
-        for flow in [7, 9] {
-            for _ in 0..14 {
+        for (flow, packets) in [(5, 8), (7, 14), (9, 14)] {
+            for _ in 0..packets {
                 q.enqueue(Packet { flow, bytes: 1500, ..Packet::default() }, &mut out);
             }
         }
-        let order: Vec<u32> = std::iter::from_fn(|| q.dequeue(Instant::ZERO)).map(|p| p.flow).collect();
-        let turns: Vec<(u32, usize)> = order.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
-        assert_eq!(turns, [(7, 10), (9, 10), (7, 2), (9, 2), (7, 2), (9, 2)]);
-        for i in 0..102 {
+        assert_eq!(turns(&mut q), [(5, 8), (7, 10), (9, 10), (7, 2), (9, 2), (7, 2), (9, 2)]);
+        for i in 0..110 {
             q.enqueue(Packet { flow: 7, id: i, bytes: 1500, ..Packet::default() }, &mut out);
         }
-        assert_eq!(out.iter().map(|d| d.id).collect::<Vec<_>>(), [100, 101]);
+        assert_eq!(out.iter().map(|d| d.id).collect::<Vec<_>>(), [108, 109]);
     }
 }

@@ -2,15 +2,14 @@
 //! Jacobson, Random Early Detection Gateways for Congestion Avoidance (1993), and Floyd, Gummadi and Shenker, Adaptive RED
 //! (2001).
 //!
-//! Departs from Linux: an idle period begins when the last packet leaves, not when the device next finds the queue empty,
-//! which is when that packet has been sent; `nodrop` is not there.
+//! Departs from Linux: `nodrop` is not there.
 
 use slowstart::units::{Instant, Rate, Span};
 
 use super::store::Fifo;
 use super::{Departure, Packet};
 use crate::path::Cause;
-use crate::random::{self, Stream};
+use crate::random::Stream;
 
 /// The parameters of `red`, as `tc` takes them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ struct Decay {
 
 impl Decay {
     fn new(p: &Params, weight_log: u32) -> Self {
-        // In microseconds. The kernel's clock has ticks of 64 ns, and tc's table one entry for each 2^cell_log of these.
+        // tc computes in ticks of 64 ns. The kernel looks up microseconds, so the average decays 15.6 times more slowly.
         let ticks = f64::from(p.avpkt) * 8e9 / p.bandwidth.0 as f64 / 64.0;
         let decay = -libm::log(1.0 - libm::exp2(-f64::from(weight_log))) / ticks;
         let cell_log = (0..32).find(|log| 31.0 / decay / libm::exp2(f64::from(*log)) < 512.0).unwrap_or(31);
@@ -74,6 +73,7 @@ impl Decay {
         Self { table, cell_log }
     }
 
+    /// The average after an idle time in microseconds.
     fn apply(&self, average: u64, idle: u64) -> u64 {
         let idle = idle.min(255 << self.cell_log);
         match self.table[(idle >> self.cell_log) as usize & 255] {
@@ -100,12 +100,15 @@ pub(super) struct Red {
     random: u64,
     /// The probability at `max`, of one in 2^32.
     most: u32,
+    /// The same for each byte between `min` and `max`.
+    step: u32,
     adapt_at: Instant,
 }
 
 impl Red {
     pub(super) fn new(params: Params, stream: Stream) -> Self {
         let weight_log = params.weight_log().unwrap_or(1);
+        let most = ((u64::from(params.probability) << 32) / 1_000_000).min(u64::from(u32::MAX)) as u32;
         Self {
             weight_log,
             decay: Decay::new(&params, weight_log),
@@ -115,7 +118,8 @@ impl Red {
             idle_since: Some(Instant::ZERO),
             count: None,
             random: 0,
-            most: ((u64::from(params.probability) << 32) / 1_000_000).min(u64::from(u32::MAX)) as u32,
+            most,
+            step: (most / (params.max - params.min)).max(1),
             adapt_at: if params.adaptive { Instant::ZERO + ADAPT } else { Instant::NEVER },
             params,
         }
@@ -128,7 +132,7 @@ impl Red {
     /// The average with the decay of an idle time that lasts until `now`.
     fn average_at(&self, now: Instant) -> u64 {
         match self.idle_since {
-            Some(since) => self.decay.apply(self.average, now.since(since).0 >> 6),
+            Some(since) => self.decay.apply(self.average, now.since(since).0 / 1000),
             None => self.average,
         }
     }
@@ -143,6 +147,9 @@ impl Red {
             } else if average < self.params.min + 2 * fifth && self.most >= PERCENT {
                 self.most = self.most / 10 * 9;
             }
+            // Rounded here, and cut where the discipline is set up.
+            let delta = u64::from(self.params.max - self.params.min);
+            self.step = ((u64::from(self.most) + delta / 2) / delta).max(1) as u32;
             self.adapt_at = self.adapt_at + ADAPT;
         }
     }
@@ -190,9 +197,7 @@ impl Red {
             return false;
         }
         // Uniform in 0..(max - min) / probability: with `above` bytes a packet, it is exceeded after that many.
-        let delta = u64::from(self.params.max - self.params.min);
-        let step = (u64::from(self.most) / delta).max(1);
-        self.random = random::scale(self.stream.any(), (1 << 32) / step);
+        self.random = (self.stream.any() >> 32) / u64::from(self.step);
         if count > 0 {
             self.count = Some(0);
         }
@@ -202,7 +207,7 @@ impl Red {
     pub(super) fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         self.advance(now);
         let p = self.queue.pop();
-        if self.queue.packets() == 0 && self.idle_since.is_none() {
+        if p.is_none() && self.idle_since.is_none() {
             self.idle_since = Some(now);
         }
         p
@@ -292,9 +297,10 @@ mod tests {
         let p = params();
         let decay = Decay::new(&p, 5);
         // A usual packet takes 0.8 ms, 12500 ticks, in which the average falls by 1/32: its natural logarithm by 0.0317. tc
-        // takes that for a number of halvings, cut to a whole one: 50 packets are 1.59 of them, 400 are 12.7.
+        // takes that for a number of halvings, cut to a whole one: 50 packets are 1.59 of them, 400 are 12.7. The kernel
+        // takes microseconds for the ticks.
         for (packets, halvings) in [(0_u64, 0), (50, 1), (100, 3), (400, 12)] {
-            assert_eq!(decay.apply(1 << 30, packets * 800_000 / 64), (1 << 30) >> halvings, "{packets}");
+            assert_eq!(decay.apply(1 << 30, packets * 12_500), (1 << 30) >> halvings, "{packets}");
         }
     }
 }
