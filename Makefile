@@ -35,7 +35,7 @@ docs:
 kernel:
 	@bash ci/kernel.sh
 
-# Compares CoDel and FQ-CoDel with the kernel's own code, then tests the objects on Debian's kernels 6.1, 6.12 and 7.x in qemu, without hardware acceleration: minutes for each.
+# Compares queue disciplines, token buckets and netem's elements with the kernel's own code, then tests the objects on Debian's kernels 6.1, 6.12 and 7.x in qemu, without hardware acceleration: minutes for each.
 test-kernels:
-	@bash ci/codel/record.sh
+	@bash ci/qdisc/record.sh
 	@bash ci/kernels.sh

@@ -1,55 +1,26 @@
 #!/usr/bin/env bash
 # Runs the kernel tests on Debian's kernels, booted by qemu in software: `make test-kernels [SUITES="bookworm .."]`.
-# Kernels are fetched as Debian packages into target/kernels. At each use apt verifies the signature of the package lists,
-# and the packages, also those fetched before, are verified against the lists. The apt state of this machine is not changed.
+# Kernels are fetched as Debian packages into target/kernels (ci/debian.sh).
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 . ci/needs.sh
+. ci/debian.sh
 install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static cpio:cpio xz:xz-utils ip:iproute2 \
   bpftool:bpftool clang:clang strip:binutils /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev \
   /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 
 # 6.1, 6.12 and the newest 7.x.
 suites=${SUITES:-bookworm bookworm-backports trixie-backports}
-keys=/usr/share/keyrings/debian-archive-keyring.gpg
 built=$(cargo test --locked -p slowstart-linux --test kernel --no-run --message-format=json)
 tests=$(sed -nE 's/.*"name":"kernel".*"executable":"([^"]+)".*/\1/p' <<<"$built" | tail -1)
 # The directory of the objects for bpftool, which the tests read.
 stock=$(sed -nE 's/.*\["SLOWSTART_STOCK","([^"]+)"\].*/\1/p' <<<"$built" | tail -1)
 
-# Verifies a package file against the signed list; downloads it first if it is absent or differs.
-package() { # ROOT PACKAGE, with ${apt[@]}
-  local root=$1 name=$2 want file attempt
-  want=$(apt-cache "${apt[@]}" show --no-all-versions "$name" | sed -nE 's/^SHA256: ([0-9a-f]{64})$/\1/p' | head -1)
-  [[ $want ]] || { echo "$name: the signed list of $root has no SHA256" >&2; return 1; }
-  for attempt in cached fetched; do
-    for file in "$root/$name"_*.deb; do
-      [[ -e $file ]] || continue
-      if sha256sum --check --status <<<"$want  $file"; then
-        echo "$file"
-        return
-      fi
-      echo "$file ($attempt): its SHA256 is not $want; removed" >&2
-      rm -f "$file"
-    done
-    [[ $attempt == fetched ]] || (cd "$root" && apt-get "${apt[@]}" download "$name" >&2)
-  done
-  echo "$name: no package with the SHA256 of the signed list" >&2
-  return 1
-}
-
 # Fetches the newest kernel of a suite; prints the directory that it is unpacked in.
 fetch() { # SUITE
   local root=target/kernels/$1 apt real name file
-  mkdir -p "$root"/{etc/apt/preferences.d,etc/apt/apt.conf.d,lists/partial,cache/archives/partial}
-  root=$(realpath "$root")
-  touch "$root/status"
-  echo "deb [signed-by=$keys] http://deb.debian.org/debian $1 main" >"$root/etc/apt/sources.list"
-  apt=(-qq -o "Dir::Etc=$root/etc/apt" -o "Dir::State::lists=$root/lists" -o "Dir::State::status=$root/status"
-    -o "Dir::Cache=$root/cache" -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o APT::Sandbox::User=root
-    -o APT::Update::Error-Mode=any -o Acquire::AllowInsecureRepositories=false)
-  apt-get "${apt[@]}" update >&2
+  use_suite "$1"
   # linux-image-cloud-amd64 depends on the newest kernel; newer kernels have image and modules in separate packages.
   real=$(apt-cache "${apt[@]}" depends linux-image-cloud-amd64 | sed -nE 's/.*Depends: (linux-image-[0-9].*)/\1/p' | head -1)
   rm -rf "$root/unpacked"
