@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels
+.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -27,6 +27,10 @@ results:
 # The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:
 	cargo run --locked --release -p slowstart-cli -- reproduce --all --seed 2
+
+# Builds the playground, a static folder with the simulator for a browser, in target/playground. See docs/browser.md.
+playground:
+	@bash ci/playground.sh target/playground
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

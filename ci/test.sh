@@ -128,6 +128,11 @@ if have_target >/dev/null 2>&1; then
 else
   skip "the build without std (the target $bare cannot be installed)"
 fi
+if missing=$(bash ci/browser.sh --missing); then
+  step test-browser bash ci/browser.sh
+else
+  skip "playground and report in a browser (missing: $missing)"
+fi
 if have_deny; then
   step test-deny deny
 else

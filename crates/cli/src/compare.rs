@@ -22,11 +22,11 @@ use crate::table::{Column, Comparison, Order, View};
 use crate::{spark, table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::{Row, Trace};
+use slowstart_lab::report::data::Curve;
+use slowstart_lab::report::study::{self as report, caveats, middle, title};
 use slowstart_lab::report::summary::label;
-use slowstart_lab::report::{self, Page, Series, words};
 use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario::{self, Study};
 use slowstart_lab::split;
@@ -34,9 +34,6 @@ use slowstart_replay::{qlog, wire};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// Samples of a run that is drawn.
-const SAMPLES: f64 = 4000.0;
 
 /// Compare startups over one path or several
 ///
@@ -224,7 +221,7 @@ impl Compare {
             let finished = self.how.run(engine, study, dirs.as_ref().map(|d| d[i].as_path()), interrupt)?;
             done += finished.rows.len();
             if !self.how.json {
-                print(&output::wrap(&title(study), 2))?;
+                print(&output::wrap(&printable(&title(study)), 2))?;
                 print(&output::wrap(&format!("  {}", printable(&table::verdict(&finished.rows))), 2))?;
             }
             results.push(PathResult { name: study.path.name.clone(), rows: finished.rows });
@@ -367,7 +364,7 @@ impl How {
         });
         let drawn = draw(engine, study, &rows, sampling, wanted.as_deref())?;
         if let Some(folder) = &folder {
-            write(folder, study, &rows, &drawn, &table::verdict(&rows))?;
+            write(folder, study, &rows, &drawn, curves(engine, study, &rows, sampling)?)?;
             let splits = split::splits(&rows);
             folder.lines(
                 "splits.jsonl",
@@ -388,7 +385,7 @@ impl How {
         let (color, width) = (output::color(), output::width());
         let view = self.view();
         let comparison = Comparison::new(rows, &view);
-        print(&output::wrap(title, 2))?;
+        print(&output::wrap(&printable(title), 2))?;
         let (text, left_out) = comparison.render(&view, color, width);
         print(text.trim_end())?;
         print_legend(&comparison.legend(&view, &left_out, width))?;
@@ -481,38 +478,6 @@ impl How {
     }
 }
 
-/// The first line: path, transfer, runs and stack.
-fn title(study: &Study) -> String {
-    let facts = study.path.facts();
-    let what = match study.size {
-        Some(bytes) => words::bytes(bytes),
-        None => format!("{:.0} s", study.duration.as_secs_f64()),
-    };
-    let (name, profile) = (printable(&study.path.name), &study.profile_label);
-    let runs = if study.runs == 1 { "1 run".to_string() } else { format!("{} runs", study.runs) };
-    if study.path.is_ensemble() {
-        let laws = study.path.distributions();
-        let laws: Vec<String> =
-            laws.iter().map(|(field, law)| format!("{} {law}", split::key(field))).collect();
-        let fixed = study.path.fixed().map_or(String::new(), |f| format!(" (one fixed path: {f})"));
-        let laws = printable(&laws.join(", ")).to_string();
-        // The name of an inline path has them all.
-        let drawn = if study.path.name.contains('=') { "its path".to_string() } else { laws };
-        return format!(
-            "{name}: an ensemble, each run draws {drawn}{fixed}; transfers of {what}, {runs}, {profile}"
-        );
-    }
-    let jitter = study.path.default_jitter().map_or(String::new(), |j| {
-        format!(", ACK jitter {} us (ack_jitter=0: none)", words::number(j.as_secs_f64() * 1e6))
-    });
-    format!(
-        "{name}: {}, {:.1} ms, BDP {}{jitter}; {what}, {runs}, {profile}",
-        words::rate(facts.rate.0 as f64),
-        facts.base_rtt.as_secs_f64() * 1e3,
-        words::bytes(facts.bdp.0),
-    )
-}
-
 /// A line of `splits.jsonl`.
 #[derive(serde::Serialize)]
 struct WhatDecides<'a> {
@@ -528,16 +493,6 @@ pub(crate) struct Drawn {
     pub(crate) trace: Trace,
 }
 
-/// The run with the median time to completion.
-fn middle(rows: &[Row]) -> &Row {
-    let mut order: Vec<&Row> = rows.iter().collect();
-    order.sort_by(|a, b| {
-        let key = |r: &Row| r.completion_s.unwrap_or(f64::INFINITY);
-        key(a).total_cmp(&key(b)).then(b.goodput_bps.cmp(&a.goodput_bps)).then(a.run.cmp(&b.run))
-    });
-    order[(order.len() - 1) / 2]
-}
-
 /// Draws the median run of each startup, or only of those with the labels `wanted`.
 fn draw(
     engine: Engine,
@@ -551,15 +506,14 @@ fn draw(
         .filter(|(_, rows)| wanted.is_none_or(|w| w.contains(&label(&rows[0]))))
         .map(|(contender, rows)| {
             let row = middle(rows);
-            let interval = Span(((row.duration_s / SAMPLES * 1e9) as u64).clamp(50_000, 100_000_000));
-            let sampling = sampling.unwrap_or(Sampling::Every(interval));
+            let sampling = sampling.unwrap_or_else(|| report::sampling(row));
             let outcome = engine.run(study, Job { contender, run: row.run }, sampling, true)?;
             Ok(Drawn { label: label(row), row: row.clone(), trace: outcome.trace })
         })
         .collect()
 }
 
-fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], verdict: &str) -> Result<()> {
+fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], curves: Vec<Curve>) -> Result<()> {
     #[derive(serde::Serialize)]
     struct Of<'a, T> {
         startup: &'a str,
@@ -573,36 +527,25 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], verdict:
     folder
         .lines("samples.jsonl", drawn.iter().flat_map(|d| d.trace.samples.iter().map(move |s| tag(d, s))))?;
     folder.lines("events.jsonl", drawn.iter().flat_map(|d| d.trace.events.iter().map(move |e| tag(d, e))))?;
-    let series: Vec<Series> = drawn
-        .iter()
-        .map(|d| Series {
-            label: &d.label,
-            row: &d.row,
-            samples: &d.trace.samples,
-            start_s: Span(study.start().0).as_secs_f64(),
-            mss: u64::from(study.profile.mss),
-        })
-        .collect();
-    let page = report::html(&Page {
-        title: &format!("slowstart: {}", study.path.name),
-        about: &about(study),
-        verdict,
-        command: &command(),
-        rows,
-        opinions: None,
-        series: &series,
-        caveats: &caveats(rows),
-    });
-    folder.text("report.html", &page)
+    let shown: Vec<report::Drawn> =
+        drawn.iter().map(|d| report::Drawn { label: &d.label, row: &d.row, trace: &d.trace }).collect();
+    folder.text("report.html", &report::page(study, rows, &shown, curves, &command()))
 }
 
-fn about(study: &Study) -> String {
-    let mut text = format!("{}. {}", title(study), study.path.about);
-    if !study.path.sources.is_empty() {
-        let stop = if text.ends_with('.') { "" } else { "." };
-        text = format!("{text}{stop} Sources: {}.", study.path.sources.join("; "));
-    }
-    text
+/// The samples of the runs that a page can draw; runs are repeated for them.
+fn curves(engine: Engine, study: &Study, rows: &[Row], sampling: Option<Sampling>) -> Result<Vec<Curve>> {
+    let jobs = report::sampled(study, rows);
+    let mut curves = Vec::new();
+    let run = |(index, job): (usize, Job)| {
+        let row = &rows[index];
+        let outcome = engine.run(study, job, sampling.unwrap_or_else(|| report::sampling(row)), false)?;
+        Ok(report::curve(study, index, row, &outcome.trace, jobs.len()))
+    };
+    in_order(&jobs, run, |curve: Result<Curve>| -> Result<()> {
+        curves.push(curve?);
+        Ok(())
+    })?;
+    Ok(curves)
 }
 
 /// The command line, as it can be typed again.
@@ -612,20 +555,4 @@ pub(crate) fn command() -> String {
         .map(|a| if a.contains([' ', '*', '&']) { format!("\"{a}\"") } else { a })
         .collect();
     format!("slowstart {}", args.join(" "))
-}
-
-/// Each caveat once for the startups that have it in the same number of runs.
-fn caveats(rows: &[Row]) -> Vec<String> {
-    let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    for r in rows {
-        for c in &r.caveats {
-            *counts.entry((c, label(r))).or_default() += 1;
-        }
-    }
-    let mut all: BTreeMap<(&str, usize), Vec<String>> = BTreeMap::new();
-    for ((caveat, startup), n) in counts {
-        all.entry((caveat, n)).or_default().push(startup);
-    }
-    let runs = |n: usize| if n == 1 { "1 run".to_string() } else { format!("{n} runs") };
-    all.into_iter().map(|((c, n), who)| format!("{}: {c} (in {} each)", who.join(", "), runs(n))).collect()
 }

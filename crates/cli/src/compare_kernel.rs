@@ -1,10 +1,9 @@
 //! `slowstart compare --engine kernel`: the same table, measured on the running kernel.
 
-use super::{Compare, Drawn, middle, title, write};
+use super::{Compare, Drawn, middle, report, title, write};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, print};
 use crate::study_args::startups;
-use crate::table;
 use anyhow::{Result, bail};
 use slowstart::units::{Bytes, Span};
 use slowstart_lab::record::Row;
@@ -102,7 +101,9 @@ pub(super) fn compare(c: Compare) -> Result<()> {
     bar.finish_and_clear();
     if let Some(release) = rows.first().map(|r: &Row| &r.profile) {
         if let Some(folder) = &folder {
-            write(folder, &study, &rows, &drawn, &table::verdict(&rows))?;
+            let at = |d: &Drawn| rows.iter().position(|r| r.startup == d.row.startup && r.run == d.row.run);
+            let curve = |d: &Drawn| Some(report::curve(&study, at(d)?, &d.row, &d.trace, drawn.len()));
+            write(folder, &study, &rows, &drawn, drawn.iter().filter_map(curve).collect())?;
         }
         let title = title(&study).replace(&study.profile_label, &format!("Linux {release}"));
         c.how.show(&study, &rows, &drawn, &title)?;

@@ -162,9 +162,9 @@ impl Study {
 
 /// Runs jobs on all processors; `each` gets what `run` gives in the order of the jobs, each as soon as those before it
 /// are there. An error of `each` ends it.
-pub fn in_order<T: Send, E>(
-    jobs: &[Job],
-    run: impl Fn(Job) -> T + Sync,
+pub fn in_order<J: Copy + Sync, T: Send, E>(
+    jobs: &[J],
+    run: impl Fn(J) -> T + Sync,
     mut each: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let (tx, rx) = mpsc::channel();

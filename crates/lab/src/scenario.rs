@@ -4,7 +4,7 @@
 
 use crate::app;
 use crate::engine::Direction;
-use crate::path::{PathError, PathSpec, quantity};
+use crate::path::{Files, PathError, PathSpec, quantity};
 use crate::record::Param;
 use crate::suggest::did_you_mean;
 use crate::tcp::profile::Profile;
@@ -343,7 +343,12 @@ impl Study {
 
     /// Checks what was written. Files it names are relative to `root`.
     pub fn check(text: &StudyText, root: Option<&FilePath>) -> Result<Self, StudyError> {
-        let path = PathSpec::load(&text.path, root)?;
+        Self::check_with(text, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
+    }
+
+    /// The same with the files that `files` has.
+    pub fn check_with(text: &StudyText, files: &Files) -> Result<Self, StudyError> {
+        let path = PathSpec::load_from(&text.path, files)?;
         let with = text.avoidance.as_deref().unwrap_or("cubic");
         let all: Vec<String> = registry::all().map(|e| e.name.to_string()).collect();
         let wanted = if text.startups.is_empty() { &all } else { &text.startups };

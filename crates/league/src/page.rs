@@ -5,8 +5,8 @@ use crate::game::GameRow;
 use crate::population::Population;
 use crate::score;
 use crate::sheet::{self, LEGEND, Sheet};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use slowstart_lab::report::STYLE;
+use maud::{Markup, html};
+use slowstart_lab::report::document;
 
 /// What a page shows.
 #[derive(Copy, Clone, Debug)]
@@ -49,41 +49,27 @@ fn tables(rows: &[GameRow], population: Option<&str>) -> Markup {
 
 /// Returns the page. The same input gives the same bytes.
 pub fn html(page: &Page) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "slowstart: the league" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    h1 { "The league of startups" }
-                    p class="about" {
-                        "Every startup meets the same cases. docs/league.md explains populations, oracle and measures."
-                    }
-                    h2 { "All populations" }
-                    (tables(page.rows, None))
-                    p class="note" { (LEGEND) }
-                    @if !page.differences.is_empty() {
-                        h2 { "Against the baseline" }
-                        (table(&sheet::differences(page.differences)))
-                    }
-                    @for p in page.populations.iter().filter(|p| page.rows.iter().any(|r| r.population == p.name)) {
-                        h2 { (p.name) }
-                        p class="about" { (p.about) }
-                        @if !p.laws.is_empty() { ul { @for law in &p.laws { li { (law) } } } }
-                        (tables(page.rows, Some(&p.name)))
-                    }
-                    h2 { "Command" }
-                    pre { code { (page.command) } }
-                }
-            }
+    let body = html! {
+        p class="about" {
+            "Every startup meets the same cases. docs/league.md explains populations, oracle and measures."
         }
+        h2 { "All populations" }
+        (tables(page.rows, None))
+        p class="note" { (LEGEND) }
+        @if !page.differences.is_empty() {
+            h2 { "Against the baseline" }
+            (table(&sheet::differences(page.differences)))
+        }
+        @for p in page.populations.iter().filter(|p| page.rows.iter().any(|r| r.population == p.name)) {
+            h2 { (p.name) }
+            p class="about" { (p.about) }
+            @if !p.laws.is_empty() { ul { @for law in &p.laws { li { (law) } } } }
+            (tables(page.rows, Some(&p.name)))
+        }
+        h2 { "Command" }
+        pre { code { (page.command) } }
     };
-    markup.into_string()
+    document("The league of startups", &body, None)
 }
 
 #[cfg(test)]

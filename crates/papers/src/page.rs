@@ -6,9 +6,9 @@ use crate::figure;
 use crate::measure::Measure;
 use crate::result::RunResult;
 use crate::web_figures;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use slowstart_lab::record::Class;
-use slowstart_lab::report::{STYLE, words};
+use slowstart_lab::report::{document, words};
 use slowstart_lab::stats;
 
 /// The runs of each startup in each study, in the order of the runs.
@@ -160,39 +160,25 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
     let mut studies: Vec<&str> = results.iter().map(|s| s.study.as_str()).collect();
     studies.dedup();
     let command = format!("slowstart reproduce {}", e.id);
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (e.id) ": " (e.title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    h1 { (e.title) }
-                    p class="about" { (e.figure) "; catalogue rows " (e.covers.join(", ")) }
-                    p { (e.about) }
-                    h2 { "Claims" }
-                    @for j in claims { (judged(j)) }
-                    @if !e.ours.is_empty() {
-                        h2 { "Values that the paper does not give, and our choices" }
-                        ul { @for o in &e.ours { li { (o) } } }
-                    }
-                    @if results.first().is_some_and(|s| s.web.is_some()) {
-                        (web_figures::charts_and_table(&studies, results))
-                    } @else if !results.is_empty() {
-                        (figure::charts(&studies, results))
-                        h2 { "Runs" }
-                        (medians(results, &e.columns))
-                        @if let Some(b) = &e.beside { (beside(b, results)) }
-                    }
-                    h2 { "Command" }
-                    pre { code { (command) } }
-                }
-            }
+    let body = html! {
+        p class="about" { (e.figure) "; catalogue rows " (e.covers.join(", ")) }
+        p { (e.about) }
+        h2 { "Claims" }
+        @for j in claims { (judged(j)) }
+        @if !e.ours.is_empty() {
+            h2 { "Values that the paper does not give, and our choices" }
+            ul { @for o in &e.ours { li { (o) } } }
         }
+        @if results.first().is_some_and(|s| s.web.is_some()) {
+            (web_figures::charts_and_table(&studies, results))
+        } @else if !results.is_empty() {
+            (figure::charts(&studies, results))
+            h2 { "Runs" }
+            (medians(results, &e.columns))
+            @if let Some(b) = &e.beside { (beside(b, results)) }
+        }
+        h2 { "Command" }
+        pre { code { (command) } }
     };
-    markup.into_string()
+    document(&format!("{}: {}", e.id, e.title), &body, None)
 }

@@ -5,7 +5,8 @@ use crate::answer;
 use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
-use slowstart_lab::record::{Class, Cost, ExitRow, Row, Sample};
+use slowstart_lab::record::{Class, Cost, ExitRow, Row, Sample, Trace};
+use slowstart_lab::report::data::{Curve, Data, Kind, samples_of_each};
 use slowstart_lab::report::{self, Opinions, Page, Series, words};
 use std::collections::BTreeMap;
 
@@ -96,7 +97,7 @@ fn predictions(t: &Transfer) -> Opinions {
 pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
     let names: Vec<&str> = t.startups.iter().map(|w| w.startup.as_str()).collect();
     let rows: Vec<Row> = names.iter().map(|n| row(t, n)).collect();
-    let samples: Vec<Vec<Sample>> = (0..names.len())
+    let traces: Vec<Trace> = (0..names.len())
         .map(|i| {
             let sample = |s: &crate::analysis::Snapshot| Sample {
                 time_s: Span(s.at.0).as_secs_f64(),
@@ -115,15 +116,25 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
             let until = t.startups[i].valid_until_s.unwrap_or(f64::INFINITY);
             let known =
                 |s: Sample| Sample { cwnd_bytes: if s.time_s <= until { s.cwnd_bytes } else { 0 }, ..s };
-            f.snapshots.iter().map(sample).map(known).collect()
+            Trace { samples: f.snapshots.iter().map(sample).map(known).collect(), ..Trace::default() }
         })
         .collect();
     let series: Vec<Series> = names
         .iter()
         .zip(&rows)
-        .zip(&samples)
-        .map(|((label, row), samples)| Series { label, row, samples, start_s: 0.0, mss: t.mss_bytes })
+        .zip(&traces)
+        .map(|((label, row), trace)| Series {
+            label,
+            row,
+            samples: &trace.samples,
+            start_s: 0.0,
+            mss: t.mss_bytes,
+        })
         .collect();
+    let mut data = Data::new(Kind::Recording, t.mss_bytes, &rows);
+    let curves = rows.iter().zip(&traces).enumerate();
+    data.curves =
+        curves.map(|(i, (row, trace))| Curve::new(i, row, trace, 0.0, samples_of_each(rows.len()))).collect();
     report::html(&Page {
         title: &format!("slowstart replay: {} to {}", t.from, t.to),
         about: &about(t),
@@ -132,6 +143,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
         rows: &rows,
         opinions: Some(&predictions(t)),
         series: &series,
+        data: Some(&data),
         caveats: &t.caveats,
     })
 }

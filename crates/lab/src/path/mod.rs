@@ -20,6 +20,7 @@ mod ecn;
 mod ensemble;
 mod error;
 mod fade;
+mod files;
 mod gemodel;
 mod held;
 mod link;
@@ -43,6 +44,7 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 pub use arrivals::ArrivalQueue;
 pub use ecn::Ecn;
 pub use error::PathError;
+pub use files::Files;
 pub use held::Held;
 pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 

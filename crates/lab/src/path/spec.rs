@@ -16,7 +16,6 @@ mod values;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path as fs_path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +26,7 @@ use super::carrier;
 use super::ensemble;
 use super::error::PathError;
 use super::fade::{Burst, Fades};
+use super::files::Files;
 use super::gemodel::Probabilities;
 use super::outage::OutageSpec;
 use super::queue::Discipline;
@@ -115,17 +115,21 @@ impl PathSpec {
     /// queue=1bdp`. Relative names of files are looked for in `root`, or else in the current directory; those within a
     /// TOML file, in that file's folder.
     pub fn load(arg: &str, root: Option<&fs_path::Path>) -> Result<Self, PathError> {
-        let root = root.map(PathBuf::from).unwrap_or_default();
+        Self::load_from(arg, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
+    }
+
+    /// The same with the files that `files` has.
+    pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
         if arg.contains('=') {
-            Self::inline(arg, root)
+            Self::inline(arg, files.clone())
         } else if fs_path::Path::new(arg).extension().is_some_and(|e| e == "toml") {
-            let file = root.join(arg);
-            let text = fs::read_to_string(&file).map_err(|e| PathError::File {
+            let file = files.place(arg);
+            let text = files.text(&file).map_err(|e| PathError::File {
                 file: file.display().to_string(),
                 why: e.to_string(),
                 expected: "a path in TOML",
             })?;
-            Self::toml(&file, &text)
+            Self::toml(&file, &text, files)
         } else {
             let (_, text) =
                 TEXTS.iter().find(|(name, _)| *name == arg).ok_or_else(|| PathError::UnknownName {
@@ -133,7 +137,7 @@ impl PathSpec {
                     hint: did_you_mean(arg, &TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>()),
                     names: TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
                 })?;
-            Self::toml(fs_path::Path::new(&format!("{arg}.toml")), text)
+            Self::toml(fs_path::Path::new(&format!("{arg}.toml")), text, files)
         }
     }
 
@@ -190,8 +194,8 @@ impl PathSpec {
         }
     }
 
-    fn inline(line: &str, root: PathBuf) -> Result<Self, PathError> {
-        let mut keys = Keys { source: "path".into(), root, values: BTreeMap::new(), loaded: None };
+    fn inline(line: &str, files: Files) -> Result<Self, PathError> {
+        let mut keys = Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None };
         for word in split_unquoted(line) {
             let (key, value) = word
                 .split_once('=')
@@ -208,7 +212,7 @@ impl PathSpec {
         Self::from_keys(keys, name, Vec::new())
     }
 
-    fn toml(file: &fs_path::Path, text: &str) -> Result<Self, PathError> {
+    fn toml(file: &fs_path::Path, text: &str, files: &Files) -> Result<Self, PathError> {
         let source = file.display().to_string();
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let at = e.span().map_or(0, |s| s.start);
@@ -220,8 +224,8 @@ impl PathSpec {
                 expected: format!("TOML ({})", e.message()),
             }
         })?;
-        let root = file.parent().map(PathBuf::from).unwrap_or_default();
-        let mut keys = Keys { source, root, values: BTreeMap::new(), loaded: None };
+        let files = files.within(file.parent().map(PathBuf::from).unwrap_or_default());
+        let mut keys = Keys { source, files, values: BTreeMap::new(), loaded: None };
         let mut sources = Vec::new();
         for (key, value) in table {
             let value = match value {

@@ -6,7 +6,6 @@
 //!
 //! Departs from Mahimahi: counts IP packets against 1500 bytes, not TUN frames (4 bytes longer) against 1504.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use flate2::read::MultiGzDecoder;
 use slowstart::units::{Bytes, Fixed, Instant, NS_PER_S, Rate, Span};
 
 use super::error::PathError;
+use super::files::Files;
 use super::quantity;
 
 /// Bytes that one opportunity can carry.
@@ -26,9 +26,9 @@ const SLOT: Span = Span::millis(10);
 const LARGEST: u64 = 256_000_000;
 
 /// The text of a file, decompressed if its first bytes are gzip's.
-fn read(file: &Path, expected: &'static str) -> Result<String, PathError> {
+fn read(file: &Path, files: &Files, expected: &'static str) -> Result<String, PathError> {
     let wrong = |why: String| PathError::File { file: file.display().to_string(), why, expected };
-    let text = File::open(file).and_then(|f| unpack(f, LARGEST)).map_err(|e| wrong(e.to_string()))?;
+    let text = files.open(file).and_then(|f| unpack(f, LARGEST)).map_err(|e| wrong(e.to_string()))?;
     let text = text.ok_or_else(|| wrong(format!("longer than {} MB", LARGEST / 1_000_000)))?;
     String::from_utf8(text).map_err(|_| wrong("not UTF-8 text".into()))
 }
@@ -75,8 +75,8 @@ impl Trace {
     const EXPECTED: &'static str =
         "a trace with the time of one 1500-byte opportunity in milliseconds on each line";
 
-    pub(super) fn load(file: &Path) -> Result<Self, PathError> {
-        Self::parse(&file.display().to_string(), &read(file, Self::EXPECTED)?)
+    pub(super) fn load(file: &Path, files: &Files) -> Result<Self, PathError> {
+        Self::parse(&file.display().to_string(), &read(file, files, Self::EXPECTED)?)
     }
 
     fn parse(file: &str, text: &str) -> Result<Self, PathError> {
@@ -205,8 +205,8 @@ impl DelayTrace {
     const EXPECTED: &'static str =
         "a trace with the one-way delay of a 10-ms slot in milliseconds on each line";
 
-    pub(super) fn load(file: &Path) -> Result<Self, PathError> {
-        Self::parse(&file.display().to_string(), &read(file, Self::EXPECTED)?)
+    pub(super) fn load(file: &Path, files: &Files) -> Result<Self, PathError> {
+        Self::parse(&file.display().to_string(), &read(file, files, Self::EXPECTED)?)
     }
 
     fn parse(file: &str, text: &str) -> Result<Self, PathError> {
@@ -365,10 +365,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("slowstart-trace-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
         let file = folder.join("x.down");
-        let missing = Trace::load(&file).expect_err("no file").to_string();
+        let missing = Trace::load(&file, &Files::default()).expect_err("no file").to_string();
         assert!(missing.contains("x.down: ") && missing.contains("expected a trace"), "{missing}");
         std::fs::write(&file, packed(b"1\n\xff\n")).expect("a file");
-        let binary = Trace::load(&file).expect_err("not text").to_string();
+        let binary = Trace::load(&file, &Files::default()).expect_err("not text").to_string();
         assert!(binary.contains("x.down: not UTF-8 text, expected a trace"), "{binary}");
         std::fs::remove_dir_all(&folder).expect("to be removed");
     }
@@ -379,9 +379,11 @@ mod tests {
     fn the_synthetic_traces_are_their_formulas() {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces");
         let times: Vec<u32> = (1..=500).flat_map(|m| vec![m; (m * m / 7 % 4) as usize]).collect();
-        let trace = Trace::load(&folder.join("synthetic.down")).expect("the committed trace");
+        let trace =
+            Trace::load(&folder.join("synthetic.down"), &Files::default()).expect("the committed trace");
         assert_eq!(*trace.times, times);
-        let delays = DelayTrace::load(&folder.join("synthetic.delay.gz")).expect("the committed delays");
+        let delays = DelayTrace::load(&folder.join("synthetic.delay.gz"), &Files::default())
+            .expect("the committed delays");
         assert!(delays.slots.iter().copied().eq((0..50).map(|s| Span::millis(20 + 7 * s % 30))));
     }
 
@@ -398,10 +400,16 @@ mod tests {
             let kind = name.trim_end_matches(".gz").rsplit('.').next().unwrap_or_default();
             match kind {
                 "down" | "up" | "trace" | "bw" => {
-                    assert!(Trace::load(&file).unwrap_or_else(|e| panic!("{e}")).mean() > Rate(100_000));
+                    assert!(
+                        Trace::load(&file, &Files::default()).unwrap_or_else(|e| panic!("{e}")).mean()
+                            > Rate(100_000)
+                    );
                 }
                 "delay" => {
-                    assert!(DelayTrace::load(&file).unwrap_or_else(|e| panic!("{e}")).least() > Span::ZERO);
+                    assert!(
+                        DelayTrace::load(&file, &Files::default()).unwrap_or_else(|e| panic!("{e}")).least()
+                            > Span::ZERO
+                    );
                 }
                 _ => continue,
             }

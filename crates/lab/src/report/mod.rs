@@ -1,28 +1,33 @@
 //! The page of a comparison, and the summaries that tables and verdicts are made from.
 //!
+//! - [`study`]: what is said about a study
+//! - [`data`]: runs as data for the page's script
 //! - [`summary`]: rows, a summary a startup, and their order
 //! - [`verdict()`]: one sentence with the reason
 //! - [`words`]: numbers and units as text
-//! - [`html()`]: the page, in one file without scripts
-//! - [`chart`]: charts as SVG; [`STYLE`] is their style sheet
+//! - [`html()`]: the page, in one file that needs no network; without its script it shows tables and charts
+//! - [`document()`]: the skeleton of every page
+//! - [`chart`]: charts as SVG
 
 pub mod chart;
+pub mod data;
 #[cfg(test)]
 pub(crate) mod sample;
+mod skeleton;
 mod startup;
+pub mod study;
 pub mod summary;
-mod table;
+pub mod table;
 mod verdict;
 pub mod words;
 
+pub use skeleton::document;
 pub use verdict::verdict;
 
 use crate::record::{Row, Sample};
 use crate::split;
-use maud::{DOCTYPE, PreEscaped, html};
-
-/// The style sheet of every page.
-pub const STYLE: &str = include_str!("style.css");
+use data::Data;
+use maud::html;
 
 /// The contents of a page.
 #[derive(Copy, Clone, Debug)]
@@ -41,6 +46,8 @@ pub struct Page<'a> {
     pub opinions: Option<&'a Opinions>,
     /// Runs to draw, one chart each.
     pub series: &'a [Series<'a>],
+    /// The runs as data for the script, if it is to draw them.
+    pub data: Option<&'a Data<'a>>,
     /// Limits of the results that a reader must know.
     pub caveats: &'a [String],
 }
@@ -71,54 +78,40 @@ pub struct Series<'a> {
 
 /// Returns the page. The same input gives the same bytes.
 pub fn html(page: &Page) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (page.title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    h1 { (page.title) }
-                    p class="verdict" { (page.verdict) }
-                    p class="about" { (page.about) }
-                    @match page.opinions {
-                        None => { h2 { "Medians" } (table::table(page.rows)) },
-                        Some(opinions) => { h2 { "What each would have done" } (table::opinions(opinions)) },
-                    }
-                    @let decides = if page.opinions.is_none() { split::sentences(page.rows) } else { Vec::new() };
-                    @if !decides.is_empty() {
-                        h2 { "What decides" }
-                        ul { @for sentence in &decides { li { (sentence) } } }
-                    }
-                    @if !page.series.is_empty() {
-                        h2 { "Startups" }
-                        p class="note" {
-                            span class="swatch w" {} " window, " span class="swatch f" {}
-                            @if page.opinions.is_none() {
-                                " bytes in flight, of the run with the median time to completion, as multiples of the "
-                            } @else {
-                                " bytes that were in flight, as multiples of the median throughput's "
-                            }
-                            "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
-                            "The terms are explained in docs/glossary.md."
-                        }
-                        (startup::charts(page.series, page.opinions.is_some()))
-                    }
-                    @if !page.caveats.is_empty() {
-                        h2 { "Caveats" }
-                        ul { @for caveat in page.caveats { li { (caveat) } } }
-                    }
-                    h2 { "Command" }
-                    pre { code { (page.command) } }
-                }
-            }
+    let body = html! {
+        p class="verdict" { (page.verdict) }
+        p class="about" { (page.about) }
+        @match page.opinions {
+            None => { h2 { "Medians" } (table::table(page.rows)) },
+            Some(opinions) => { h2 { "What each would have done" } (table::opinions(opinions)) },
         }
+        @let decides = if page.opinions.is_none() { split::sentences(page.rows) } else { Vec::new() };
+        @if !decides.is_empty() {
+            h2 { "What decides" }
+            ul { @for sentence in &decides { li { (sentence) } } }
+        }
+        @if !page.series.is_empty() {
+            h2 { "Startups" }
+            p class="note" {
+                span class="swatch w" {} " window, " span class="swatch f" {}
+                @if page.opinions.is_none() {
+                    " bytes in flight, of the run with the median time to completion, as multiples of the "
+                } @else {
+                    " bytes that were in flight, as multiples of the median throughput's "
+                }
+                "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
+                "The terms are explained in docs/glossary.md."
+            }
+            div id="charts" { (startup::charts(page.series, page.opinions.is_some())) }
+        }
+        @if !page.caveats.is_empty() {
+            h2 { "Caveats" }
+            ul { @for caveat in page.caveats { li { (caveat) } } }
+        }
+        h2 { "Command" }
+        pre { code { (page.command) } }
     };
-    markup.into_string()
+    document(page.title, &body, page.data)
 }
 
 #[cfg(test)]
@@ -157,6 +150,7 @@ mod tests {
             rows,
             opinions: None,
             series: &series,
+            data: None,
             caveats: &[],
         })
     }
@@ -174,7 +168,7 @@ mod tests {
             r.exit.as_mut().expect("made with one").reason = evil.into();
         });
         let out = page(evil, &rows, &[evil], &samples(300));
-        assert!(!out.contains("<script") && out.contains("&lt;script&gt;"));
+        assert!(!out.contains("<script>alert") && out.contains("&lt;script&gt;"));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn opinions(o: &Opinions) -> Markup {
 }
 
 /// Returns the table of medians over runs, with a line for each startup.
-pub(super) fn table(rows: &[Row]) -> Markup {
+pub fn table(rows: &[Row]) -> Markup {
     let summaries = summarise(rows);
     let all: Vec<&Summary> = summaries.iter().collect();
     let shown = |m: &Measure| all.iter().any(|s| s.typical(*m).is_some());

@@ -2,9 +2,9 @@
 
 use super::kernel::{Cell, Figure};
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::{STYLE, words};
+use crate::report::{document, words};
 use crate::run::Outcome;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 /// A cell that was run.
 #[derive(Clone, Debug)]
@@ -74,32 +74,18 @@ fn figures(held: &Held) -> Markup {
 
 /// The page. The same input gives the same bytes.
 pub fn html(title: &str, about: &str, cells: &[Held]) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    h1 { (title) }
-                    p class="verdict" { (verdict(cells)) }
-                    p class="about" { (about) }
-                    @for (id, held) in cells.iter().enumerate() {
-                        h2 { (held.cell.name) (if held.passes() { "" } else { ": differs" }) }
-                        p class="about" { code { (held.cell.path) } }
-                        @for caveat in &held.caveats { p class="note" { (caveat) } }
-                        figure { (chart(id, held)) }
-                        div class="scroll" tabindex="0" { (figures(held)) }
-                    }
-                }
-            }
+    let body = html! {
+        p class="verdict" { (verdict(cells)) }
+        p class="about" { (about) }
+        @for (id, held) in cells.iter().enumerate() {
+            h2 { (held.cell.name) (if held.passes() { "" } else { ": differs" }) }
+            p class="about" { code { (held.cell.path) } }
+            @for caveat in &held.caveats { p class="note" { (caveat) } }
+            figure { (chart(id, held)) }
+            div class="scroll" tabindex="0" { (figures(held)) }
         }
     };
-    markup.into_string()
+    document(title, &body, None)
 }
 
 /// The number of cells that pass.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path as fs_path;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use slowstart::units::{Bytes, Fixed, Instant, Span, mul_div};
@@ -11,6 +10,7 @@ use crate::suggest::did_you_mean;
 
 use super::super::error::PathError;
 use super::super::fade::{Burst, Fades};
+use super::super::files::Files;
 use super::super::gemodel::Probabilities;
 use super::super::link::Limit;
 use super::super::outage::OutageSpec;
@@ -216,8 +216,8 @@ pub(in crate::path) const QUEUE: &str =
 pub(super) struct Keys {
     /// The source in messages: the file, or "path".
     pub(super) source: String,
-    /// Where relative files are looked for.
-    pub(super) root: PathBuf,
+    /// Where files are found.
+    pub(super) files: Files,
     pub(super) values: BTreeMap<String, String>,
     /// The traces, if they were read before.
     pub(super) loaded: Option<Loaded>,
@@ -286,13 +286,13 @@ impl Keys {
     fn file<T>(
         &mut self,
         key: &str,
-        load: impl Fn(&fs_path::Path) -> Result<T, PathError>,
+        load: impl Fn(&fs_path::Path, &Files) -> Result<T, PathError>,
         loaded: impl Fn(&Loaded) -> Option<Arc<T>>,
     ) -> Result<Option<Arc<T>>, PathError> {
         let Some(file) = self.values.remove(key) else { return Ok(None) };
         match self.loaded.as_ref().and_then(loaded) {
             Some(trace) => Ok(Some(trace)),
-            None => load(&self.root.join(file)).map(Arc::new).map(Some),
+            None => load(&self.files.place(&file), &self.files).map(Arc::new).map(Some),
         }
     }
 

@@ -40,7 +40,7 @@ impl Keys {
             }
             return Ok(None);
         };
-        let leg = PathSpec::load(&text, Some(&self.root))?;
+        let leg = PathSpec::load_from(&text, &self.files)?;
         if leg.proxy.is_some() {
             return Err(self.wrong("proxy", &text, LEG));
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::fs;
 
 fn facts(line: &str) -> PathFacts {
     PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}")).facts()
@@ -295,7 +296,7 @@ fn facts_of_an_ensemble_are_those_of_its_medians() {
 
 #[test]
 fn toml_says_where() {
-    let read = |text: &str| PathSpec::toml(fs_path::Path::new("paths/my.toml"), text);
+    let read = |text: &str| PathSpec::toml(fs_path::Path::new("paths/my.toml"), text, &Files::default());
     let spec = read("about = 'x'\nrate = '5Mbit'\nrtt = '40ms'\nloss = 0.01\ndrop_syn = 2\n").expect("good");
     assert_eq!((spec.name.as_str(), spec.about.as_str(), spec.forward.loss), ("my", "x", 10_000));
     let say = |text: &str| read(text).expect_err(text).to_string();
@@ -356,8 +357,8 @@ proptest! {
     fn no_text_is_too_strange(
         text in any::<String>(), key in prop::sample::select(keys::names()), value in "[0-9a-zA-Z%@:,.-]{0,12}"
     ) {
-        let _ = PathSpec::inline(&text, PathBuf::new());
-        let _ = PathSpec::toml(fs_path::Path::new("x.toml"), &text);
+        let _ = PathSpec::inline(&text, Files::default());
+        let _ = PathSpec::toml(fs_path::Path::new("x.toml"), &text, &Files::default());
         let base: String = [("rate", "=5Mbit "), ("rtt", "=40ms ")]
             .iter().filter(|(k, _)| *k != key).map(|(k, v)| [*k, *v].concat()).collect();
         if let Ok(spec) = PathSpec::load(&format!("{base}{key}={value}"), None) {

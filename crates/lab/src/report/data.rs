@@ -1,0 +1,194 @@
+//! The runs of a page as data for its script: rows, and samples as columns of whole numbers.
+//!
+//! Each column holds the difference of every value to the one before it, so that it compresses well. Times and round
+//! trips are in microseconds, amounts in bytes.
+
+use super::summary::label;
+use crate::record::{Row, Trace};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use std::io::Write;
+
+/// The most samples of a run that a page holds; of more, some are left out.
+pub const SAMPLES: usize = 1500;
+/// Samples of all runs of a page: about 8 bytes each, compressed.
+const SAMPLES_OF_ALL: usize = 150_000;
+
+/// The most samples of each of so many runs on one page.
+pub fn samples_of_each(runs: usize) -> usize {
+    (SAMPLES_OF_ALL / runs.max(1)).clamp(200, SAMPLES)
+}
+
+/// What a page shows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Runs of startups over a path.
+    Study,
+    /// A recorded connection, and the window of each startup on it.
+    Recording,
+}
+
+/// The data of a page.
+#[derive(Clone, Debug, Serialize)]
+pub struct Data<'a> {
+    /// What the page shows.
+    pub kind: Kind,
+    /// Payload of a full segment, in bytes.
+    pub mss: u64,
+    /// All runs.
+    pub rows: &'a [Row],
+    /// The label of each row's startup.
+    pub labels: Vec<String>,
+    /// The runs of which there are samples.
+    pub curves: Vec<Curve>,
+    /// The playground's state for the same study, if it can run it: what follows `#` in its address.
+    pub playground: Option<String>,
+}
+
+/// The samples of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Curve {
+    /// The index of its row.
+    pub row: usize,
+    /// Time since the flow began.
+    pub t: Vec<i64>,
+    /// Congestion window; 0 where it is not known.
+    pub cwnd: Vec<i64>,
+    /// Slow-start threshold; 0 where there is none.
+    pub ssthresh: Vec<i64>,
+    /// Bytes in flight.
+    pub inflight: Vec<i64>,
+    /// Round-trip time; 0 where there is no sample.
+    pub rtt: Vec<i64>,
+    /// Bytes delivered.
+    pub delivered: Vec<i64>,
+    /// Bytes waiting at the bottleneck.
+    pub queue: Vec<i64>,
+    /// The times of drops.
+    pub drops: Vec<i64>,
+}
+
+/// The most drops of a run that a page holds.
+const DROPS: usize = 5000;
+
+/// Microseconds.
+fn us(seconds: f64) -> i64 {
+    if seconds.is_finite() { (seconds * 1e6).round() as i64 } else { 0 }
+}
+
+/// The difference of each value to the one before it.
+fn deltas(values: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut last = 0;
+    values.map(|v| v - std::mem::replace(&mut last, v)).collect()
+}
+
+impl Curve {
+    /// The samples of the flow of `row`, the row with this index. `start_s` is the start of the flow on the clock of the
+    /// samples, in seconds; `most` is the most samples to keep.
+    pub fn new(index: usize, row: &Row, trace: &Trace, start_s: f64, most: usize) -> Self {
+        let own: Vec<_> =
+            trace.samples.iter().filter(|s| s.flow == row.flow && s.time_s >= start_s).collect();
+        let every = own.len().div_ceil(most.max(1)).max(1);
+        let kept: Vec<_> =
+            own.iter().enumerate().filter(|(i, _)| i % every == 0 || *i + 1 == own.len()).collect();
+        let column = |of: &dyn Fn(&crate::record::Sample) -> i64| deltas(kept.iter().map(|(_, s)| of(s)));
+        let drops = trace.events.iter().filter(|e| e.flow == row.flow && e.what == "drop");
+        Self {
+            row: index,
+            t: column(&|s| us(s.time_s - start_s)),
+            cwnd: column(&|s| s.cwnd_bytes as i64),
+            ssthresh: column(&|s| s.ssthresh_bytes.map_or(0, |b| b.min(1 << 50) as i64)),
+            inflight: column(&|s| s.inflight_bytes as i64),
+            rtt: column(&|s| s.rtt_s.map_or(0, us)),
+            delivered: column(&|s| s.delivered_bytes as i64),
+            queue: column(&|s| s.queue_bytes as i64),
+            drops: deltas(drops.take(DROPS).map(|e| us(e.time_s - start_s))),
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    /// The data of these rows without samples.
+    pub fn new(kind: Kind, mss: u64, rows: &'a [Row]) -> Self {
+        Self {
+            kind,
+            mss,
+            rows,
+            labels: rows.iter().map(label).collect(),
+            curves: Vec::new(),
+            playground: None,
+        }
+    }
+
+    /// JSON, compressed by gzip, in base64: no character of it has a meaning in HTML.
+    pub fn packed(&self) -> String {
+        let json = serde_json::to_vec(self).expect("rows and numbers are JSON");
+        let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+        packer.write_all(&json).expect("a Vec takes everything");
+        STANDARD.encode(packer.finish().expect("a Vec takes everything"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::rows;
+    use super::*;
+    use crate::record::{EventRow, Sample};
+    use std::io::Read;
+
+    fn sample(time_s: f64, cwnd_bytes: u64) -> Sample {
+        Sample {
+            time_s,
+            flow: 0,
+            cwnd_bytes,
+            ssthresh_bytes: None,
+            inflight_bytes: 7,
+            rtt_s: Some(0.1),
+            delivered_bytes: 0,
+            queue_bytes: 0,
+            pacing_bps: None,
+            phase: "slow-start",
+            gauges: [].into(),
+        }
+    }
+
+    #[test]
+    fn columns_are_differences() {
+        let row = &rows("a", &[7.0])[0];
+        let drop = EventRow { time_s: 10.25, flow: 0, what: "drop", why: None };
+        let trace = Trace {
+            samples: vec![sample(9.0, 1), sample(10.0, 10), sample(10.5, 30), sample(11.0, 20)],
+            events: vec![drop],
+            packets: vec![],
+        };
+        let curve = Curve::new(4, row, &trace, 10.0, SAMPLES);
+        assert_eq!((curve.row, &curve.t[..]), (4, &[0, 500_000, 500_000][..]));
+        assert_eq!(curve.cwnd, [10, 20, -10]);
+        assert_eq!((&curve.rtt[..], &curve.drops[..]), (&[100_000, 0, 0][..], &[250_000][..]));
+    }
+
+    #[test]
+    fn long_runs_are_thinned() {
+        let row = &rows("a", &[7.0])[0];
+        let samples = (0..100_000).map(|i| sample(f64::from(i) * 1e-3, 1)).collect();
+        let curve = Curve::new(0, row, &Trace { samples, ..Trace::default() }, 0.0, SAMPLES);
+        assert!(curve.t.len() <= SAMPLES + 1);
+        assert_eq!(curve.t.iter().sum::<i64>(), 99_999_000, "the last sample is kept");
+    }
+
+    #[test]
+    fn packed_data_can_be_read_again() {
+        let rows = rows("<script>", &[7.0]);
+        let data = Data::new(Kind::Study, 1448, &rows);
+        let packed = data.packed();
+        assert!(packed.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c)));
+        let mut text = String::new();
+        let bytes = STANDARD.decode(packed).expect("base64");
+        flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).expect("gzip");
+        assert_eq!(text, serde_json::to_string(&data).expect("JSON"));
+    }
+}

@@ -1,0 +1,111 @@
+// Reads the data of a page: compressed JSON in which each column holds differences.
+
+/** The most bytes of data that a page takes, uncompressed. */
+export const LARGEST = 64e6;
+
+/** Unpacks base64 text of JSON compressed by gzip. Throws a sentence if it is damaged or longer than `most` bytes. */
+export async function unpack(text, most = LARGEST) {
+  const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const reader = stream.getReader();
+  const pieces = [];
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.length;
+    if (bytes > most) {
+      reader.cancel().catch(() => {});
+      throw new Error(`This page holds more than ${Math.round(most / 1e6)} MB of samples, so they are not drawn. ` +
+        'Fewer runs or a longer interval of samples make a page that is.');
+    }
+    pieces.push(value);
+  }
+  return JSON.parse(await new Blob(pieces).text());
+}
+
+/** Sums differences to values, each divided by `unit`. */
+function column(differences, unit) {
+  const values = new Float64Array(differences.length);
+  let sum = 0;
+  for (let i = 0; i < differences.length; i += 1) {
+    sum += differences[i];
+    values[i] = sum / unit;
+  }
+  return values;
+}
+
+/** The curves of `data`, each with its row, its label, times in seconds, round trips in ms, and amounts in bytes. */
+export function curvesOf(data) {
+  return data.curves.map((c) => {
+    const drops = column(c.drops, 1e6);
+    const t = column(c.t, 1e6);
+    const lost = new Float64Array(t.length);
+    for (let i = 0, n = 0; i < t.length; i += 1) {
+      while (n < drops.length && drops[n] <= t[i]) n += 1;
+      lost[i] = n;
+    }
+    return {
+      row: data.rows[c.row],
+      label: data.labels[c.row],
+      mss: data.mss,
+      recording: data.kind === 'recording',
+      t,
+      cwnd: column(c.cwnd, 1),
+      inflight: column(c.inflight, 1),
+      rtt: column(c.rtt, 1e3),
+      delivered: column(c.delivered, 1),
+      queue: column(c.queue, 1),
+      lost,
+    };
+  });
+}
+
+/** A number with three significant digits. */
+export function short(x) {
+  if (!Number.isFinite(x)) return '-';
+  if (x === 0 || Number.isInteger(x)) return x.toLocaleString('en-US');
+  const digits = Math.abs(x) >= 100 ? 0 : Math.abs(x) >= 10 ? 1 : Math.abs(x) >= 1 ? 2 : 3;
+  return x.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** The value of a curve's column at time `t`: that of the last sample by then; NaN before the first. */
+export function at(curve, name, t) {
+  let low = 0;
+  let high = curve.t.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (curve.t[middle] <= t) low = middle + 1;
+    else high = middle;
+  }
+  return low === 0 ? NaN : curve[name][low - 1];
+}
+
+/** The lines of a dash, so that curves differ without colour; there are seven colours, and pairs repeat after 49. */
+export const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 2], [9, 3, 2, 3, 2, 3], [1, 3]];
+const COLOURS = ['--blue', '--vermilion', '--green', '--purple', '--orange', '--sky', '--ink'];
+
+/** The colour (as a CSS variable) and the dashes of the curve with this index. */
+export function look(index) {
+  return {
+    colour: COLOURS[index % COLOURS.length],
+    dash: DASHES[(index + Math.floor(index / DASHES.length)) % DASHES.length],
+  };
+}
+
+/** The value of a CSS variable. */
+export function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** An element with attributes and children; text is text. */
+export function el(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, '');
+    else if (value !== false && value !== undefined && value !== null) node.setAttribute(key, value);
+  }
+  node.append(...children.filter((c) => c !== null && c !== undefined));
+  return node;
+}

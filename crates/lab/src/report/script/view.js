@@ -1,0 +1,226 @@
+// The report: choice of startups and runs, panes, distributions over runs, and downloads.
+
+import { css, curvesOf, el, look, short, unpack } from './data.js';
+import { save, toPng } from './save.js';
+import { Panes } from './panes.js';
+
+/** More startups than this are not all drawn at first. */
+const FEW = 6;
+
+/** What a distribution may show: of a row, or nothing. */
+const MEASURES = [
+  ['time to completion (s)', (r) => r.completion_s],
+  ['goodput (Mbit/s)', (r) => r.goodput_bps / 1e6],
+  ['time of exit (s)', (r) => r.exit?.time_s],
+  ['window at exit (BDP)', (r) => (r.exit && r.bdp_bytes ? r.exit.detected_cwnd_bytes / r.bdp_bytes : null)],
+  ['packets lost in startup', (r) => r.startup_lost_packets],
+  ['peak queue (ms)', (r) => r.peak_queue_delay_s * 1e3],
+];
+
+/** A field with its label. */
+export function field(label, input) {
+  return el('label', {}, `${label} `, input);
+}
+
+/** A list of choices, each a value and its text. */
+export function choice(options, act, attributes = {}) {
+  const select = el('select', { ...attributes, onchange: () => act(select.value) },
+    ...options.map(([value, name]) => el('option', { value }, name ?? value)));
+  return select;
+}
+
+/** The rows of each label, in order of first appearance. */
+function byLabel(rows, labels) {
+  const groups = new Map();
+  rows.forEach((row, i) => {
+    if (!groups.has(labels[i])) groups.set(labels[i], []);
+    groups.get(labels[i]).push(row);
+  });
+  return groups;
+}
+
+/** Rows from the shortest time to completion to the longest. */
+function ordered(rows) {
+  const key = (r) => r.completion_s ?? Infinity;
+  const sign = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
+  return [...rows].sort((a, b) => sign(key(a), key(b)) || b.goodput_bps - a.goodput_bps || a.run - b.run);
+}
+
+/** One point for each run and a line at the median, for each label. */
+export function distributions(rows, labels, indexOf) {
+  const groups = byLabel(rows, labels);
+  const root = el('div', { class: 'distributions' });
+  const plot = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Distributions over runs' });
+  let measure = 0;
+  let log = false;
+  const draw = () => {
+    const [name, of] = MEASURES[measure];
+    const lines = [...groups].map(([label, all]) => ({
+      label,
+      values: all.map((r) => [r, of(r)]).filter(([, v]) => v !== null && v !== undefined && Number.isFinite(v) && (!log || v > 0)),
+    })).filter((l) => l.values.length);
+    const middle = (values) => {
+      const v = values.map(([, x]) => x).sort((a, b) => a - b);
+      return (v[(v.length - 1) >> 1] + v[v.length >> 1]) / 2;
+    };
+    lines.sort((a, b) => middle(a.values) - middle(b.values));
+    const all = lines.flatMap((l) => l.values.map(([, v]) => v));
+    const low = log ? Math.min(...all) : 0;
+    const high = Math.max(...all, log ? 0 : 1e-12);
+    const scale = log ? Math.log : (v) => v;
+    const [left, width, step] = [190, 900, 22];
+    const x = (v) => left + ((scale(v) - scale(low)) / (scale(high) - scale(low) || 1)) * (width - left - 20);
+    const svg = (tag, attributes, ...children) => {
+      const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
+      for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
+      node.append(...children);
+      return node;
+    };
+    const title = (text) => svg('title', {}, text);
+    const picture = svg('svg', { viewBox: `0 0 ${width} ${lines.length * step + 30}`, class: 'strips', role: 'img',
+      'aria-label': `${name} of each run: ${lines.map((l) => `${l.label} median ${short(middle(l.values))}`).join(', ')}` });
+    lines.forEach((line, i) => {
+      const y = 12 + i * step;
+      const { colour } = look(indexOf.get(line.label) ?? 0);
+      picture.append(svg('text', { x: left - 8, y: y + 4, 'text-anchor': 'end' }, line.label.slice(0, 28)),
+        svg('path', { d: `M${left} ${y}H${width - 20}`, class: 'grid' }));
+      const m = x(middle(line.values));
+      picture.append(svg('path', { d: `M${m} ${y - 8}v16`, style: 'stroke: var(--ink); stroke-width: 2.5' }, title(`${line.label}: median ${short(middle(line.values))}`)));
+      for (const [row, v] of line.values) {
+        picture.append(svg('circle', { cx: x(v).toFixed(1), cy: y, r: 4, style: `fill: var(${colour}); fill-opacity: .55` },
+          title(`${line.label}, run ${row.run} (seed ${row.seed}): ${short(v)}`)));
+      }
+    });
+    const end = lines.length * step + 22;
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+      const v = log ? Math.exp(scale(low) + share * (scale(high) - scale(low))) : low + share * (high - low);
+      picture.append(svg('text', { x: x(v), y: end, 'text-anchor': 'middle' }, short(v)));
+    }
+    plot.replaceChildren(lines.length ? picture : el('p', {}, 'No run has this value.'));
+  };
+  root.append(el('div', { class: 'tools' },
+    field('Measure', choice(MEASURES.map(([n], i) => [i, n]), (v) => { measure = Number(v); draw(); })),
+    field('', el('input', { type: 'checkbox', 'aria-label': 'Logarithmic', onchange: (e) => { log = e.target.checked; draw(); } })), 'logarithmic'), plot);
+  draw();
+  return root;
+}
+
+/** Buttons that choose what is drawn. `act` gets the chosen labels; `over` the label below the pointer, or null. */
+export function chips(labels, chosen, indexOf, act, over) {
+  const root = el('div', { class: 'chips', role: 'group', 'aria-label': 'Startups drawn' });
+  const buttons = labels.map((label) => {
+    const { colour, dash } = look(indexOf.get(label));
+    const swatch = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    swatch.setAttribute('class', 'key');
+    swatch.setAttribute('viewBox', '0 0 32 8');
+    swatch.setAttribute('aria-hidden', 'true');
+    const line = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+    line.setAttribute('d', 'M0 4H32');
+    line.setAttribute('style', `stroke: var(${colour}); stroke-width: 3; stroke-dasharray: ${dash.join(' ') || 'none'}`);
+    swatch.append(line);
+    const button = el('button', { type: 'button', class: 'chip', 'aria-pressed': String(chosen.has(label)) }, swatch, label);
+    button.addEventListener('click', () => {
+      if (chosen.has(label)) chosen.delete(label);
+      else chosen.add(label);
+      button.setAttribute('aria-pressed', String(chosen.has(label)));
+      act(chosen);
+    });
+    for (const [on, value] of [['mouseenter', label], ['mouseleave', null], ['focus', label], ['blur', null]]) {
+      button.addEventListener(on, () => over(value === null || !chosen.has(label) ? null : indexOf.get(label)));
+    }
+    return button;
+  });
+  const all = (on) => {
+    labels.forEach((label, i) => {
+      if (on) chosen.add(label);
+      else chosen.delete(label);
+      buttons[i].setAttribute('aria-pressed', String(on));
+    });
+    act(chosen);
+  };
+  root.append(...buttons);
+  if (labels.length > 2) {
+    root.append(el('button', { type: 'button', onclick: () => all(true) }, 'all'), el('button', { type: 'button', onclick: () => all(false) }, 'none'));
+  }
+  return root;
+}
+
+/** Draws a page's data before `fixed`, the charts that it has without a script. Those are still what is printed. */
+export async function start(fixed, packed) {
+  if (!fixed || !packed) return;
+  const message = el('p', { class: 'note', role: 'status' }, 'Reading samples…');
+  fixed.before(message);
+  let data;
+  try {
+    data = await unpack(packed.textContent);
+  } catch (e) {
+    message.textContent = e instanceof SyntaxError || e instanceof TypeError
+      ? 'The samples of this page are damaged, so only the fixed charts are shown.' : e.message;
+    message.className = 'note refused';
+    return;
+  }
+  const curves = curvesOf(data);
+  if (!curves.length) {
+    message.remove();
+    return;
+  }
+  const groups = byLabel(data.rows, data.labels);
+  const recording = data.kind === 'recording';
+  const labels = [...new Set(curves.map((c) => c.label))];
+  const indexOf = new Map(labels.map((label, i) => [label, i]));
+  for (const c of curves) c.index = indexOf.get(c.label);
+  // At first the startups that are fastest in their median run, and the slowest.
+  const median = (label) => { const o = ordered(groups.get(label)); return o[(o.length - 1) >> 1]; };
+  const ranking = ordered(labels.map((label) => ({ ...median(label), label })));
+  const first = labels.length <= FEW || recording ? labels.slice(0, FEW) : [...ranking.slice(0, FEW - 1), ranking[ranking.length - 1]].map((r) => r.label);
+  const chosen = new Set(first);
+  const how = { amounts: 'BDP', times: 's', log: false };
+  let which = 'median';
+
+  const pick = (label) => {
+    const order = ordered(groups.get(label));
+    const row = { best: order[0], worst: order[order.length - 1], median: order[(order.length - 1) >> 1] }[which]
+      ?? groups.get(label).find((r) => r.run === Number(which));
+    return curves.find((c) => c.row === row) ?? null;
+  };
+  const live = el('div', { class: 'live' });
+  const missing = el('p', { class: 'note' });
+  const panesRoot = el('div');
+  const panes = new Panes(panesRoot);
+  const draw = (keepRange = true) => {
+    const wanted = labels.filter((l) => chosen.has(l));
+    const found = wanted.map(pick);
+    const gone = wanted.filter((_, i) => !found[i]);
+    missing.textContent = gone.length ? `This page has no samples of this run of ${gone.join(', ')}.` : '';
+    panes.set(found.filter(Boolean), { ...how }, { keepRange });
+  };
+  const runs = [...new Set(curves.map((c) => c.row.run))].sort((a, b) => a - b);
+  const seed = (run) => data.rows.find((r) => r.run === run)?.seed;
+  const controls = el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' });
+  if (!recording && runs.length > 1) {
+    controls.append(field('Run', choice([['median', 'median of each'], ['best', 'best of each'], ['worst', 'worst of each'],
+      ...runs.map((r) => [String(r), `run ${r} of all (seed ${seed(r)})`])], (v) => { which = v; draw(); })));
+  }
+  controls.append(
+    field('Amounts', choice([['BDP', 'BDP'], ['bytes', 'MB']], (v) => { how.amounts = v; draw(); })),
+    field('Time', choice([['s', 'seconds'], ['rounds', 'round trips']], (v) => { how.times = v; draw(false); })),
+    field('Scale', choice([['linear', 'linear'], ['log', 'logarithmic']], (v) => { how.log = v === 'log'; draw(); })),
+    field('Charts', choice([['over', 'over each other'], ['each', 'one for each startup']], (v) => {
+      fixed.classList.toggle('printed', v === 'over');
+      overlay.hidden = v !== 'over';
+    })),
+    el('button', { type: 'button', onclick: () => save('slowstart.svg', 'image/svg+xml', panes.svg(document.title)) }, 'SVG'),
+    el('button', { type: 'button', onclick: async () => save('slowstart.png', 'image/png', await toPng(panes.svg(document.title))) }, 'PNG'),
+    el('button', { type: 'button', onclick: () => save('results.jsonl', 'application/jsonl', data.rows.map((r) => `${JSON.stringify(r)}\n`).join('')) }, 'rows'),
+  );
+  const overlay = el('div', {},
+    chips(labels, chosen, indexOf, () => draw(), (index) => panes.emphasise(index)), missing, panesRoot);
+  live.append(controls, overlay);
+  if (!recording && data.rows.length > labels.length) {
+    live.append(el('h2', {}, 'Distributions over runs'), distributions(data.rows, data.labels, indexOf));
+  }
+  fixed.classList.add('printed');
+  message.replaceWith(live);
+  draw(false);
+  live.dataset.ready = 'yes';
+}

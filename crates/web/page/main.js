@@ -1,0 +1,310 @@
+// The playground: settings, the simulator in a worker, charts, verdict and table.
+
+import { curvesOf, el } from './data.js';
+import { Panes } from './panes.js';
+import { save, toPng } from './save.js';
+import { enhanceTable } from './tables.js';
+import { chips, choice, distributions, field } from './view.js';
+import { Form } from './form.js';
+import { Scrubber } from './scrubber.js';
+import { fromHash, requestOf, toHash } from './state.js';
+
+/** Samples of a run that is drawn while something is dragged. */
+const SAMPLES = 800;
+/** The largest file that may be dropped. */
+const LARGEST_FILE = 100e6;
+
+/** Asks the worker. */
+class Engine {
+  constructor() {
+    this.worker = new Worker('worker.js', { type: 'module' });
+    this.waiting = new Map();
+    this.next = 0;
+    this.worker.onmessage = ({ data }) => {
+      const asked = this.waiting.get(data.id);
+      if (!asked) return;
+      if (data.progress) {
+        asked.progress?.(...data.progress);
+        return;
+      }
+      this.waiting.delete(data.id);
+      if (data.error) asked.failed(new Error(data.error));
+      else asked.done(data.answer);
+    };
+    this.worker.onerror = (e) => {
+      for (const asked of this.waiting.values()) asked.failed(new Error(e.message || 'The simulator could not be loaded.'));
+      this.waiting.clear();
+    };
+  }
+
+  /** Answers with `{ stopped: true }` if a newer request with the same key came. */
+  ask(act, message, key = act, progress = null, transfer = []) {
+    this.next += 1;
+    const id = this.next;
+    return new Promise((done, failed) => {
+      this.waiting.set(id, { done, failed, progress });
+      this.worker.postMessage({ ...message, id, act, key }, transfer);
+    });
+  }
+}
+
+/** One version: its form, its charts and its results. */
+class Version {
+  constructor(page, name, study) {
+    this.page = page;
+    this.name = name;
+    this.study = study;
+    this.chosen = null;
+    this.form = new Form(page.names, study, () => page.changed(this));
+    this.error = el('p', { class: 'refused', role: 'alert' });
+    this.verdict = el('p', { class: 'verdict', role: 'status', 'aria-live': 'polite' });
+    this.title = el('p', { class: 'about' });
+    this.keys = el('div');
+    this.panesRoot = el('div');
+    this.panes = new Panes(this.panesRoot);
+    this.table = el('div', { class: 'results' });
+    this.many = el('div', { class: 'many' });
+    this.scrubber = new Scrubber(page.engine, () => ({ request: requestOf(this.study), run: this.run() }));
+    this.root = el('section', { class: 'version', 'aria-label': `Version ${name}` },
+      this.form.root,
+      el('div', { class: 'answer' }, this.error, this.verdict, this.title, this.keys, this.panesRoot, this.table, this.many,
+        el('details', { class: 'scrubbing', ontoggle: (e) => { if (e.target.open) this.scrubber.load(this.labels ?? []); else this.scrubber.isOpen = false; } },
+          el('summary', {}, 'Packets on the path, moment by moment'), this.scrubber.root)));
+  }
+
+  run() {
+    return Math.max(0, Number(this.page.state.run ?? 0) || 0);
+  }
+
+  /** Runs one run of each startup and draws it. */
+  async draw() {
+    this.root.setAttribute('aria-busy', 'true');
+    try {
+      const run = this.run();
+      const request = requestOf(this.study, { runs: run + 1 });
+      const answer = await this.page.engine.ask('curves', { request, run, samples: SAMPLES }, `curves${this.name}`);
+      if (answer.stopped) return;
+      this.error.textContent = '';
+      this.verdict.textContent = answer.verdict;
+      this.title.textContent = answer.title;
+      this.table.innerHTML = answer.table;
+      for (const t of this.table.querySelectorAll('table')) enhanceTable(t);
+      const curves = curvesOf(answer.data);
+      this.labels = answer.data.labels;
+      curves.forEach((c, i) => { c.index = i; });
+      const key = this.labels.join('\n');
+      if (this.key !== key) {
+        this.key = key;
+        this.chosen = new Set(this.labels.length > 8 ? this.labels.slice(0, 6) : this.labels);
+        const indexOf = new Map(this.labels.map((l, i) => [l, i]));
+        this.keys.replaceChildren(chips(this.labels, this.chosen, indexOf, () => this.show(), (i) => this.panes.emphasise(i)));
+      }
+      this.curves = curves;
+      const started = performance.now();
+      this.show();
+      this.page.timed(this, answer.ms, performance.now() - started);
+      if (this.scrubber.isOpen) this.scrubber.load(this.labels);
+      this.root.dataset.drawn = String(Number(this.root.dataset.drawn ?? 0) + 1);
+    } catch (e) {
+      this.error.textContent = e.message;
+      this.root.dataset.failed = 'yes';
+    } finally {
+      this.root.removeAttribute('aria-busy');
+    }
+  }
+
+  show() {
+    if (!this.curves) return;
+    const shown = this.curves.filter((c) => this.chosen.has(c.label));
+    this.panes.set(shown, this.page.how(), { keepRange: true });
+  }
+
+  /** Makes all runs. */
+  async all(report = false) {
+    const bar = el('progress', { max: 1, value: 0, 'aria-label': 'Runs made' });
+    const stop = el('button', { type: 'button', onclick: () => this.page.engine.ask('stop', {}, `study${this.name}`) }, 'Stop');
+    this.many.replaceChildren(el('p', {}, bar, ' ', stop));
+    try {
+      const answer = await this.page.engine.ask('study', { request: requestOf(this.study), report }, `study${this.name}`,
+        (done, of) => { bar.max = of; bar.value = done; });
+      if (answer.stopped) {
+        this.many.replaceChildren(el('p', { class: 'note' }, 'The runs were stopped.'));
+        return null;
+      }
+      const { summary } = answer;
+      const indexOf = new Map([...new Set(summary.labels)].map((l, i) => [l, i]));
+      const table = el('div', { class: 'results' });
+      table.innerHTML = summary.table;
+      for (const t of table.querySelectorAll('table')) enhanceTable(t);
+      this.many.replaceChildren(
+        el('h2', {}, 'All runs'),
+        el('p', { class: 'verdict' }, summary.verdict),
+        ...summary.decides.map((s) => el('p', {}, s)),
+        table,
+        el('h2', {}, 'Distributions over runs'),
+        distributions(summary.rows, summary.labels, indexOf),
+        ...summary.caveats.map((c) => el('p', { class: 'note' }, c)));
+      this.many.dataset.runs = String(answer.rows.length);
+      return answer;
+    } catch (e) {
+      this.many.replaceChildren(el('p', { class: 'refused' }, e.message));
+      return null;
+    }
+  }
+}
+
+/** The page. */
+class Playground {
+  constructor(root) {
+    this.root = root;
+    this.engine = new Engine();
+    this.root.append(el('p', { role: 'status' }, 'Loading the simulator…'));
+  }
+
+  how() {
+    return { amounts: this.state.amounts ?? 'BDP', times: this.state.times ?? 's', log: this.state.log === 'log' };
+  }
+
+  async start() {
+    this.names = await this.engine.ask('catalogue', {});
+    await this.open(location.hash);
+    addEventListener('hashchange', () => { if (location.hash !== this.hash) this.open(location.hash); });
+    addEventListener('dragover', (e) => e.preventDefault());
+    addEventListener('drop', (e) => {
+      e.preventDefault();
+      const file = e.dataTransfer.files[0];
+      if (file) this.take(file);
+    });
+  }
+
+  /** Shows the settings of an address. */
+  async open(hash) {
+    this.state = await fromHash(hash);
+    this.hash = location.hash;
+    document.body.classList.toggle('embedded', this.state.embed === 'yes');
+    this.versions = [new Version(this, 'A', this.state.a)];
+    if (this.state.b) this.versions.push(new Version(this, 'B', this.state.b));
+    this.layout();
+    await Promise.all(this.versions.map((v) => v.draw()));
+    this.root.dataset.ready = 'yes';
+  }
+
+  layout() {
+    const set = (key, value, fallback) => {
+      this.state[key] = value === fallback ? undefined : value;
+      for (const v of this.versions) v.show();
+      this.remember();
+    };
+    const select = (key, options) => {
+      const s = choice(options, (v) => set(key, v, options[0][0]));
+      s.value = this.state[key] ?? options[0][0];
+      return s;
+    };
+    const runs = el('input', { type: 'number', min: 0, max: 9999, value: this.state.run ?? 0, class: 'narrow' });
+    runs.addEventListener('change', () => {
+      this.state.run = runs.value === '0' ? undefined : runs.value;
+      this.remember();
+      for (const v of this.versions) v.draw();
+    });
+    const first = () => this.versions[0];
+    const button = (text, act) => el('button', { type: 'button', onclick: act }, text);
+    this.note = el('p', { class: 'note', role: 'status' });
+    this.speed = el('p', { class: 'note speed' });
+    this.file = el('input', { type: 'file', id: 'file', onchange: (e) => { if (e.target.files[0]) this.take(e.target.files[0]); } });
+    this.analysis = el('div', { class: 'analysis' });
+    this.root.replaceChildren(
+      el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' },
+        field('Amounts', select('amounts', [['BDP', 'BDP'], ['bytes', 'MB']])),
+        field('Time', select('times', [['s', 'seconds'], ['rounds', 'round trips']])),
+        field('Scale', select('log', [['linear', 'linear'], ['log', 'logarithmic']])),
+        field('Run', runs),
+        button('Make all runs', () => { for (const v of this.versions) v.all(); }),
+        button(this.state.b ? 'One version' : 'Compare two versions', () => {
+          this.state.b = this.state.b ? null : { ...structuredClone(this.state.a) };
+          this.versions = [first(), ...(this.state.b ? [new Version(this, 'B', this.state.b)] : [])];
+          this.layout();
+          this.remember();
+          for (const v of this.versions.slice(1)) v.draw();
+        })),
+      el('div', { class: this.versions.length > 1 ? 'versions two' : 'versions' }, ...this.versions.map((v) => v.root)),
+      el('details', { class: 'downloads', open: true }, el('summary', {}, 'Take it with you'),
+        el('div', { class: 'tools' },
+          button('Copy link', async () => { await this.remember(); await navigator.clipboard?.writeText(location.href); this.note.textContent = 'The link is copied.'; }),
+          button('Rows', async () => { const a = await first().all(); if (a) save('results.jsonl', 'application/jsonl', a.rows.map((r) => `${r}\n`).join('')); }),
+          button('Study (TOML)', async () => save('study.toml', 'application/toml', await this.engine.ask('toml', { request: requestOf(first().study) }))),
+          button('Report', async () => { const a = await first().all(true); if (a) save('report.html', 'text/html', a.report); }),
+          button('SVG', () => save('slowstart.svg', 'image/svg+xml', first().panes.svg(first().title.textContent))),
+          button('PNG', async () => save('slowstart.png', 'image/png', await toPng(first().panes.svg(first().title.textContent))))),
+        el('p', {}, 'On the command line: '), el('pre', {}, this.command = el('code', { id: 'command' }))),
+      el('details', { open: !this.state.embed }, el('summary', {}, 'A capture, a log or a trace of your own'),
+        el('p', {}, 'Drop a file on this page, or choose one: a capture (pcap, pcapng), a qlog, a log of ss -tin, or another file that ',
+          el('code', {}, 'slowstart replay'), ' reads is analysed here; a Mahimahi trace becomes the capacity of the path. Nothing is uploaded.'),
+        el('label', { for: 'file' }, 'File '), this.file, this.analysis),
+      this.note, this.speed);
+    this.remember();
+  }
+
+  /** Something in a form changed. */
+  changed(version) {
+    this.remember();
+    version.draw();
+  }
+
+  /** How long a redraw took. */
+  timed(version, ms, drawn) {
+    this.speed.textContent = `Simulated in ${ms.toFixed(0)} ms and drawn in ${drawn.toFixed(0)} ms.`;
+    this.speed.dataset.ms = String(ms + drawn);
+  }
+
+  /** Writes the settings to the address. */
+  async remember() {
+    const { hash, left } = await toHash(this.state);
+    history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+    this.hash = location.hash;
+    if (left.length) this.note.textContent = `${left.join(', ')} is too long for a link: whoever opens it must drop the file again.`;
+    try {
+      this.command.textContent = await this.engine.ask('command', { request: requestOf(this.state.a) });
+    } catch (e) {
+      this.command.textContent = e.message;
+    }
+  }
+
+  /** Takes a dropped file: a trace for the path, or a recording to analyse. */
+  async take(file) {
+    if (file.size > LARGEST_FILE) {
+      this.analysis.replaceChildren(el('p', { class: 'refused', role: 'alert' },
+        `${file.name}: found ${Math.round(file.size / 1e6)} MB, expected at most ${LARGEST_FILE / 1e6} MB in a page; slowstart replay has no such limit.`));
+      return;
+    }
+    const head = await file.slice(0, 400).text();
+    if (/^\s*\d+\s*(\n\s*\d+\s*)+/.test(head)) {
+      const name = file.name.replace(/[^\w.-]/g, '-');
+      this.state.a.files[name] = await file.text();
+      this.versions[0].form.useTrace(name);
+      this.changed(this.versions[0]);
+      return;
+    }
+    this.analysis.replaceChildren(el('p', { role: 'status' }, 'Reading…'));
+    try {
+      const bytes = await file.arrayBuffer();
+      const answer = await this.engine.ask('analyse', { name: file.name, bytes }, 'analyse', null, [bytes]);
+      const rows = answer.rows.map((r) => `${r}\n`).join('');
+      this.analysis.replaceChildren(
+        el('p', {}, `${file.name}: ${answer.rows.length} transfers. `,
+          el('button', { type: 'button', onclick: () => save('results.jsonl', 'application/jsonl', rows) }, 'Rows')),
+        answer.incomplete ? el('p', { class: 'note' }, `Reading ended early: ${answer.incomplete}`) : null,
+        ...answer.transfers.flatMap((t) => [
+          el('h3', {}, `${t.from} to ${t.to}`),
+          el('p', { class: 'verdict' }, t.sentences.join(' ')),
+          t.page ? el('iframe', { title: `Report of ${t.from} to ${t.to}`, sandbox: 'allow-scripts allow-downloads', srcdoc: t.page, class: 'report' }) : null,
+        ]).filter(Boolean));
+      this.analysis.dataset.rows = rows;
+    } catch (e) {
+      this.analysis.replaceChildren(el('p', { class: 'refused', role: 'alert' }, e.message));
+    }
+  }
+}
+
+const app = document.getElementById('app');
+const playground = new Playground(app);
+playground.start().catch((e) => app.replaceChildren(el('p', { class: 'refused', role: 'alert' }, e.message)));

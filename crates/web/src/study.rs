@@ -1,0 +1,131 @@
+//! The runs of a study, one after another, and what is said about them.
+
+use crate::request::Request;
+use serde::Serialize;
+use slowstart::units::Span;
+use slowstart_lab::engine::Sampling;
+use slowstart_lab::record::Row;
+use slowstart_lab::report::data::{Curve, Data, Kind, SAMPLES};
+use slowstart_lab::report::summary::label;
+use slowstart_lab::report::{study as about, table, verdict};
+use slowstart_lab::run::Job;
+use slowstart_lab::scenario::Study;
+use slowstart_lab::split;
+
+/// A study whose runs are made one by one, so that a page can show how far it is, and stop it.
+pub struct Task {
+    request: Request,
+    study: Study,
+    jobs: Vec<Job>,
+    rows: Vec<Row>,
+}
+
+/// What is said about the rows so far.
+#[derive(Debug, Serialize)]
+struct Summary {
+    title: String,
+    about: String,
+    verdict: String,
+    /// What decides between classes, over an ensemble.
+    decides: Vec<String>,
+    caveats: Vec<String>,
+    /// The table of medians as HTML; all text in it is escaped.
+    table: String,
+    rows: Vec<Row>,
+    labels: Vec<String>,
+}
+
+impl Task {
+    /// Reads a request and checks its study.
+    pub fn new(json: &str) -> Result<Self, String> {
+        let request = Request::read(json)?;
+        let study = request.study()?;
+        let jobs = study.jobs();
+        Ok(Self { request, study, jobs, rows: Vec::new() })
+    }
+
+    /// How many runs there are in all.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Makes the next run. Returns its row as the command line prints it with `--json`, or nothing after the last.
+    pub fn run_next(&mut self) -> Option<String> {
+        let job = *self.jobs.get(self.rows.len())?;
+        let row = self.study.run(job, Sampling::Off, false).row;
+        let line = serde_json::to_string(&row).expect("a row is JSON");
+        self.rows.push(row);
+        Some(line)
+    }
+
+    /// What is said about the rows so far, as JSON.
+    pub fn summary(&self) -> String {
+        let summary = Summary {
+            title: about::title(&self.study),
+            about: about::about(&self.study),
+            verdict: verdict(&self.rows),
+            decides: split::sentences(&self.rows),
+            caveats: about::caveats(&self.rows),
+            table: table::table(&self.rows).into_string(),
+            rows: self.rows.clone(),
+            labels: self.rows.iter().map(label).collect(),
+        };
+        serde_json::to_string(&summary).expect("a summary is JSON")
+    }
+
+    /// The page that `slowstart compare --out` writes, once all runs are made.
+    pub fn report(&self) -> String {
+        let mut curves = Vec::new();
+        let mut drawn = Vec::new();
+        let sampled = about::sampled(&self.study, &self.rows);
+        for &(index, job) in &sampled {
+            let row = &self.rows[index];
+            let trace = self.study.run(job, about::sampling(row), false).trace;
+            curves.push(about::curve(&self.study, index, row, &trace, sampled.len()));
+            let first = index - index % self.study.runs as usize;
+            let of_startup = &self.rows[first..(first + self.study.runs as usize).min(self.rows.len())];
+            if about::middle(of_startup).run == job.run {
+                drawn.push((label(row), row, trace));
+            }
+        }
+        let shown: Vec<about::Drawn> =
+            drawn.iter().map(|(label, row, trace)| about::Drawn { label, row, trace }).collect();
+        about::page(&self.study, &self.rows, &shown, curves, &self.request.command())
+    }
+
+    /// One run of each startup with about `samples` samples, as the data of a page. The runs are those with the index
+    /// `run`.
+    pub fn curves(&self, run: u32, samples: u32) -> Result<String, String> {
+        if run >= self.study.runs {
+            return Err(format!("found run {run}, expected one below {}", self.study.runs));
+        }
+        let start_s = Span(self.study.start().0).as_secs_f64();
+        let mut rows = Vec::new();
+        let mut curves = Vec::new();
+        for contender in 0..self.study.contenders.len() {
+            let outcome = self.study.run(Job { contender, run }, interval(&self.study, samples), true);
+            curves.push(Curve::new(rows.len(), &outcome.row, &outcome.trace, start_s, SAMPLES));
+            rows.push(outcome.row);
+        }
+        let mut data = Data::new(Kind::Study, u64::from(self.study.profile.mss), &rows);
+        data.curves = curves;
+        let data = serde_json::to_string(&data).expect("rows and numbers are JSON");
+        let verdict = serde_json::to_string(&verdict(&rows)).expect("text");
+        let title = serde_json::to_string(&about::title(&self.study)).expect("text");
+        let table = serde_json::to_string(&table::table(&rows).into_string()).expect("text");
+        Ok(format!("{{\"title\":{title},\"verdict\":{verdict},\"table\":{table},\"data\":{data}}}"))
+    }
+
+    /// The study.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+}
+
+/// The interval that gives about so many samples while a transfer lasts that fills the path: three times its least time.
+fn interval(study: &Study, samples: u32) -> Sampling {
+    let least = study.size.map(|bytes| study.path.facts().rate.time_for(slowstart::units::Bytes(bytes)));
+    let expected =
+        least.map_or(study.duration, |t| t * 2 + study.path.facts().base_rtt * 20).min(study.duration);
+    Sampling::Every(Span((expected.0 / u64::from(samples.max(1))).clamp(50_000, 100_000_000)))
+}
