@@ -5,6 +5,33 @@ use libbpf_cargo::SkeletonBuilder;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// One object each; some serve several names of the registry.
+const STARTUPS: [&str; 23] = [
+    "standard",
+    "hystart",
+    "hystart_paper",
+    "limited",
+    "tsl",
+    "hystart_pp",
+    "search",
+    "search_modules",
+    "ess",
+    "stopeg",
+    "restricted",
+    "hybla",
+    "vegas",
+    "capstart",
+    "packet_pair",
+    "adaptive",
+    "delay",
+    "abc",
+    "smooth",
+    "jump_start",
+    "suss",
+    "stateful",
+    "careful_resume",
+];
+
 fn compile(source: &str, object: &Path, defines: &[&str]) {
     // libbpf-cargo adds -D__TARGET_ARCH_* for the target. Without the map, line information holds the folder of the build.
     let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
@@ -21,9 +48,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let stock = out.join("stock");
     fs::create_dir_all(&stock).expect("OUT_DIR can be written");
-    for name in
-        ["standard", "hystart", "limited", "tsl", "hystart_pp", "search", "ess", "stopeg", "restricted"]
-    {
+    for name in STARTUPS {
         compile(name, &out.join(format!("{name}.bpf.o")), &[]);
         compile(name, &stock.join(format!("{name}.bpf.o")), &["-DSTOCK"]);
     }

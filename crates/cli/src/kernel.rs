@@ -11,6 +11,7 @@ use slowstart_linux::{
     load_pinned, restore_default, restore_stale_defaults, select, set_default, unload, unselect,
 };
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Startups in the running Linux kernel: load, list, select, watch, remove.
 ///
@@ -65,6 +66,7 @@ enum Command {
         cgroup: PathBuf,
     },
     Watch(crate::watch::Watch),
+    Memory(crate::kernel_memory::MemoryArgs),
     /// Shows what this kernel and this user can do, and how to get what is missing
     Check,
 }
@@ -88,6 +90,15 @@ struct Load {
     /// Make it the default for new connections of this network namespace, until it is removed
     #[arg(long)]
     default: bool,
+    /// Path memory: lengths of the IPv4 and IPv6 prefixes whose connections share an entry [default: 24,56]
+    #[arg(long, value_name = "BITS,BITS")]
+    memory_prefix: Option<String>,
+    /// Path memory: keep entries by port (the listening one, or the peer's) or by cgroup
+    #[arg(long, value_name = "SCOPE", default_value = "port", value_parser = ["port", "cgroup"])]
+    memory_by: String,
+    /// Path memory: how long an entry is used, up to a day
+    #[arg(long, value_name = "TIME", default_value = "3600s")]
+    memory_lifetime: String,
 }
 
 /// Makes a control the default and prints what that changes.
@@ -122,8 +133,19 @@ impl Drop for Default<'_> {
 }
 
 impl Load {
+    fn set_memory(&self, spec: &mut Spec) -> Result<()> {
+        if let Some(text) = &self.memory_prefix {
+            spec.memory.set_prefixes(text)?;
+        }
+        spec.memory.by_cgroup = self.memory_by == "cgroup";
+        let lifetime = slowstart_lab::scenario::time("--memory-lifetime", &self.memory_lifetime)?;
+        spec.memory.lifetime = Duration::from_nanos(lifetime.0);
+        Ok(())
+    }
+
     fn main(&self) -> Result<()> {
-        let spec = Spec::read(&self.startup, &self.avoidance)?;
+        let mut spec = Spec::read(&self.startup, &self.avoidance)?;
+        self.set_memory(&mut spec)?;
         if self.default {
             check_default_is_free(&spec.name()?)?;
         }
@@ -296,6 +318,7 @@ impl Kernel {
                 ))
             }
             Command::Watch(w) => w.main(),
+            Command::Memory(m) => m.main(),
             Command::Check => show_check(),
         }
     }

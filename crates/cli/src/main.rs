@@ -17,6 +17,8 @@ mod kernel;
 #[cfg(not(feature = "kernel"))]
 #[path = "no_kernel.rs"]
 mod kernel;
+#[cfg(feature = "kernel")]
+mod kernel_memory;
 mod league;
 mod list;
 mod output;

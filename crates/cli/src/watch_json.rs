@@ -173,6 +173,16 @@ mod tests {
             pacing_rate: 0,
             queue_used: 0,
             queue_limit: 0,
+            unsent: 0,
+            newest_us: 0,
+            sent_since: 0,
+            acked_since: 0,
+            memory_cwnd: 0,
+            memory_rate: 0,
+            memory_rtt_us: 0,
+            rwnd: 65_536,
+            lost: 0,
+            prior: cwnd,
             kind,
             mss: 1000,
             cwnd,
@@ -201,6 +211,7 @@ mod tests {
             cwnd_after: cwnd * 2,
             ssthresh_after: INFINITE,
             earned: u64::from(cwnd) * 1000,
+            pace: 0,
         }
     }
 

@@ -19,6 +19,10 @@ pub enum Kind {
     Undo,
     /// The connection closed, or switched to another control.
     End,
+    /// A loss episode ended, for startups that use this.
+    Recovered,
+    /// The sender is about to send before the first ACK, for startups that use this.
+    Send,
 }
 
 impl Kind {
@@ -32,6 +36,8 @@ impl Kind {
             Self::Idle => "idle",
             Self::Undo => "undo",
             Self::End => "end",
+            Self::Recovered => "recovered",
+            Self::Send => "send",
         }
     }
 }
@@ -57,11 +63,13 @@ pub enum ExitReason {
     Delay,
     /// cwnd reached an estimate of capacity.
     Estimate,
+    /// The ACKs of a round took as long as the path (the published `HyStart`).
+    AckTrain,
 }
 
 impl ExitReason {
     /// All reasons, in the order of `facts.h`.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::None,
         Self::Ssthresh,
         Self::Loss,
@@ -71,6 +79,7 @@ impl ExitReason {
         Self::RateFlat,
         Self::Delay,
         Self::Estimate,
+        Self::AckTrain,
     ];
 
     /// True for an end by congestion, as against one by a rule of the startup.
@@ -90,12 +99,22 @@ impl ExitReason {
             Self::RateFlat => "rate-flat",
             Self::Delay => "delay",
             Self::Estimate => "estimate",
+            Self::AckTrain => "ack-train",
         }
     }
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Begin, Kind::Ack, Kind::Loss, Kind::Timeout, Kind::Idle, Kind::Undo, Kind::End];
+const KINDS: [Kind; 9] = [
+    Kind::Begin,
+    Kind::Ack,
+    Kind::Loss,
+    Kind::Timeout,
+    Kind::Idle,
+    Kind::Undo,
+    Kind::End,
+    Kind::Recovered,
+    Kind::Send,
+];
 
 /// Reads consecutive numbers in native byte order.
 pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
@@ -136,6 +155,26 @@ pub struct Facts {
     pub queue_used: u64,
     /// Limit of that queue in bytes; 0 if unknown.
     pub queue_limit: u64,
+    /// Bytes queued by the application and not sent. For [`Kind::Send`] all that is not acknowledged, in whole segments.
+    pub unsent: u64,
+    /// When the newest packet that this ACK delivered was sent, in microseconds.
+    pub newest_us: u64,
+    /// Bytes sent since the last ACK for which the startup was called.
+    pub sent_since: u64,
+    /// Bytes acknowledged since then.
+    pub acked_since: u64,
+    /// Window that an earlier connection left, in bytes, at [`Kind::Begin`]; 0 if none.
+    pub memory_cwnd: u64,
+    /// Rate that it left, in bits per second.
+    pub memory_rate: u64,
+    /// Minimum RTT that it left, in microseconds.
+    pub memory_rtt_us: u32,
+    /// Receive window of the peer, in bytes.
+    pub rwnd: u32,
+    /// Segments marked lost.
+    pub lost: u32,
+    /// Segments in flight before this ACK.
+    pub prior: u32,
     /// Kind of the event.
     pub kind: Kind,
     /// Payload of a full segment (MSS), in bytes.
@@ -192,6 +231,8 @@ pub struct Facts {
     pub ssthresh_after: u32,
     /// Bytes that cwnd may grow by; they count only if cwnd limited the sender.
     pub earned: u64,
+    /// Cap of the pacing rate set by the startup, in bits per second; 0 if it set none, `u64::MAX` if it removed it.
+    pub pace: u64,
 }
 
 impl Facts {
@@ -207,6 +248,16 @@ impl Facts {
             pacing_rate: n.u64()?,
             queue_used: n.u64()?,
             queue_limit: n.u64()?,
+            unsent: n.u64()?,
+            newest_us: n.u64()?,
+            sent_since: n.u64()?,
+            acked_since: n.u64()?,
+            memory_cwnd: n.u64()?,
+            memory_rate: n.u64()?,
+            memory_rtt_us: n.u32()?,
+            rwnd: n.u32()?,
+            lost: n.u32()?,
+            prior: n.u32()?,
             kind: *KINDS.get(n.u32()? as usize)?,
             mss: n.u32()?,
             cwnd: n.u32()?,
@@ -235,6 +286,7 @@ impl Facts {
             cwnd_after: n.u32()?,
             ssthresh_after: n.u32()?,
             earned: n.u32().and_then(|_| n.u64())?,
+            pace: n.u64()?,
         })
     }
 }
@@ -277,10 +329,12 @@ mod tests {
     #[test]
     fn a_record_is_parsed_in_order_and_a_short_one_is_none() {
         let mut bytes = Vec::new();
-        for n in 1..=8_u64 {
+        for n in 1..=14_u64 {
             bytes.extend(n.to_ne_bytes());
         }
-        bytes.extend(1_u32.to_ne_bytes());
+        for n in [91, 92, 93, 94, 1_u32] {
+            bytes.extend(n.to_ne_bytes());
+        }
         for n in 101..=112_u32 {
             bytes.extend(n.to_ne_bytes());
         }
@@ -291,8 +345,10 @@ mod tests {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(77_u64.to_ne_bytes());
+        bytes.extend(78_u64.to_ne_bytes());
         let f = Facts::read(&bytes).expect("complete");
         assert_eq!((f.sk, f.pacing_rate, f.kind, f.mss, f.gso_max), (1, 6, Kind::Ack, 101, 112));
+        assert_eq!((f.unsent, f.newest_us, f.memory_rate, f.prior, f.pace), (9, 10, 14, 94, 78));
         assert_eq!(f.peer, IpAddr::from([192, 0, 2, 7]));
         assert_eq!((f.sport, f.dport, f.paced, f.asked), (443, 5000, true, false));
         assert_eq!((f.limited, f.no_data_sent, f.undo_marker, f.cut), (true, false, false, true));

@@ -12,6 +12,7 @@ use crate::error::KernelError;
 use crate::facts::{Counts, Facts};
 use crate::list::{available, control_names, list, lookup, registered};
 use crate::lock::StateLock;
+use crate::memory::{Memory, MemoryConfig};
 use crate::open::Open;
 use crate::pins::{MAPS, pin_dir, remove_pins};
 use crate::privileges::must_be_privileged;
@@ -33,6 +34,8 @@ pub struct Spec {
     pub given: Vec<String>,
     /// True for Reno after the startup, false for CUBIC.
     pub reno: bool,
+    /// How path memory is kept, for startups that use it.
+    pub memory: MemoryConfig,
 }
 
 impl Spec {
@@ -53,7 +56,7 @@ impl Spec {
                 "the kernel's HyStart is part of its CUBIC, so it has no Reno form",
             ));
         }
-        Ok(Self { startup: name, algorithm, given, reno })
+        Ok(Self { startup: name, algorithm, given, reno, memory: MemoryConfig::default() })
     }
 
     /// Returns its name in the kernel.
@@ -81,6 +84,11 @@ impl std::fmt::Debug for Held {
 impl Held {
     fn map(&self, name: &str) -> Option<impl MapCore> {
         self.object.maps().find(|m| m.name() == name)
+    }
+
+    /// Returns its path memory, if its startup uses one.
+    pub fn memory(&self) -> Option<Memory> {
+        Memory::of(&self.name, &self.map("memory")?, &self.map(".rodata.memory")?)
     }
 
     /// Returns its counters.
@@ -111,8 +119,14 @@ impl Held {
     }
 }
 
-/// Opens the object of a startup, adapts it to this kernel, writes its parameters and loads it, without registering it.
-fn prepare(spec: &Spec, check: &Check, name: &str) -> Result<Object, KernelError> {
+/// Opens the object of a startup, adapts it to this kernel, writes its parameters and loads it, without registering it. If
+/// it has path memory, it continues to use the map that is pinned as `kept_memory`.
+fn prepare(
+    spec: &Spec,
+    check: &Check,
+    name: &str,
+    kept_memory: Option<&Path>,
+) -> Result<Object, KernelError> {
     let control = Control::of(&spec.startup)?;
     let what = format!("load {name}");
     check.must_load(&what)?;
@@ -137,6 +151,12 @@ fn prepare(spec: &Spec, check: &Check, name: &str) -> Result<Object, KernelError
             for (slot, n) in value.chunks_exact_mut(8).zip(all) {
                 slot.copy_from_slice(&n.to_ne_bytes());
             }
+        } else if map.name() == ".rodata.memory" {
+            let bytes = spec.memory.to_bytes();
+            map.initial_value_mut().unwrap_or_default()[..bytes.len()].copy_from_slice(&bytes);
+        } else if map.name() == "memory" && kept_memory.is_some_and(Path::exists) {
+            let file = kept_memory.unwrap_or(Path::new(""));
+            map.reuse_pinned_map(file).map_err(KernelError::bpf(&*what))?;
         }
     }
     let other: &[&str] = if check.tx_start { &["ss_event"] } else { &["ss_event_v7", "ss_tx_start"] };
@@ -174,7 +194,7 @@ pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
         let why = "already loaded: unload it first; one that is pinned is replaced with --pin";
         return Err(KernelError::refused(name, why));
     }
-    let object = prepare(spec, &check, &name)?;
+    let object = prepare(spec, &check, &name, None)?;
     register(object, name)
 }
 
@@ -239,7 +259,7 @@ fn pin(spec: &Spec, dir: &Path) -> Result<(), KernelError> {
 fn replace(spec: &Spec, check: &Check, name: &str, dir: &Path, next: &Path) -> Result<(), KernelError> {
     let what = || format!("replace {name}");
     let link = Link::open(dir.join("link")).map_err(KernelError::bpf(what()))?;
-    let mut object = prepare(spec, check, name)?;
+    let mut object = prepare(spec, check, name, Some(&dir.join("memory")))?;
     pin_maps(&mut object, next)?;
     let mut map = object
         .maps_mut()
@@ -260,7 +280,7 @@ fn replace(spec: &Spec, check: &Check, name: &str, dir: &Path, next: &Path) -> R
     if result != 0 {
         return Err(KernelError::io(what())(std::io::Error::from_raw_os_error(-result)));
     }
-    for (_, file) in MAPS {
+    for file in MAPS.iter().map(|(_, file)| file).filter(|file| next.join(file).exists()) {
         fs::rename(next.join(file), dir.join(file)).map_err(KernelError::path("replace", &dir.join(file)))?;
     }
     remove_pins(next)

@@ -7,9 +7,15 @@ use std::path::{Path, PathBuf};
 
 /// The directory of all pins; each control has a directory of its name in it.
 pub(crate) const PINS: &str = "/sys/fs/bpf/slowstart";
-/// The maps pinned beside a link: name in the object, name of the pin.
-pub(crate) const MAPS: [(&str, &str); 4] =
-    [(".data.counts", "counts"), (".data.watching", "watching"), ("events", "events"), ("conns", "conns")];
+/// The maps pinned beside a link: name in the object, name of the pin. Only objects with path memory have the last two.
+pub(crate) const MAPS: [(&str, &str); 6] = [
+    (".data.counts", "counts"),
+    (".data.watching", "watching"),
+    ("events", "events"),
+    ("conns", "conns"),
+    ("memory", "memory"),
+    (".rodata.memory", "memory_config"),
+];
 
 /// Returns the directory of a control's pins.
 pub(crate) fn pin_dir(name: &str) -> PathBuf {

@@ -47,6 +47,21 @@ const SEARCH: &[(&str, Scale)] = &[
     ("drain_acks", Scale::Whole),
     ("missed", Scale::Whole),
 ];
+const SEARCH_MODULES: &[(&str, Scale)] = &[
+    ("threshold", Scale::Millionths),
+    ("window", Scale::Millionths),
+    ("expected", Scale::Words(&["twice-delivered", "sent"])),
+    ("look_back", Scale::Words(&["latest", "initial"])),
+    ("drain", OFF_ON),
+    ("drain_acks", Scale::Whole),
+    ("rollback", OFF_ON),
+    ("missed", Scale::Whole),
+    ("keep_width", OFF_ON),
+    ("app_limited", OFF_ON),
+    ("bins", Scale::Words(&["exact", "scaled"])),
+    ("extra", Scale::Whole),
+    ("interpolation", OFF_ON),
+];
 const HYSTART_PP: &[(&str, Scale)] = &[
     ("min_rtt_thresh", Scale::Nanoseconds),
     ("max_rtt_thresh", Scale::Nanoseconds),
@@ -60,8 +75,7 @@ const HYSTART_PP: &[(&str, Scale)] = &[
 const ESS: &[(&str, Scale)] = &[
     ("guard", Scale::Millionths),
     ("estimate", Scale::Words(&["train", "cycle", "first-rtt"])),
-    // A pacing rate set by the startup would be overwritten at the next ACK, for which the kernel computes one.
-    ("jump", Scale::Words(&["burst"])),
+    ("jump", Scale::Words(&["burst", "paced"])),
 ];
 const RESTRICTED: &[(&str, Scale)] = &[
     ("set_point", Scale::Millionths),
@@ -72,6 +86,15 @@ const RESTRICTED: &[(&str, Scale)] = &[
 ];
 const TSL: &[(&str, Scale)] =
     &[("iw", Scale::Whole), ("ssthresh", Scale::Whole), ("spurious", Scale::Words(&["alike", "undo"]))];
+/// The kernel's own rules are those of `hystart`.
+const HYSTART: &[(&str, Scale)] = &[
+    ("rules", Scale::Words(&["ns3", "paper"])),
+    ("detect", Scale::Words(&["both", "train", "delay"])),
+    ("low_window", Scale::Whole),
+    ("ack_delta", Scale::Nanoseconds),
+    ("latch", OFF_ON),
+];
+const VEGAS: &[(&str, Scale)] = &[("rules", Scale::Words(&["original", "linux"])), ("gamma", Scale::Whole)];
 
 /// Every startup that the kernel can run.
 pub const TABLE: &[Control] = &[
@@ -126,6 +149,41 @@ pub const TABLE: &[Control] = &[
         object: object!("search"),
         params: SEARCH,
     },
+    Control {
+        startup: "search-3.0",
+        kernel: "ss_srch30",
+        compiled: "ss_srch30",
+        object: object!("search_modules"),
+        params: SEARCH_MODULES,
+    },
+    Control {
+        startup: "search-3.1",
+        kernel: "ss_srch31",
+        compiled: "ss_srch30",
+        object: object!("search_modules"),
+        params: SEARCH_MODULES,
+    },
+    Control {
+        startup: "search-3.1-shipped",
+        kernel: "ss_srch31s",
+        compiled: "ss_srch30",
+        object: object!("search_modules"),
+        params: SEARCH_MODULES,
+    },
+    Control {
+        startup: "search-3.2",
+        kernel: "ss_srch32",
+        compiled: "ss_srch30",
+        object: object!("search_modules"),
+        params: SEARCH_MODULES,
+    },
+    Control {
+        startup: "search-4.0",
+        kernel: "ss_srch40",
+        compiled: "ss_srch30",
+        object: object!("search_modules"),
+        params: SEARCH_MODULES,
+    },
     Control { startup: "ess", kernel: "ss_ess", compiled: "ss_ess", object: object!("ess"), params: ESS },
     Control {
         startup: "restricted",
@@ -140,6 +198,118 @@ pub const TABLE: &[Control] = &[
         compiled: "ss_stopeg",
         object: object!("stopeg"),
         params: &[("share", Scale::Millionths)],
+    },
+    Control {
+        startup: "hystart-paper",
+        kernel: "ss_hspap",
+        compiled: "ss_hspap",
+        object: object!("hystart_paper"),
+        params: HYSTART,
+    },
+    Control {
+        startup: "hystart-ns3",
+        kernel: "ss_hsns3",
+        compiled: "ss_hspap",
+        object: object!("hystart_paper"),
+        params: HYSTART,
+    },
+    Control {
+        startup: "search-neqo",
+        kernel: "ss_sr_neqo",
+        compiled: "ss_search",
+        object: object!("search"),
+        params: SEARCH,
+    },
+    Control {
+        startup: "hybla",
+        kernel: "ss_hybla",
+        compiled: "ss_hybla",
+        object: object!("hybla"),
+        params: &[("rtt0", Scale::Nanoseconds)],
+    },
+    Control {
+        startup: "vegas",
+        kernel: "ss_vegas",
+        compiled: "ss_vegas",
+        object: object!("vegas"),
+        params: VEGAS,
+    },
+    Control {
+        startup: "vegas-linux",
+        kernel: "ss_vegasl",
+        compiled: "ss_vegas",
+        object: object!("vegas"),
+        params: VEGAS,
+    },
+    Control {
+        startup: "capstart",
+        kernel: "ss_capst",
+        compiled: "ss_capst",
+        object: object!("capstart"),
+        params: &[("max_ssthresh", Scale::Whole), ("pairs", Scale::Whole), ("nic", Scale::Whole)],
+    },
+    Control {
+        startup: "packet-pair",
+        kernel: "ss_pair",
+        compiled: "ss_pair",
+        object: object!("packet_pair"),
+        params: &[("pairs", Scale::Whole)],
+    },
+    Control {
+        startup: "adaptive",
+        kernel: "ss_astart",
+        compiled: "ss_astart",
+        object: object!("adaptive"),
+        params: &[("tau", Scale::Millionths)],
+    },
+    Control {
+        startup: "delay",
+        kernel: "ss_delay",
+        compiled: "ss_delay",
+        object: object!("delay"),
+        params: &[("tau", Scale::Nanoseconds)],
+    },
+    Control {
+        startup: "abc",
+        kernel: "ss_abc",
+        compiled: "ss_abc",
+        object: object!("abc"),
+        params: &[("limit", Scale::Whole)],
+    },
+    Control {
+        startup: "smooth",
+        kernel: "ss_smooth",
+        compiled: "ss_smooth",
+        object: object!("smooth"),
+        params: &[("ssthresh", Scale::Whole), ("steps", Scale::Whole)],
+    },
+    Control {
+        startup: "jump-start",
+        kernel: "ss_jump",
+        compiled: "ss_jump",
+        object: object!("jump_start"),
+        params: &[],
+    },
+    Control {
+        startup: "suss",
+        kernel: "ss_suss",
+        compiled: "ss_suss",
+        object: object!("suss"),
+        params: &[("rounds", Scale::Whole), ("low_window", Scale::Whole), ("ack_delta", Scale::Nanoseconds)],
+    },
+    Control {
+        startup: "stateful",
+        kernel: "ss_state",
+        compiled: "ss_state",
+        object: object!("stateful"),
+        params: &[],
+    },
+    Control {
+        startup: "careful-resume",
+        kernel: "ss_resume",
+        compiled: "ss_resume",
+        object: object!("careful_resume"),
+        params: &[("jump", Scale::Millionths), ("beta", Scale::Millionths)],
     },
     Control { startup: "tsl", kernel: "ss_tsl", compiled: "ss_tsl", object: object!("tsl"), params: TSL },
 ];
@@ -201,7 +371,7 @@ mod tests {
         for c in TABLE {
             assert!(StartupEntry::named(c.startup).is_some(), "{}", c.startup);
             assert!(c.name(true).len() <= 15, "{}", c.name(true));
-            assert!(c.kernel.len() >= c.compiled.len());
+            assert!(c.kernel.len() >= c.compiled.len(), "{}", c.kernel);
         }
         let mut names: Vec<&str> = TABLE.iter().map(|c| c.kernel).collect();
         names.sort_unstable();
@@ -209,7 +379,7 @@ mod tests {
         assert_eq!(names.len(), TABLE.len());
     }
 
-    /// Parameters that no object has: other versions of SEARCH, and another reading of the PID. They are refused.
+    /// Parameters that an object lacks: those of other versions of SEARCH, and another reading of the PID. They are refused.
     const NOT_IN_OBJECTS: [&str; 7] =
         ["rollback", "keep_width", "app_limited", "bins", "extra", "interpolation", "every"];
 
@@ -219,7 +389,7 @@ mod tests {
             let s = (StartupEntry::named(c.startup).expect("in the registry").make)();
             let mut known = Vec::new();
             s.each_param(&mut |k, v| {
-                if NOT_IN_OBJECTS.contains(&k) {
+                if NOT_IN_OBJECTS.contains(&k) && !c.params.iter().any(|p| p.0 == k) {
                     let off = match k {
                         "extra" => v == ParamValue::Number(15.0),
                         "every" => v == ParamValue::Number(0.0),

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ESS, Enhanced Slow-Start; see `ess.rs`, with which the tests compare this object. A jump is sent as a burst. The kernel
- * does not report when a packet is sent: the selected packet counts as sent at the last ACK before it appears in `next`.
+ * ESS, Enhanced Slow-Start; see `ess.rs`, with which the tests compare this object. The kernel does not report when a packet is sent: the selected packet counts as sent at the last ACK before it appears in `next`.
  */
 #include "startup.h"
 #define NAME "ss_ess"
+#define PACES
 enum { TRAIN, CYCLE, FIRST_RTT };
 #ifdef STOCK
 #define GUARD 2000000ull
 #define ESTIMATE TRAIN
+#define PACED 0
 #else
 #define GUARD PARAM(0)
 #define ESTIMATE PARAM(1)
+#define PACED PARAM(2)
 #endif
 
 struct startup {
@@ -29,9 +31,8 @@ struct startup {
 	__u32 acks;
 	__u32 full;		/* the window limited the sender throughout */
 	__u32 cycle;
+	__u32 paced;		/* a jump has set a pacing rate */
 };
-
-#define BITS_S (8 * 1000000000ull)
 
 /* The rate by equation (2), in bits per second; 0: no estimate. */
 static __always_inline __u64 rate(struct startup *s, __u64 rtt)
@@ -46,7 +47,7 @@ static __always_inline __u64 rate(struct startup *s, __u64 rtt)
 	} else {
 		time = s->first_rtt && rtt > s->first_rtt ? rtt - s->first_rtt : 0;
 	}
-	return time ? mul_div(bytes * 8, 1000000000ull, time) : 0;
+	return time ? rate_of(bytes, time) : 0;
 }
 
 /* Called at the end of a cycle with its RTT in ns: exit, jump, or neither. */
@@ -61,18 +62,22 @@ static __always_inline void judge(struct startup *s, struct facts *f, __u64 rtt)
 	bits = rate(s, rtt);
 	if (!bits)
 		return;
-	target = mul_div(bits, rtt, BITS_S);
+	target = rate_over(bits, rtt);
 	if (target <= (__u64)f->cwnd * f->mss + f->earned) {
 		f->why = WHY_ESTIMATE;
 		return;
 	}
-	f->set = MAX(target / f->mss, 1);
-	f->earned = 0;
+	set_cwnd(f, target);
+	if (PACED) {
+		s->paced = 1;
+		f->pace = bits;
+	}
 }
 
 static __always_inline void on_ack(struct startup *s, struct facts *f)
 {
 	__u64 rtt = f->rtt_us * US, delivered = f->acked_bytes - s->seen;
+	__u32 full = f->limited || (s->paced && f->unsent);
 
 	if (s->cycle && !s->sent && f->next > s->selected)
 		s->sent = s->now;
@@ -83,10 +88,10 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 		s->last = f->now_ns;
 		s->acked = s->total;
 		s->acks += delivered > 0;
-		s->full &= f->limited;
+		s->full &= full;
 		return;
 	}
-	if (s->cycle && s->full && f->limited && s->sent)
+	if (s->cycle && s->full && full && s->sent)
 		judge(s, f, f->now_ns - s->sent);
 	s->cycle = 1;
 	s->selected = f->next;
@@ -95,7 +100,7 @@ static __always_inline void on_ack(struct startup *s, struct facts *f)
 	s->first_rtt = rtt;
 	s->base = s->acked = s->total;
 	s->acks = 0;
-	s->full = f->limited;
+	s->full = full;
 }
 
 #include "hooks.h"

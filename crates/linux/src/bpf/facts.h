@@ -13,6 +13,8 @@ enum kind {
 	KIND_IDLE,	/* cwnd was restarted after an idle time */
 	KIND_UNDO,	/* a reduction was undone: the loss was spurious */
 	KIND_END,	/* the connection closed, or switched to another control */
+	KIND_RECOVERED,	/* a loss episode ended, for startups that ask (ON_RECOVERED) */
+	KIND_SEND,	/* the sender is about to send before the first ACK, for startups that ask (ON_SEND) */
 };
 
 enum why {
@@ -25,8 +27,11 @@ enum why {
 	WHY_RATE_FLAT,
 	WHY_DELAY,	/* the RTT rose */
 	WHY_ESTIMATE,	/* cwnd reached an estimate of capacity */
+	WHY_ACK_TRAIN,	/* the ACKs of a round took as long as the path */
 	WHY_MAX,
 };
+
+#define PACE_HOST (~0ull)
 
 struct facts {
 	/* before the decision */
@@ -38,6 +43,16 @@ struct facts {
 	__u64 pacing_rate;	/* bytes per second */
 	__u64 queue_used;	/* backlog of the interface's queue in bytes, if the startup defines QUEUE */
 	__u64 queue_limit;	/* its limit in bytes; 0: unknown */
+	__u64 unsent;		/* bytes queued by the application and not sent; for KIND_SEND all not acknowledged, in whole segments */
+	__u64 newest_us;	/* when the newest packet that this ACK delivered was sent */
+	__u64 sent_since;	/* bytes sent since the last ACK for which the startup was called */
+	__u64 acked_since;	/* bytes acknowledged since then */
+	__u64 memory_cwnd;	/* path memory, for KIND_BEGIN: bytes; 0: none */
+	__u64 memory_rate;	/* bits per second */
+	__u32 memory_rtt_us;
+	__u32 rwnd;		/* receive window of the peer, in bytes */
+	__u32 lost;		/* segments marked lost so far */
+	__u32 prior;		/* segments in flight before this ACK */
 	__u32 kind;
 	__u32 mss;
 	__u32 cwnd;		/* segments, before */
@@ -68,4 +83,5 @@ struct facts {
 	__u32 ssthresh_after;
 	__u32 pad;
 	__u64 earned;		/* bytes that cwnd may grow by; they count only if `limited` */
+	__u64 pace;		/* cap of the pacing rate, in bits per second; 0: unchanged; PACE_HOST: none */
 };

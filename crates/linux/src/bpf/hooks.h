@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The callbacks of a congestion control around the startup defined above; see startup.h. NAME is its name in the kernel. */
 #pragma once
+#ifdef PACES
+#include "pace.h"
+#endif
+#ifdef MEMORY
+#include "memory.h"
+#endif
+#ifdef RESTARTS
+#define RESTARTS_TIMEOUT
+#define RESTARTS_IDLE
+#endif
 
 extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
@@ -24,6 +34,15 @@ struct conn {
 	__u32 undoable;		/* there was a reduction since the last undo */
 	__u32 left;		/* reason for the end of the startup */
 	__u32 cut_cwnd, cut_ssthresh; /* before the last reduction; 0: reported already */
+	__u64 sent, acked;	/* bytes, at the last ACK for which the startup was called */
+	__u32 delivered;	/* segments, then */
+	__u32 recovering;	/* a loss episode goes on in which the startup continues */
+#ifdef PACES
+	struct pacing pacing;
+#endif
+#ifdef MEMORY
+	struct remembering memory;
+#endif
 };
 
 struct {
@@ -115,6 +134,13 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->ssthresh = tp->snd_ssthresh;
 	f->inflight = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 	f->acked = acked;
+	f->sent_since = f->sent_bytes - c->sent;
+	f->acked_since = f->acked_bytes - c->acked;
+	f->unsent = tp->write_seq - tp->snd_nxt;
+	f->newest_us = tp->first_tx_mstamp;
+	f->rwnd = tp->snd_wnd;
+	f->lost = tp->lost;
+	f->prior = f->inflight + (tp->delivered - c->delivered);
 	f->srtt_us = tp->srtt_us >> 3;
 	f->min_rtt_us = tp->rtt_min.s[0].v + 1 ? tp->rtt_min.s[0].v : 0;
 	f->gso_max = sk->sk_gso_max_size;
@@ -144,6 +170,14 @@ static __always_inline void write_event(struct facts *f)
 	if (watching.level && (f->kind != KIND_ACK || f->why || watching.level > 1) && f->now_ns < watching.until &&
 	    bpf_ringbuf_output(&events, f, sizeof(*f), f->kind == KIND_ACK && !f->why ? BPF_RB_NO_WAKEUP : 0))
 		__sync_fetch_and_add(&counts.dropped_events, 1);
+}
+
+/* Applies the rest of a decision: the pacing rate, and its end with the startup. */
+static __always_inline void apply_pace(struct sock *sk, struct conn *c, struct facts *f)
+{
+#ifdef PACES
+	set_pace(sk, &c->pacing, c->asked ? f->pace : PACE_HOST);
+#endif
 }
 
 /* Ends the startup. Counted once per connection, however often it restarts after timeouts. */
@@ -186,16 +220,22 @@ void BPF_PROG(ss_init, struct sock *sk)
 	/* A connection that switches to this control later may have left slow start already. */
 	c->asked = c->first = tp->snd_cwnd < tp->snd_ssthresh;
 	read_facts(sk, c, KIND_BEGIN, 0, &f);
+#ifdef MEMORY
+	memory_take(sk, &c->memory, &f);
+#endif
 #ifdef ON_BEGIN
-	on_begin(&f);
-	if (f.set)
-		tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
-	if (f.threshold)
-		tp->snd_ssthresh = MAX(f.threshold, 2);
-	if (tp->snd_cwnd > tp->snd_ssthresh && c->asked)
-		end_startup(c, &f, WHY_SSTHRESH);
-	f.cwnd_after = tp->snd_cwnd;
-	f.ssthresh_after = tp->snd_ssthresh;
+	if (c->asked) {
+		on_begin(&c->s, &f);
+		if (f.set)
+			tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
+		if (f.threshold)
+			tp->snd_ssthresh = MAX(f.threshold, 2);
+		if (tp->snd_cwnd > tp->snd_ssthresh)
+			end_startup(c, &f, WHY_SSTHRESH);
+		apply_pace(sk, c, &f);
+		f.cwnd_after = tp->snd_cwnd;
+		f.ssthresh_after = tp->snd_ssthresh;
+	}
 #endif
 	write_event(&f);
 }
@@ -212,6 +252,14 @@ void BPF_PROG(ss_release, struct sock *sk)
 	read_facts(sk, c, KIND_END, 0, &f);
 	if (c->first)
 		end_startup(c, &f, WHY_NONE);
+#ifdef MEMORY
+	memory_leave(&c->memory, used_memory(&c->s));
+#endif
+#ifdef PACES
+	/* The socket option cannot be set here. */
+	if (c->pacing.on && c->pacing.was_off)
+		sk->sk_pacing_status = SK_PACING_NONE;
+#endif
 	write_event(&f);
 	bpf_sk_storage_delete(&conns, sk);
 }
@@ -225,6 +273,10 @@ void BPF_PROG(ss_acked, struct sock *sk, const struct ack_sample *sample)
 		cubictcp_acked(sk, sample);
 	if (c)
 		c->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+#ifdef MEMORY
+	if (c)
+		memory_observe(&c->memory, (struct tcp_sock *)sk, sample->pkts_acked);
+#endif
 #ifdef HYSTART
 	/* cong_avoid is not called for an ACK that only brings SACK blocks, but HyStart has used its RTT sample. */
 	if (c && c->asked && c->rtt_us && !sample->pkts_acked) {
@@ -258,6 +310,11 @@ static __always_inline __u32 apply_ack(struct tcp_sock *tp, struct conn *c, stru
 	__u32 why, rest = f->acked;
 
 	on_ack(&c->s, f);
+	c->sent = f->sent_bytes;
+	c->acked = f->acked_bytes;
+	c->delivered = f->delivered;
+	if (f->threshold)
+		tp->snd_ssthresh = MAX(f->threshold, 2);
 	if (f->set)
 		tp->snd_cwnd = MIN(f->set, tp->snd_cwnd_clamp);
 	why = f->why;
@@ -267,13 +324,20 @@ static __always_inline __u32 apply_ack(struct tcp_sock *tp, struct conn *c, stru
 	if (f->set)
 		rest = 0;
 	if (f->earned) {
-		tp->snd_cwnd = MIN(tp->snd_cwnd + whole_segments(c, f), MIN(f->ssthresh, tp->snd_cwnd_clamp));
+		tp->snd_cwnd = MIN(tp->snd_cwnd + whole_segments(c, f), MIN(tp->snd_ssthresh, tp->snd_cwnd_clamp));
 		rest = 0;
 	}
-	tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
+	if (!f->threshold)
+		tp->snd_ssthresh = MAX(tp->snd_cwnd, 2);
 	end_startup(c, f, why);
 	return rest;
 }
+
+#ifdef OWN_SSTHRESH
+#define OWNS_SSTHRESH 1
+#else
+#define OWNS_SSTHRESH 0
+#endif
 
 static __always_inline void avoid(struct sock *sk, __u32 ack, __u32 acked)
 {
@@ -296,10 +360,11 @@ void BPF_PROG(ss_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	}
 	read_facts(sk, c, KIND_ACK, acked, &f);
 	c->rtt_us = 0;
-	if (f.cwnd >= f.ssthresh)
+	if (f.cwnd >= f.ssthresh && !OWNS_SSTHRESH)
 		end_startup(c, &f, WHY_SSTHRESH);
 	else
 		acked = apply_ack(tp, c, &f);
+	apply_pace(sk, c, &f);
 	/* A startup that keeps cwnd constant leaves nothing for the avoidance. */
 	if (acked)
 		avoid(sk, ack, acked);
@@ -340,18 +405,44 @@ __u32 BPF_PROG(ss_undo, struct sock *sk)
 			c->first = c->was_first;
 			c->undoable = 0;
 		}
+#ifdef ON_RECOVERED
+		if (c->asked)
+			on_undone(&c->s);
+		c->recovering = 0;
+#endif
 		write_event(&f);
 	}
 	return tcp_reno_undo_cwnd(sk);
 }
 
-/* Resets the startup, if it restarts after a timeout or an idle time. */
+/* Resets the startup, which runs again after a timeout or an idle time. */
 static __always_inline void restart_startup(struct conn *c)
 {
-#ifdef RESTARTS
 	__builtin_memset(&c->s, 0, sizeof(c->s));
 	c->asked = 1;
+}
+
+/* A loss, a mark or a timeout while the startup is in control: it ends, unless it asks to continue. */
+static __always_inline void congestion(struct sock *sk, struct conn *c, struct facts *f, __u32 why)
+{
+#ifdef EXIT_REASON
+	why = EXIT_REASON(&c->s, why);
 #endif
+#ifdef ON_CONGESTION
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	f->why = why;
+	on_congestion(&c->s, f);
+	why = f->why;
+	f->why = WHY_NONE;
+	/* The kernel's recovery reduces cwnd to ssthresh. */
+	if (f->threshold || f->set)
+		tp->snd_ssthresh = MAX(f->threshold ? f->threshold : f->set, 2);
+	c->recovering = f->kind == KIND_LOSS && !why;
+	if (!why)
+		return;
+#endif
+	end_startup(c, f, why);
 }
 
 SEC("struct_ops/ss_state")
@@ -364,7 +455,33 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 		cubictcp_state(sk, new_state);
 	if (new_state == TCP_CA_Loss)
 		disable_hystart(sk); /* cubictcp_state has reset it */
-	if (!c || new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)
+	if (!c)
+		return;
+#ifdef ON_RECOVERED
+	if (new_state == TCP_CA_Open && c->recovering) {
+		struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+		c->recovering = 0;
+		read_facts(sk, c, KIND_RECOVERED, 0, &f);
+		if (c->asked) {
+			__u32 why;
+
+			on_recovered(&c->s, &f);
+			why = f.why;
+			f.why = WHY_NONE;
+			if (f.threshold)
+				tp->snd_ssthresh = MAX(f.threshold, 2);
+			if (f.set)
+				tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
+			if (why)
+				end_startup(c, &f, why);
+			apply_pace(sk, c, &f);
+		}
+		write_event(&f);
+		return;
+	}
+#endif
+	if (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)
 		return;
 	read_facts(sk, c, new_state == TCP_CA_Loss ? KIND_TIMEOUT : KIND_LOSS, 0, &f);
 	if (c->cut_cwnd) {
@@ -373,18 +490,45 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 		c->cut_cwnd = 0;
 		f.cut = 1;
 	}
-	if (c->asked) {
-		__u32 why = new_state == TCP_CA_Loss ? WHY_TIMEOUT : new_state == TCP_CA_CWR ? WHY_CWR : WHY_LOSS;
-
-#ifdef EXIT_REASON
-		why = EXIT_REASON(&c->s, why);
+#ifdef MEMORY
+	c->memory.lost = 1;
 #endif
-		end_startup(c, &f, why);
+	if (c->asked) {
+		congestion(sk, c, &f, new_state == TCP_CA_Loss ? WHY_TIMEOUT : new_state == TCP_CA_CWR ? WHY_CWR : WHY_LOSS);
+		apply_pace(sk, c, &f);
 	}
 	write_event(&f);
+#ifdef RESTARTS_TIMEOUT
 	if (new_state == TCP_CA_Loss)
 		restart_startup(c);
+#endif
 }
+
+#ifdef ON_SEND
+/* The kernel calls this before each attempt to send, and uses the result as the least number of segments of a burst. */
+SEC("struct_ops/ss_send")
+__u32 BPF_PROG(ss_send, struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct net *net = sk->__sk_common.skc_net.net;
+	struct facts f;
+
+	if (c && c->asked && wants_on_send(&c->s)) {
+		read_facts(sk, c, KIND_SEND, 0, &f);
+		f.unsent += tp->snd_nxt - tp->snd_una;
+		f.unsent = (f.unsent + f.mss - 1) / f.mss * f.mss;
+		on_send(&c->s, &f);
+		if (f.set) {
+			tp->snd_cwnd = MIN(f.set, tp->snd_cwnd_clamp);
+			apply_pace(sk, c, &f);
+			f.cwnd_after = tp->snd_cwnd;
+			write_event(&f);
+		}
+	}
+	return net ? net->ipv4.sysctl_tcp_min_tso_segs : 2;
+}
+#endif
 
 static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
 {
@@ -398,7 +542,9 @@ static __always_inline void event(struct sock *sk, enum tcp_ca_event ev)
 		return;
 	read_facts(sk, c, KIND_IDLE, 0, &f);
 	write_event(&f);
+#ifdef RESTARTS_IDLE
 	restart_startup(c);
+#endif
 }
 
 SEC("struct_ops/ss_event")
@@ -409,7 +555,14 @@ void BPF_PROG(ss_event, struct sock *sk, enum tcp_ca_event ev)
 	event(sk, ev);
 }
 
+#ifdef ON_SEND
+#define SEND .min_tso_segs = (void *)ss_send,
+#else
+#define SEND
+#endif
+
 #define COMMON							\
+	SEND							\
 	.init = (void *)ss_init,				\
 	.release = (void *)ss_release,				\
 	.ssthresh = (void *)ss_ssthresh,			\

@@ -18,10 +18,13 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
-enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { SOL_SOCKET = 1, SO_MAX_PACING_RATE = 47 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1, BPF_RB_NO_WAKEUP = 1 };
 enum { AF_INET = 2, AF_INET6 = 10 };
 enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
+enum { TCP_SYN_RECV = 3 };
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum { TCP_INFINITE_SSTHRESH = 0x7fffffff, TCP_CONG_NON_RESTRICTED = 1 };
 
@@ -33,8 +36,22 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct netns_ipv4 {
+	__u8 sysctl_tcp_min_tso_segs;
+};
+
+struct net {
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__u16 skc_family;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	__be32 skc_daddr;
 	struct in6_addr skc_v6_daddr;
 	__u16 skc_num;
@@ -64,10 +81,23 @@ struct dst_entry {
 	struct net_device *dev;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	struct dst_entry *sk_dst_cache;
-	unsigned long sk_pacing_rate;
+	struct sock_cgroup_data sk_cgrp_data;
+	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	__u32 sk_pacing_status;
 	unsigned int sk_gso_max_size;
 };
@@ -85,8 +115,8 @@ struct minmax {
 };
 
 struct tcp_sock {
-	__u64 bytes_sent, bytes_acked, tcp_mstamp;
-	__u32 snd_una, snd_nxt, snd_cwnd, snd_ssthresh, snd_cwnd_clamp;
+	__u64 bytes_sent, bytes_acked, tcp_mstamp, first_tx_mstamp;
+	__u32 snd_una, snd_nxt, write_seq, snd_wnd, snd_cwnd, snd_ssthresh, snd_cwnd_clamp;
 	__u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
 	__u8 is_cwnd_limited : 1;
 	__u32 srtt_us, mss_cache, delivered, lost, total_retrans, undo_marker, data_segs_out;
@@ -125,6 +155,7 @@ struct tcp_congestion_ops {
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	__u32 flags;
@@ -140,6 +171,7 @@ struct tcp_congestion_ops___v7 {
 	void (*cwnd_event_tx_start)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	__u32 flags;

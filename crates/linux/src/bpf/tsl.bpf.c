@@ -20,7 +20,7 @@ struct startup {
 };
 
 #define ON_BEGIN
-static __always_inline void on_begin(struct facts *f)
+static __always_inline void on_begin(struct startup *s, struct facts *f)
 {
 	if (!f->no_data_sent || !f->retransmitted || (UNDO && !f->undo_marker))
 		return;

@@ -2,10 +2,11 @@
 //! with the object's.
 
 use slowstart::startup::{AnyStartup, Startup};
-use slowstart::step::{Exit, Step, Window};
+use slowstart::step::{Exit, Pace, Step, Wake, Window};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
 use slowstart::view::{
-    Ack, Congestion, Facts as Known, Handshake, HostQueue, Limit, Restart, Sent, Signal, View,
+    Ack, Congestion, Facts as Known, Handshake, HostQueue, Limit, PathMemory, Recovery, Restart, Sent,
+    Signal, View,
 };
 use slowstart_linux::{ExitReason, Facts, Kind};
 use std::collections::BTreeMap;
@@ -23,6 +24,12 @@ pub(crate) struct Tally {
     /// Exits by startup and reason.
     pub(crate) exits: BTreeMap<(String, &'static str), u64>,
     pub(crate) disagreements: u64,
+    /// Windows set above the previous one, and pacing rates set.
+    pub(crate) jumps: u64,
+    pub(crate) paced: u64,
+    /// Loss episodes through which a startup continued, and connections that had path memory.
+    pub(crate) continued: u64,
+    pub(crate) remembered: u64,
     /// Messages of the first disagreements.
     pub(crate) messages: Vec<String>,
 }
@@ -50,6 +57,10 @@ pub(crate) struct Mirror {
     name: String,
     fresh: AnyStartup,
     startup: AnyStartup,
+    /// True if it sets ssthresh itself and runs on beyond it.
+    owns_ssthresh: bool,
+    /// Segments retransmitted when a loss episode began that goes on.
+    resent: u32,
     /// True if the kernel's own `HyStart` decides; the Rust model of it is compared.
     kernels: bool,
     asked: bool,
@@ -88,6 +99,10 @@ fn known(f: &Facts) -> Known {
     k.pacing_rate = Some(Rate(f.pacing_rate.saturating_mul(8)));
     k.pacing_on = f.paced;
     k.gso_max = Bytes(f.gso_max.into());
+    k.lost = seg(f, f.lost);
+    k.rwnd = Bytes(f.rwnd.into());
+    k.unsent = Some(Bytes(f.unsent));
+    k.supports_pacing = true;
     k.host_queue =
         (f.queue_limit > 0).then_some(HostQueue { used: Bytes(f.queue_used), limit: Bytes(f.queue_limit) });
     k
@@ -95,7 +110,8 @@ fn known(f: &Facts) -> Known {
 
 fn why(e: Exit) -> ExitReason {
     match e {
-        Exit::Ssthresh | Exit::AckTrain => ExitReason::Ssthresh,
+        Exit::Ssthresh => ExitReason::Ssthresh,
+        Exit::AckTrain => ExitReason::AckTrain,
         Exit::Loss => ExitReason::Loss,
         Exit::Ecn | Exit::LocalStall => ExitReason::Cwr,
         Exit::Timeout => ExitReason::Timeout,
@@ -106,6 +122,34 @@ fn why(e: Exit) -> ExitReason {
     }
 }
 
+/// The window of a step in whole segments, 0 if it sets none, and the bytes of growth.
+fn window(step: &Step, f: &Facts) -> (u32, u64) {
+    match step.window {
+        Window::Keep => (0, 0),
+        Window::Grow(b) => (0, b.0),
+        Window::Set(b) => ((b.0 / u64::from(f.mss)).max(1) as u32, 0),
+    }
+}
+
+/// The threshold of a step in whole segments; 0 if it sets none.
+fn threshold(step: &Step, f: &Facts) -> u32 {
+    step.ssthresh.map_or(0, |b| (b.0 / u64::from(f.mss)).max(2) as u32)
+}
+
+/// The pacing rate of a step as the object reports it.
+fn pace(step: &Step) -> u64 {
+    match step.pace {
+        None => 0,
+        Some(Pace::Rate(rate)) => rate.0,
+        Some(Pace::Off | Pace::Host | Pace::Gain(_)) => u64::MAX,
+    }
+}
+
+/// The RTT of the handshake, unless a segment was resent.
+fn handshake(f: &Facts) -> Option<Span> {
+    some(f.srtt_us).filter(|_| f.retransmitted == 0)
+}
+
 impl Mirror {
     pub(crate) fn new(name: &str, fresh: &AnyStartup) -> Self {
         Self {
@@ -113,6 +157,8 @@ impl Mirror {
             fresh: fresh.clone(),
             startup: fresh.clone(),
             kernels: name == "hystart",
+            owns_ssthresh: ["adaptive", "packet-pair", "careful-resume"].contains(&name),
+            resent: 0,
             asked: false,
             first: false,
             given: INFINITE,
@@ -140,7 +186,13 @@ impl Mirror {
                 if let Some((asked, first)) = self.before.take() {
                     (self.asked, self.first) = (asked, first);
                 }
+                if self.asked {
+                    let (k, recovery) = (known(f), Recovery { undone: true, ..Recovery::default() });
+                    let _ = self.startup.on_recovered(&Self::view(f, &k), &recovery);
+                }
             }
+            Kind::Recovered => self.recovered(f, t),
+            Kind::Send => self.send(f, t),
             Kind::End => {
                 if self.first {
                     *t.exits.entry((self.name.clone(), "none")).or_default() += 1;
@@ -171,31 +223,75 @@ impl Mirror {
         self.asked = f.cwnd < f.ssthresh;
         self.first = self.asked;
         self.given = f.ssthresh;
+        if !self.asked {
+            return;
+        }
         let k = known(f);
         let lost = if f.no_data_sent { f.retransmitted.min(255) as u8 } else { 0 };
         let hs = Handshake {
             syn_losses: lost,
             spurious: !f.undo_marker,
-            rtt: None,
+            rtt: handshake(f).filter(|_| f.no_data_sent),
             granted: None,
-            remembered: None,
+            remembered: (f.memory_cwnd > 0).then(|| PathMemory {
+                cwnd: Bytes(f.memory_cwnd),
+                rtt: Span::micros(f.memory_rtt_us.into()),
+                rate: Rate(f.memory_rate),
+            }),
         };
-        let step = self.startup.on_established(&Self::view(f, &k), &hs);
-        let set = match step.window {
-            Window::Set(b) => (b.0 / k.mss.0).max(1) as u32,
-            Window::Keep | Window::Grow(_) => 0,
+        t.remembered += u64::from(hs.remembered.is_some());
+        // Jump Start begins when the application has queued its data; see `send`.
+        let step = if self.name == "jump-start" {
+            Step::HOLD
+        } else {
+            self.startup.on_established(&Self::view(f, &k), &hs)
         };
-        let threshold = step.ssthresh.map_or(0, |b| (b.0 / k.mss.0).max(2) as u32);
-        if (f.set, f.threshold) != (set, threshold) {
-            t.differ(&self.name, "beginning", &format!("{set} and {threshold}"), f);
-        }
+        self.compare(f, t, &step, "beginning");
+        let (set, threshold) = (window(&step, f).0, threshold(&step, f));
         let after = (if set > 0 { set } else { f.cwnd }, if threshold > 0 { threshold } else { f.ssthresh });
         if (f.cwnd_after, f.ssthresh_after) != after {
             t.differ(&self.name, "state after the beginning", &format!("{after:?}"), f);
         }
         match step.exit {
-            Some(e) if self.asked => self.leave(f, t, why(e)),
-            _ => {}
+            Some(e) => self.leave(f, t, why(e)),
+            None if after.0 > after.1 => self.leave(f, t, ExitReason::Ssthresh),
+            None => {}
+        }
+    }
+
+    /// Compares window, threshold and pacing rate of a decision.
+    fn compare(&self, f: &Facts, t: &mut Tally, step: &Step, what: &str) {
+        let wanted = (window(step, f).0, threshold(step, f), pace(step));
+        t.jumps += u64::from(f.set > f.cwnd);
+        t.paced += u64::from(f.pace > 0 && f.pace < u64::MAX);
+        if (f.set, f.threshold, f.pace) != wanted {
+            t.differ(&self.name, what, &format!("set, threshold, pace {wanted:?}"), f);
+        }
+    }
+
+    /// Before the first ACK: the application has queued more.
+    fn send(&mut self, f: &Facts, t: &mut Tally) {
+        let k = known(f);
+        let hs = Handshake { rtt: handshake(f), ..Handshake::default() };
+        self.startup = self.fresh.clone();
+        let step = self.startup.on_established(&Self::view(f, &k), &hs);
+        self.compare(f, t, &step, "flight");
+        let sent = Sent { bytes: Bytes(f.next - f.acked_bytes), ..Sent::default() };
+        self.startup.on_sent(&Self::view(f, &k), &sent);
+        self.sent = f.sent_bytes;
+    }
+
+    /// The end of a loss episode in which the startup was in control.
+    fn recovered(&mut self, f: &Facts, t: &mut Tally) {
+        if !self.asked {
+            return;
+        }
+        let (k, resent) = (known(f), f.retransmitted.wrapping_sub(self.resent));
+        let recovery = Recovery { retransmitted: seg(f, resent), undone: false };
+        let step = self.startup.on_recovered(&Self::view(f, &k), &recovery);
+        self.compare(f, t, &step, "end of recovery");
+        if let Some(e) = step.exit {
+            self.leave(f, t, why(e));
         }
     }
 
@@ -212,8 +308,10 @@ impl Mirror {
         let sent = Sent { mark: k.next, at: then.now, bytes, ..Sent::default() };
         self.startup.on_sent(&Self::view(f, &then), &sent);
         let delivered = Bytes(f.acked_bytes - self.acked);
-        let mut ack = Ack::new(Sent::default(), delivered, then.inflight);
-        ack.upto = Mark::new(f.acked_bytes);
+        let upto = Mark::new(f.acked_bytes);
+        let newest = Sent { mark: upto, at: Instant(f.newest_us * 1000), ..Sent::default() };
+        let mut ack = Ack::new(newest, delivered, then.inflight);
+        ack.upto = upto;
         ack.bytes = seg(f, f.acked);
         ack.rtt = some(f.rtt_us);
         ack.limit = if f.limited { Limit::Window } else { Limit::Application };
@@ -222,7 +320,11 @@ impl Mirror {
             // The kernel's HyStart has already set it, if it has decided.
             v.ssthresh = None;
         }
-        let step = self.startup.on_ack(&v, &ack);
+        let mut step = self.startup.on_ack(&v, &ack);
+        if let (Wake::At(_), "suss") = (step.wake, &*self.name) {
+            // The object has no timer: it does at once what the timer would do.
+            step = self.startup.on_timer(&v);
+        }
         (self.now, self.acked, self.sent, self.delivered) =
             (f.now_ns, f.acked_bytes, f.sent_bytes, f.delivered);
         step
@@ -239,19 +341,18 @@ impl Mirror {
             self.compare_with_kernel(f, t);
             return;
         }
-        if f.cwnd >= f.ssthresh {
+        if f.cwnd >= f.ssthresh && !self.owns_ssthresh {
             self.leave(f, t, ExitReason::Ssthresh);
             return;
         }
         let step = self.answer(f);
-        let (set, earned) = match step.window {
-            Window::Keep => (0, 0),
-            Window::Grow(b) => (0, b.0),
-            Window::Set(b) => ((b.0 / u64::from(f.mss)).max(1) as u32, 0),
-        };
-        if (f.set, f.earned) != (set, earned) {
-            t.differ(&self.name, "window", &format!("set {set}, earned {earned}"), f);
+        let (set, earned) = window(&step, f);
+        let threshold = threshold(&step, f);
+        self.compare(f, t, &step, "decision");
+        if f.earned != earned {
+            t.differ(&self.name, "growth", &format!("earned {earned}"), f);
         }
+        let limit = if threshold > 0 { threshold } else { f.ssthresh };
         let mut cwnd = if set > 0 { set } else { f.cwnd };
         let mut whole = 0;
         if f.limited {
@@ -261,12 +362,12 @@ impl Mirror {
         }
         let grown = cwnd.saturating_add(whole);
         // Growth stops at ssthresh; setting cwnd does not.
-        let beyond = whole > 0 && grown > f.ssthresh;
-        cwnd = if whole > 0 { grown.min(f.ssthresh) } else { cwnd };
+        let beyond = whole > 0 && grown > limit;
+        cwnd = if whole > 0 { grown.min(limit.max(cwnd)) } else { cwnd };
         // The avoidance gets the remaining bytes, and grows cwnd by at most the bytes acknowledged.
         let rest = if step.exit.is_some() { set == 0 && earned == 0 } else { beyond };
         let exact = if rest { (cwnd..=cwnd + f.acked).contains(&f.cwnd_after) } else { f.cwnd_after == cwnd };
-        let ssthresh = if step.exit.is_some() { cwnd.max(2) } else { f.ssthresh };
+        let ssthresh = if step.exit.is_some() && threshold == 0 { cwnd.max(2) } else { limit };
         if !exact || f.ssthresh_after != ssthresh {
             t.differ(&self.name, "state after the ACK", &format!("{cwnd} and {ssthresh}"), f);
         }
@@ -312,11 +413,14 @@ impl Mirror {
                 first: f.cut,
                 lost: Bytes::ZERO,
                 lost_ranges: 1,
-                newest: Sent::default(),
+                newest: Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() },
             };
             let step = self.startup.on_congestion(&Self::view(f, &k), &c);
+            self.compare(f, t, &step, "congestion");
+            self.resent = f.retransmitted;
             match step.exit {
                 Some(e) => self.leave(f, t, why(e)),
+                None if f.why == ExitReason::None => t.continued += 1,
                 None => t.differ(&self.name, "congestion", "no exit", f),
             }
         } else if f.why != ExitReason::None {
