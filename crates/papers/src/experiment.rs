@@ -545,7 +545,7 @@ impl Experiment {
 
 macro_rules! texts {
     ($($id:literal),* $(,)?) => {
-        &[$(($id, include_str!(concat!("../../../scenarios/papers/", $id, ".toml")))),*]
+        &[$(($id, include_str!(concat!("../experiments/", $id, ".toml")))),*]
     };
 }
 

@@ -19,7 +19,7 @@ pub struct Builtin {
 
 macro_rules! texts {
     ($($name:literal),*) => {
-        &[$(($name, include_str!(concat!("../../../../../scenarios/paths/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../../../paths/", $name, ".toml")))),*]
     };
 }
 /// The names of the built-in paths, and their files.
