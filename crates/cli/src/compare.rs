@@ -11,7 +11,7 @@ mod kernel {
     }
 }
 
-use crate::engine::{Engine, Stack};
+use crate::engine::Engine;
 use crate::folder::{Contents, folder_name};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
@@ -61,10 +61,10 @@ pub(crate) struct Compare {
     #[command(flatten)]
     study: StudyArgs,
     /// `sim` is the simulator. `quic:noq` and `quic:quinn` are QUIC stacks over the simulator's paths (see docs/quic.md);
-    /// `quic` is the first. `kernel` is the running
-    /// Linux kernel over the same path in real time; it needs root (see docs/kernel.md), and its startups are those of
-    /// `slowstart kernel load` and the kernel's own cubic, reno and bbr
-    #[arg(long, default_value = "sim", value_parser = ["sim", "quic", "quic:noq", "quic:quinn", "kernel"])]
+    /// `quic` is the first, and settings may follow, as in quic:noq,ecn=on,mtu=1472. `kernel` is the running Linux kernel
+    /// over the same path in real time; it needs root (see docs/kernel.md), and its startups are those of `slowstart kernel
+    /// load` and the kernel's own cubic, reno and bbr
+    #[arg(long, default_value = "sim", value_parser = crate::engine::name)]
     engine: String,
     #[command(flatten)]
     how: How,
@@ -196,11 +196,11 @@ impl Compare {
             }
             return kernel::compare(Self { paths, ..self });
         }
-        let engine = Engine::named(&self.engine);
+        let engine = Engine::named(&self.engine)?;
         if engine != Engine::Sim && self.how.pcap {
             bail!("--pcap: the simulator writes it; --engine quic does not");
         }
-        if engine == Engine::Quic(Stack::Quinn) && self.how.qlog {
+        if self.engine.starts_with("quic:quinn") && self.how.qlog {
             bail!("--qlog: quinn-proto logs neither frames nor acknowledgements; --engine quic:noq does");
         }
         let studies = engine.studies(&self.study, &paths)?;

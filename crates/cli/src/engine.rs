@@ -12,24 +12,23 @@ pub(crate) enum Engine {
     /// The simulator.
     Sim,
     /// A QUIC stack over the simulator's paths.
-    Quic(Stack),
+    Quic(quic::Stack),
 }
 
-/// The QUIC stacks.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stack {
-    Noq,
-    Quinn,
+/// Checks the form of `--engine`. What follows `quic:` is checked with the study.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let known =
+        matches!(text, "sim" | "kernel" | "quic") || text.starts_with("quic:") || text.starts_with("quic,");
+    known
+        .then(|| text.to_string())
+        .ok_or_else(|| "expected sim, kernel, quic, quic:noq or quic:quinn".to_string())
 }
 
 impl Engine {
     /// The engine that `--engine` names.
-    pub(crate) fn named(name: &str) -> Self {
-        match name {
-            "quic" | "quic:noq" => Self::Quic(Stack::Noq),
-            "quic:quinn" => Self::Quic(Stack::Quinn),
-            _ => Self::Sim,
-        }
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        let Some(stack) = name.strip_prefix("quic") else { return Ok(Self::Sim) };
+        quic::named(stack.trim_start_matches(':')).map(Self::Quic)
     }
 
     /// Runs one job.
@@ -73,28 +72,28 @@ impl Engine {
 
 #[cfg(feature = "quic")]
 mod quic {
-    use super::{Job, Outcome, Result, Sampling, Stack, Study};
-    use slowstart_quic::sim::{self, Which};
+    use super::{Job, Outcome, Result, Sampling, Study};
+    use slowstart_quic::sim::{self, Knobs, Which};
 
-    fn which(stack: Stack) -> Which {
-        match stack {
-            Stack::Noq => Which::Noq,
-            Stack::Quinn => Which::Quinn,
-        }
+    /// A stack and its settings.
+    pub(crate) type Stack = (Which, Knobs);
+
+    pub(super) fn named(stack: &str) -> Result<Stack> {
+        Ok(Knobs::parse(stack)?)
     }
 
     pub(super) fn run(
-        stack: Stack,
+        (which, knobs): Stack,
         study: &Study,
         job: Job,
         sampling: Sampling,
         internals: bool,
     ) -> Result<Outcome> {
-        Ok(which(stack).run(study, job, sampling, internals)?)
+        Ok(which.run(&knobs, study, job, sampling, internals)?)
     }
 
-    pub(super) fn logs(stack: Stack, study: &Study, job: Job) -> Result<[Vec<u8>; 2]> {
-        Ok(which(stack).logs(study, job)?)
+    pub(super) fn logs((which, knobs): Stack, study: &Study, job: Job) -> Result<[Vec<u8>; 2]> {
+        Ok(which.logs(&knobs, study, job)?)
     }
 
     /// The startups that run over QUIC.
@@ -103,32 +102,40 @@ mod quic {
         names.filter(|name| sim::NOT_CARRIED.iter().all(|(n, _)| n != name)).map(str::to_string).collect()
     }
 
-    pub(super) fn prepare(stack: Stack, study: &mut Study) -> Result<()> {
+    pub(super) fn prepare((which, knobs): Stack, study: &mut Study) -> Result<()> {
         sim::check(study)?;
-        study.profile_label = which(stack).name().to_string();
+        study.profile_label = format!("{}{}", which.name(), knobs.label());
         Ok(())
     }
 }
 
 #[cfg(not(feature = "quic"))]
 mod quic {
-    use super::{Job, Outcome, Result, Sampling, Stack, Study, bail};
+    use super::{Job, Outcome, Result, Sampling, Study, bail};
 
-    const WITHOUT: &str = "--engine quic: built without QUIC; build with `cargo build --release -p slowstart-cli --features quic`";
+    /// None is built.
+    #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+    pub(crate) enum Stack {}
 
-    pub(super) fn run(_: Stack, _: &Study, _: Job, _: Sampling, _: bool) -> Result<Outcome> {
-        bail!(WITHOUT)
+    pub(super) fn named(_: &str) -> Result<Stack> {
+        bail!(
+            "--engine quic: built without QUIC; build with `cargo build --release -p slowstart-cli --features quic`"
+        )
     }
 
-    pub(super) fn logs(_: Stack, _: &Study, _: Job) -> Result<[Vec<u8>; 2]> {
-        bail!(WITHOUT)
+    pub(super) fn run(stack: Stack, _: &Study, _: Job, _: Sampling, _: bool) -> Result<Outcome> {
+        match stack {}
+    }
+
+    pub(super) fn logs(stack: Stack, _: &Study, _: Job) -> Result<[Vec<u8>; 2]> {
+        match stack {}
     }
 
     pub(super) fn carried() -> Vec<String> {
         Vec::new()
     }
 
-    pub(super) fn prepare(_: Stack, _: &mut Study) -> Result<()> {
-        bail!(WITHOUT)
+    pub(super) fn prepare(stack: Stack, _: &mut Study) -> Result<()> {
+        match stack {}
     }
 }

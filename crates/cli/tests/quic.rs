@@ -53,3 +53,67 @@ fn what_the_engine_lacks_is_refused() {
         assert!(said.contains(message), "{said}");
     }
 }
+
+#[test]
+fn settings_follow_the_stack() {
+    let rows = |engine: &str| {
+        let args = format!("compare lte --engine {engine} --startup search --size 1MB --runs 2 --json");
+        let args: Vec<&str> = args.split(' ').collect();
+        let out = slowstart("1", &args);
+        (
+            out.status.code(),
+            String::from_utf8_lossy(&out.stdout).into_owned(),
+            String::from_utf8_lossy(&out.stderr).into_owned(),
+        )
+    };
+    let (_, plain, _) = rows("quic:noq");
+    let (status, clear, _) = rows("quic:noq,crypto=null");
+    assert_eq!(status, Some(0));
+    assert!(clear.contains(r#""profile":"noq-proto 1.4.0,crypto=null""#), "{clear}");
+    // A null cipher changes nothing but the name.
+    assert_eq!(plain, clear.replace(",crypto=null", ""));
+    let (status, _, said) = rows("quic:noq,mtu=9");
+    assert_eq!(status, Some(2));
+    assert!(said.contains(r#"engine: found "mtu=9", expected crypto=tls or null"#), "{said}");
+    let (status, _, said) = rows("quiche");
+    assert_eq!(status, Some(2));
+    assert!(said.contains("expected sim, kernel, quic, quic:noq or quic:quinn"), "{said}");
+}
+
+/// `--qlog` writes the logs of both ends, and `slowstart replay` reads from the server's the exit of the row.
+#[test]
+fn qlog_is_written_and_read_back() {
+    let dir = std::env::temp_dir().join(format!("slowstart-qlog-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let out = dir.to_str().expect("UTF-8");
+    let path = "rate=50Mbit rtt=50ms queue=1bdp";
+    let args = ["compare", path, "--engine", "quic", "--startup", "search", "--size", "3MB", "--runs", "1"];
+    let done = slowstart("1", &[&args[..], &["--out", out, "--qlog", "--json"]].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let row: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one row");
+    let find = |end: &str| {
+        let mut todo = vec![dir.clone()];
+        while let Some(folder) = todo.pop() {
+            for entry in std::fs::read_dir(folder).expect("it reads").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else if path.to_string_lossy().ends_with(end) {
+                    return path;
+                }
+            }
+        }
+        panic!("no {end} in {out}");
+    };
+    let _client = find("search.client.sqlog");
+    let server = find("search.server.sqlog");
+    let read = slowstart("1", &["replay", server.to_str().expect("UTF-8"), "--json"]);
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let transfer = String::from_utf8_lossy(&read.stdout)
+        .lines()
+        .filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok())
+        .find(|v| v["exit"].is_object())
+        .expect("a transfer with an exit");
+    assert_eq!(transfer["exit"]["cwnd_bytes"], row["exit"]["cwnd_bytes"]);
+    let _ = std::fs::remove_dir_all(&dir);
+}

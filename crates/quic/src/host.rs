@@ -67,6 +67,8 @@ pub struct Counters {
     pub lost_packets: u64,
     /// Loss episodes.
     pub episodes: u64,
+    /// Loss episodes that marks began.
+    pub ecn_episodes: u64,
     /// Times of persistent congestion (RFC 9002 §7.6).
     pub persistent: u64,
     /// Episodes that proved spurious.
@@ -104,6 +106,8 @@ pub struct Host<C> {
     /// True if the stack's pacer follows [`Host::pacing_rate`]; otherwise it sends at 1.25 windows a smoothed round trip,
     /// and [`Pace`] has no effect.
     pub paces: bool,
+    /// The pacing rate in slow start, in windows a smoothed round trip: 2 by default.
+    pub slow_start_gain: Gain,
     /// Bytes that the application has written and the stack has not sent, where the application says so.
     pub unsent: Option<Bytes>,
     /// The peer's flow-control limit.
@@ -114,6 +118,8 @@ pub struct Host<C> {
     pub exit: Option<Exited>,
     /// When a loss was first known.
     pub first_loss: Option<Instant>,
+    /// When the peer first reported a mark.
+    pub first_mark: Option<Instant>,
     /// Counters.
     pub counters: Counters,
 }
@@ -143,11 +149,13 @@ impl<C: Controller> Host<C> {
             episode: None,
             cwnd_limited: false,
             paces: true,
+            slow_start_gain: SLOW_START_GAIN,
             unsent: None,
             rwnd: Bytes::MAX,
             remembered: None,
             exit: None,
             first_loss: None,
+            first_mark: None,
             counters: Counters::default(),
         }
     }
@@ -210,7 +218,7 @@ impl<C: Controller> Host<C> {
             Some(Pace::Gain(gain)) => per_srtt(gain),
             Some(Pace::Host) | None => {
                 let slow_start = self.state().ssthresh.is_none_or(|t| self.state().cwnd < t);
-                per_srtt(if slow_start { SLOW_START_GAIN } else { AVOIDANCE_GAIN })
+                per_srtt(if slow_start { self.slow_start_gain } else { AVOIDANCE_GAIN })
             }
         }
     }
@@ -435,9 +443,13 @@ impl<C: Controller> Host<C> {
             (_, true) => Signal::Ecn,
             _ => Signal::Loss,
         };
+        if ecn {
+            self.first_mark.get_or_insert(self.now);
+        }
         if first {
             self.episode = Some((self.now, false));
             self.counters.episodes += 1;
+            self.counters.ecn_episodes += u64::from(ecn);
         }
         self.counters.persistent += u64::from(persistent);
         let lost = lost.min(self.sent_total);

@@ -4,7 +4,7 @@ use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::Row;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_quic::sim::{self, Which};
+use slowstart_quic::sim::{self, Knobs, Which};
 
 fn study(path: &str, startup: &str, size: &str) -> Study {
     let text = StudyText {
@@ -19,7 +19,13 @@ fn study(path: &str, startup: &str, size: &str) -> Study {
 
 fn run(path: &str, startup: &str, size: &str) -> Outcome {
     Which::Noq
-        .run(&study(path, startup, size), Job { contender: 0, run: 0 }, Sampling::EachAck, true)
+        .run(
+            &Knobs::default(),
+            &study(path, startup, size),
+            Job { contender: 0, run: 0 },
+            Sampling::EachAck,
+            true,
+        )
         .unwrap()
 }
 
@@ -64,7 +70,7 @@ fn the_same_seed_gives_the_same_rows() {
     for stack in Which::ALL {
         let all = || -> Vec<String> {
             let jobs = study.jobs().into_iter();
-            jobs.map(|j| stack.run(&study, j, Sampling::Off, false).unwrap().row)
+            jobs.map(|j| stack.run(&Knobs::default(), &study, j, Sampling::Off, false).unwrap().row)
                 .map(|row| serde_json::to_string(&row).unwrap())
                 .collect()
         };
@@ -80,7 +86,10 @@ fn every_startup_that_quic_carries_completes() {
         }
         for stack in Which::ALL {
             let study = study("rate=20Mbit rtt=40ms queue=1bdp", entry.name, "2MB");
-            let row = stack.run(&study, Job { contender: 0, run: 0 }, Sampling::Off, false).unwrap().row;
+            let row = stack
+                .run(&Knobs::default(), &study, Job { contender: 0, run: 0 }, Sampling::Off, false)
+                .unwrap()
+                .row;
             assert!(row.completion_s.is_some(), "{} in {}", entry.name, stack.name());
             assert!(row.peak_inflight_bytes >= 12_000, "{} in {}", entry.name, stack.name());
         }
@@ -121,7 +130,7 @@ fn the_stack_of_the_rows_is_the_one_that_is_built() {
 fn quinn_leaves_where_noq_leaves() {
     let of = |stack: Which, startup: &str| {
         let study = study("rate=50Mbit rtt=50ms queue=2bdp ack_jitter=0", startup, "10MB");
-        stack.run(&study, Job { contender: 0, run: 0 }, Sampling::Off, false).unwrap().row
+        stack.run(&Knobs::default(), &study, Job { contender: 0, run: 0 }, Sampling::Off, false).unwrap().row
     };
     for startup in ["hystart++", "search", "standard"] {
         let (noq, quinn) = (of(Which::Noq, startup), of(Which::Quinn, startup));
@@ -155,9 +164,14 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
     for startup in ["hystart", "search", "standard"] {
         let study = study("rate=50Mbit rtt=50ms queue=1bdp", startup, "5MB");
         let job = Job { contender: 0, run: 0 };
-        let exit = Which::Noq.run(&study, job, Sampling::Off, false).unwrap().row.exit.expect("it leaves");
-        let [client, server] = Which::Noq.logs(&study, job).unwrap();
-        let again = Which::Noq.logs(&study, job).unwrap();
+        let exit = Which::Noq
+            .run(&Knobs::default(), &study, job, Sampling::Off, false)
+            .unwrap()
+            .row
+            .exit
+            .expect("it leaves");
+        let [client, server] = Which::Noq.logs(&Knobs::default(), &study, job).unwrap();
+        let again = Which::Noq.logs(&Knobs::default(), &study, job).unwrap();
         for (one, two) in [&client, &server].into_iter().zip(&again) {
             let (one, two) = (without_identifiers(one), without_identifiers(two));
             assert_eq!(one.lines().count(), two.lines().count());
@@ -184,5 +198,51 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
         assert_eq!(found["cwnd_bytes"], exit.cwnd_bytes, "{startup}: {found}, {exit:?}");
         // The client only acknowledges: it logs no exit.
         assert!(serde_json::to_value(read(&client)).unwrap()["exit"].is_null());
+    }
+}
+
+/// The form that draft-ietf-quic-qlog-main-schema-13 (§5, §11.2) and quic-events-12 (§5, §7) require: JSON text sequences, a
+/// header that names the schemas, times that never go back, and of each event the fields that are not optional.
+#[test]
+fn logs_have_the_form_of_the_drafts() {
+    let study = study("rate=50Mbit rtt=50ms queue=0.5bdp", "standard", "3MB");
+    for log in Which::Noq.logs(&Knobs::default(), &study, Job { contender: 0, run: 0 }).unwrap() {
+        let text = String::from_utf8(log).unwrap();
+        let mut records = text.split('\u{1e}');
+        assert_eq!(records.next(), Some(""), "each record begins with RS");
+        let read = |r: &str| -> serde_json::Value { serde_json::from_str(r).expect("a record is JSON") };
+        let header = read(records.next().unwrap());
+        assert_eq!(header["file_schema"], "urn:ietf:params:qlog:file:sequential");
+        assert_eq!(header["serialization_format"], "JSON-SEQ");
+        let schemas = header["trace"]["event_schemas"].as_array().unwrap();
+        assert!(schemas.iter().any(|s| s.as_str().unwrap().starts_with("urn:ietf:params:qlog:events:quic")));
+        assert!(["client", "server"].contains(&header["trace"]["vantage_point"]["type"].as_str().unwrap()));
+        let mut counts = std::collections::BTreeMap::<String, usize>::new();
+        let mut latest = 0.0;
+        for event in records.map(read) {
+            let (time, name) = (event["time"].as_f64().unwrap(), event["name"].as_str().unwrap());
+            let data = &event["data"];
+            // The end of slow start is added after what the stack logged in the same step.
+            assert!(time >= latest - 1.0, "{name} at {time} after {latest}");
+            latest = time.max(latest);
+            match name {
+                "quic:packet_sent" | "quic:packet_received" => {
+                    let kind = data["header"]["packet_type"].as_str().unwrap();
+                    assert!(["initial", "handshake", "1RTT"].contains(&kind), "{kind}");
+                    assert!(data["header"]["packet_number"].is_u64());
+                    for frame in data["frames"].as_array().into_iter().flatten() {
+                        assert!(frame["frame_type"].is_string(), "{frame}");
+                    }
+                }
+                "quic:congestion_state_updated" => assert!(data["new"].is_string()),
+                _ => assert!(name.starts_with("quic:") || name.starts_with("loglevel:"), "{name}"),
+            }
+            *counts.entry(name.to_string()).or_default() += 1;
+        }
+        assert!(counts["quic:packet_sent"] > 100 && counts["quic:packet_received"] > 100, "{counts:?}");
+        if header["trace"]["vantage_point"]["type"] == "server" {
+            assert!(counts["quic:packet_lost"] > 0 && counts["quic:recovery_metrics_updated"] > 10);
+            assert_eq!(counts["quic:congestion_state_updated"], 1);
+        }
     }
 }

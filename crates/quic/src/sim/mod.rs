@@ -2,33 +2,36 @@
 //!
 //! Both ends are `noq-proto` or `quinn-proto` without sockets: real TLS 1.3, encryption, frames, ACK ranges, loss detection and pacing.
 //! Only the clock and the path are ours. MTU discovery and segmentation offload are off and flow control has no effect
-//! below a gibibyte, so that congestion control is what is measured. The same study gives the same rows on any machine:
+//! below a gibibyte by default ([`Knobs`]), so that congestion control is what is measured. The same study gives the same rows on any machine:
 //! keys differ from run to run, but no size and no time depends on them.
 
 use self::log::Logs;
 use crate::factory::{Factory, Handle};
-use crate::host::Host;
 use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use slowstart::control::Controller as _;
-use slowstart::registry::AnyController;
-use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::units::{Bytes, Gain, Instant, Span};
 use slowstart_lab::engine::{MILESTONES, Sampling};
 use slowstart_lab::path::queue::Departure;
 use slowstart_lab::path::{Direction, Ecn, Held, Kind, PacketInfo, Path};
-use slowstart_lab::record::{Cost, EventRow, ExitRow, Row, SCHEMA, Sample, Trace};
+use slowstart_lab::record::{EventRow, Marks, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study};
-use slowstart_lab::{app, eval, random};
+use slowstart_lab::{app, random};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant as StdInstant};
 use thiserror::Error;
 
+mod knobs;
 mod log;
 mod noq;
+mod null;
 mod quinn;
+mod row;
+
+pub use self::knobs::Knobs;
 
 /// Startups that a QUIC host cannot carry, and what is missing.
 pub const NOT_CARRIED: &[(&str, &str)] = &[
@@ -42,8 +45,6 @@ const HEADERS: u64 = 28;
 /// Sequence and index of the two ends.
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
-/// Flow-control limits: beyond any window here.
-const UNLIMITED: u32 = 1 << 30;
 /// What the server sends, over and over.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
@@ -123,13 +124,15 @@ trait Stack: Sized {
     /// A client that connects at `origin` to a server whose controllers `factory` makes. A stack that writes no qlog
     /// ignores `logs`.
     fn new(
+        knobs: &Knobs,
         factory: Arc<Factory>,
         origin: StdInstant,
         seed: u64,
         logs: Option<Logs>,
     ) -> Result<Self, QuicError>;
     /// A datagram arrives at an end.
-    fn receive(&mut self, end: usize, now: StdInstant, datagram: BytesMut) -> Result<(), QuicError>;
+    fn receive(&mut self, end: usize, now: StdInstant, ecn: Ecn, datagram: BytesMut)
+    -> Result<(), QuicError>;
     /// When the next timer of an end expires.
     fn timeout(&mut self, end: usize) -> Option<StdInstant>;
     /// Timers of an end may have expired.
@@ -142,8 +145,9 @@ trait Stack: Sized {
     fn read(&mut self) -> u64;
     /// What is to be processed after reading and writing.
     fn settle(&mut self, end: usize);
-    /// Writes the next datagram of an end into `buffer`; returns its size, or `None` if it has nothing to send now.
-    fn transmit(&mut self, end: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<usize>;
+    /// Writes the next datagram of an end into `buffer`; returns its size and codepoint, or `None` if it has nothing to send
+    /// now.
+    fn transmit(&mut self, end: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<(usize, Ecn)>;
 }
 
 /// What is measured beside the host's own counters.
@@ -158,6 +162,8 @@ struct Measured {
     drops: Vec<Instant>,
     peak_queue_delay: Span,
     data_packets: u64,
+    /// Data packets that the path marked.
+    marked: u64,
     steps: u64,
     /// When the next sample is due.
     sample_at: Instant,
@@ -169,7 +175,7 @@ struct Measured {
 struct Transfer<S> {
     stack: S,
     /// Packets under way to each end, in order of arrival.
-    arriving: [VecDeque<(Instant, BytesMut)>; 2],
+    arriving: [VecDeque<(Instant, Ecn, BytesMut)>; 2],
     path: Path,
     /// Datagrams in the queue disciplines of what each end sends into.
     held: [Held<(Kind, BytesMut)>; 2],
@@ -180,6 +186,7 @@ struct Transfer<S> {
     unwritten: u64,
     handle: Option<Handle>,
     factory: Arc<Factory>,
+    knobs: Knobs,
     sampling: Sampling,
     internals: bool,
     logs: Option<Logs>,
@@ -188,6 +195,7 @@ struct Transfer<S> {
 
 impl<S: Stack> Transfer<S> {
     fn new(
+        knobs: &Knobs,
         study: &Study,
         contender: &Contender,
         seed: u64,
@@ -206,7 +214,7 @@ impl<S: Stack> Transfer<S> {
         );
         let logs = logged.then(|| Logs::new(origin));
         Ok(Self {
-            stack: S::new(factory.clone(), origin, seed, logs.clone())?,
+            stack: S::new(knobs, factory.clone(), origin, seed, logs.clone())?,
             arriving: Default::default(),
             path: study.path.build(seed),
             held: [Held::default(), Held::default()],
@@ -216,6 +224,7 @@ impl<S: Stack> Transfer<S> {
             unwritten: study.size.unwrap_or(u64::MAX),
             handle: None,
             factory,
+            knobs: *knobs,
             sampling: Sampling::Off,
             internals: false,
             logs,
@@ -234,14 +243,16 @@ impl<S: Stack> Transfer<S> {
     /// Hands an end what has arrived.
     fn receive(&mut self, i: usize) -> Result<(), QuicError> {
         let now = self.std_now();
-        while self.arriving[i].front().is_some_and(|(at, _)| *at <= self.now) {
-            let Some((_, datagram)) = self.arriving[i].pop_front() else { break };
-            self.stack.receive(i, now, datagram)?;
+        while self.arriving[i].front().is_some_and(|(at, ..)| *at <= self.now) {
+            let Some((_, ecn, datagram)) = self.arriving[i].pop_front() else { break };
+            self.stack.receive(i, now, ecn, datagram)?;
         }
         if i == SERVER && self.handle.is_none() {
             self.handle = self.factory.newest();
-            if let (Some(handle), Some(size)) = (&self.handle, self.size) {
-                handle.lock().unsent = Some(Bytes(size));
+            if let Some(handle) = &self.handle {
+                let mut host = handle.lock();
+                host.unsent = self.size.map(Bytes);
+                host.slow_start_gain = Gain::percent(self.knobs.gain);
             }
         }
         Ok(())
@@ -283,11 +294,12 @@ impl<S: Stack> Transfer<S> {
         let mut buffer = Vec::with_capacity(2048);
         loop {
             buffer.clear();
-            let Some(size) = self.stack.transmit(i, now, &mut buffer) else { return };
+            let Some((size, ecn)) = self.stack.transmit(i, now, &mut buffer) else { return };
             let bytes = size as u64 + HEADERS;
             // What the scripts and ACK filters of a path would take it for; its content is encrypted.
             let kind = if bytes > 300 { Kind::Data } else { Kind::Ack };
-            let info = PacketInfo { bytes: bytes as u32, flow: 0, kind, ecn: Ecn::NotEct };
+            let ecn = if self.knobs.ecn { ecn } else { Ecn::NotEct };
+            let info = PacketInfo { bytes: bytes as u32, flow: 0, kind, ecn };
             if i == SERVER {
                 self.measured.data_packets += u64::from(kind == Kind::Data);
                 // A queue discipline tells each packet's wait when it leaves.
@@ -319,16 +331,17 @@ impl<S: Stack> Transfer<S> {
         for ((kind, datagram), d) in left {
             let is_data = i == SERVER && kind == Kind::Data;
             if is_data {
+                self.measured.marked += u64::from(d.ecn == Ecn::Ce);
                 self.measured.peak_queue_delay = self.measured.peak_queue_delay.max(d.waited);
             }
             match d.outcome {
                 Ok(at) => {
                     let arriving = &mut self.arriving[1 - i];
                     // Mostly the last to arrive, or near it.
-                    let later = arriving.iter().rev().take_while(|(other, _)| *other > at).count();
+                    let later = arriving.iter().rev().take_while(|(other, ..)| *other > at).count();
                     let direction = if i == SERVER { &mut self.path.forward } else { &mut self.path.back };
                     for _ in 0..=u32::from(direction.draws_copy()) {
-                        arriving.insert(arriving.len() - later, (at, datagram.clone()));
+                        arriving.insert(arriving.len() - later, (at, d.ecn, datagram.clone()));
                     }
                 }
                 Err(dropped) if is_data => {
@@ -441,7 +454,7 @@ impl<S: Stack> Transfer<S> {
             let mut consider = |t: Instant| next = Some(next.map_or(t, |n| n.min(t)));
             [self.path.forward.next(), self.path.back.next()].into_iter().flatten().for_each(&mut consider);
             for i in [CLIENT, SERVER] {
-                if let Some((at, _)) = self.arriving[i].front() {
+                if let Some((at, ..)) = self.arriving[i].front() {
                     consider(*at);
                 }
                 if let Some(t) = self.stack.timeout(i) {
@@ -469,6 +482,7 @@ impl<S: Stack> Transfer<S> {
 
 /// What an earlier connection leaves, for startups that use it: the same transfer, with another seed.
 fn memory<S: Stack>(
+    knobs: &Knobs,
     study: &Study,
     contender: &Contender,
     seed: u64,
@@ -477,10 +491,13 @@ fn memory<S: Stack>(
         return Ok(None);
     }
     let before = random::at(seed, u64::MAX) >> 11;
-    let mut transfer = Transfer::<S>::new(study, contender, before, None, false)?;
+    let mut transfer = Transfer::<S>::new(knobs, study, contender, before, None, false)?;
     transfer.run(Instant::ZERO + study.duration)?;
     Ok(transfer.handle.and_then(|h| h.lock().memory()))
 }
+
+#[cfg(test)]
+mod tests;
 
 /// A stack that runs studies.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -508,128 +525,66 @@ impl Which {
     /// sample.
     pub fn run(
         self,
+        knobs: &Knobs,
         study: &Study,
         job: Job,
         sampling: Sampling,
         internals: bool,
     ) -> Result<Outcome, QuicError> {
         match self {
-            Self::Noq => run::<noq::Noq>(study, job, sampling, internals),
-            Self::Quinn => run::<quinn::Quinn>(study, job, sampling, internals),
+            Self::Noq => run::<noq::Noq>(knobs, study, job, sampling, internals),
+            Self::Quinn => run::<quinn::Quinn>(knobs, study, job, sampling, internals),
         }
     }
 
     /// Repeats a job and returns the qlog of both ends, the client's first. The last slow start of the server ends at the
     /// exit of the row.
-    pub fn logs(self, study: &Study, job: Job) -> Result<[Vec<u8>; 2], QuicError> {
+    pub fn logs(self, knobs: &Knobs, study: &Study, job: Job) -> Result<[Vec<u8>; 2], QuicError> {
         if self == Self::Quinn {
             let why = "quinn-proto logs neither frames nor acknowledgements; --engine quic:noq does";
             return Err(QuicError::Unsupported { key: "qlog", why: why.to_string() });
         }
-        let mut transfer = prepared::<noq::Noq>(study, job, true)?;
+        let mut transfer = prepared::<noq::Noq>(knobs, study, job, true)?;
         transfer.run(Instant::ZERO + study.duration)?;
         transfer.logs.map(|l| l.take()).ok_or_else(|| stack("no log"))
     }
 }
 
 /// The transfer of a job, with what an earlier connection left.
-fn prepared<S: Stack>(study: &Study, job: Job, logged: bool) -> Result<Transfer<S>, QuicError> {
+fn prepared<S: Stack>(
+    knobs: &Knobs,
+    study: &Study,
+    job: Job,
+    logged: bool,
+) -> Result<Transfer<S>, QuicError> {
     let contender = &study.contenders[job.contender];
     let seed = study.run_seed(job.run);
-    let remembered = memory::<S>(study, contender, seed)?;
-    Transfer::new(study, contender, seed, remembered, logged)
+    let remembered = memory::<S>(knobs, study, contender, seed)?;
+    Transfer::new(knobs, study, contender, seed, remembered, logged)
 }
 
-fn run<S: Stack>(study: &Study, job: Job, sampling: Sampling, internals: bool) -> Result<Outcome, QuicError> {
+fn run<S: Stack>(
+    knobs: &Knobs,
+    study: &Study,
+    job: Job,
+    sampling: Sampling,
+    internals: bool,
+) -> Result<Outcome, QuicError> {
     let (contender, seed) = (&study.contenders[job.contender], study.run_seed(job.run));
-    let mut transfer = prepared::<S>(study, job, false)?;
+    let mut transfer = prepared::<S>(knobs, study, job, false)?;
     (transfer.sampling, transfer.internals) = (sampling, internals);
     transfer.run(Instant::ZERO + study.duration)?;
     let Transfer { path, now, measured: m, handle, .. } = transfer;
     let handle = handle.ok_or_else(|| stack("the client's first packet never arrived"))?;
     let host = handle.lock();
-    let mut row = row(study, contender, job, seed, &path, now, &m, &host);
-    row.profile = S::NAME.to_string();
+    let mut row = row::row(study, contender, job, seed, &path, now, &m, &host);
+    row.profile = format!("{}{}", S::NAME, knobs.label());
+    row.marks = knobs.ecn.then(|| Marks {
+        first_time_s: host.first_mark.map(|at| at.since(Instant::ZERO).as_secs_f64()),
+        packets: m.marked,
+        responses: host.counters.ecn_episodes,
+    });
     row.caveats.extend(S::CAVEAT.map(str::to_string));
     drop(host);
     Ok(Outcome { job, row, trace: m.trace })
-}
-
-#[allow(clippy::too_many_arguments, reason = "one call, which takes a finished transfer apart")]
-fn row(
-    study: &Study,
-    contender: &Contender,
-    job: Job,
-    seed: u64,
-    path: &Path,
-    ended: Instant,
-    m: &Measured,
-    host: &Host<AnyController>,
-) -> Row {
-    let since = |at: Instant| at.since(Instant::ZERO).as_secs_f64();
-    let facts = path.facts;
-    let iw = host.initial_window().0;
-    let mss = iw / crate::host::INITIAL_PACKETS;
-    let exit_at = host.exit.map_or(Instant(u64::MAX), |e| e.at);
-    let mut caveats = Vec::new();
-    if study.size.is_some() && m.completed.is_none() {
-        caveats.push("the transfer did not complete within the time given".to_string());
-    }
-    if host.exit.is_none() && m.completed.is_some() {
-        caveats.push("the transfer ended before the startup did".to_string());
-    }
-    let end = m.completed.unwrap_or(ended);
-    Row {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        engine: "quic".to_string(),
-        path: study.path.name.clone(),
-        drawn: path.drawn.clone(),
-        profile: String::new(),
-        startup: contender.startup_name.clone(),
-        params: contender.params.clone(),
-        avoidance: contender.avoidance_name.clone(),
-        flow: 0,
-        run: job.run,
-        seed,
-        iw_bytes: iw,
-        size_bytes: study.size,
-        duration_s: since(ended),
-        rate_bps: facts.rate.0,
-        base_rtt_s: facts.base_rtt.as_secs_f64(),
-        bdp_bytes: facts.rate.over(facts.base_rtt).scale(mss, mss + HEADERS).0,
-        buffer_bytes: facts.buffer.map(|b| b.0),
-        exit: host.exit.map(|e| ExitRow {
-            reason: e.why.name().to_string(),
-            time_s: since(e.detected_at),
-            left_s: since(e.at),
-            detected_cwnd_bytes: e.detected_cwnd.0,
-            cwnd_bytes: e.exit_cwnd.0,
-            inflight_bytes: e.inflight.0,
-        }),
-        class: eval::class(host.exit.as_ref().map(Into::into), m.capacity, host.first_loss),
-        class_by_heuristic: None,
-        capacity_time_s: m.capacity.map(since),
-        capacity_time_by_heuristic_s: None,
-        first_drop_time_s: m.first_drop.map(since),
-        first_loss_time_s: host.first_loss.map(since),
-        marks: None,
-        peak_inflight_bytes: host.counters.peak_inflight.0,
-        peak_queue_delay_s: m.peak_queue_delay.as_secs_f64(),
-        startup_lost_packets: m.drops.iter().filter(|at| **at < exit_at).count() as u64,
-        lost_packets: m.drops.len() as u64,
-        retransmitted_packets: host.counters.lost_packets,
-        timeouts: host.counters.persistent,
-        goodput_bps: Rate::new(Bytes(m.received), end.since(Instant::ZERO)).map_or(0, |r| r.0),
-        completion_s: m.completed.map(since),
-        time_to_bytes_s: MILESTONES
-            .iter()
-            .zip(m.milestones)
-            .map(|(b, at)| (b.to_string(), at.map(since)))
-            .collect(),
-        objects: None,
-        others: None,
-        cost: Cost { packets: m.data_packets, events: m.steps },
-        caveats,
-    }
 }

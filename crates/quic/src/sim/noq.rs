@@ -1,13 +1,16 @@
 //! Two ends of `noq-proto`.
 
 use super::log::Logs;
-use super::{CLIENT, QuicError, SERVER, Stack, UNLIMITED, address, certificate, end_seed, stack};
+use super::null::NoEncryption;
+use super::{CLIENT, Knobs, QuicError, SERVER, Stack, address, certificate, end_seed, stack};
 use crate::factory::Factory;
 use bytes::{Bytes as Buffer, BytesMut};
+use noq_proto::crypto::{self, rustls::QuicClientConfig};
 use noq_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    FourTuple, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
+    Endpoint, EndpointConfig, Event, FourTuple, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
 };
+use slowstart_lab::path::Ecn;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
@@ -30,8 +33,8 @@ fn end(i: usize, seed: u64, server: Option<ServerConfig>) -> End {
     End { endpoint, connection: None, stream: None }
 }
 
-/// MTU discovery and segmentation offload are off, and flow control has no effect.
-fn transport(factory: Option<Arc<Factory>>, logs: Option<&Logs>) -> Arc<TransportConfig> {
+/// MTU discovery and segmentation offload are off, and flow control has no effect by default.
+fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>, logs: Option<&Logs>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     if let Some(logs) = logs {
         config.qlog_factory(Arc::new(logs.clone()));
@@ -43,9 +46,15 @@ fn transport(factory: Option<Arc<Factory>>, logs: Option<&Logs>) -> Arc<Transpor
         .mtu_discovery_config(None)
         .enable_segmentation_offload(false)
         .max_idle_timeout(None)
-        .send_window(u64::from(UNLIMITED))
-        .stream_receive_window(VarInt::from_u32(UNLIMITED))
-        .receive_window(VarInt::from_u32(UNLIMITED));
+        .initial_mtu(knobs.mtu)
+        .send_window(u64::from(knobs.window))
+        .stream_receive_window(VarInt::from_u32(knobs.window))
+        .receive_window(VarInt::from_u32(knobs.window));
+    if let Some(unacknowledged) = knobs.acks.checked_sub(1) {
+        let mut acks = AckFrequencyConfig::default();
+        acks.ack_eliciting_threshold(VarInt::from_u32(unacknowledged));
+        config.ack_frequency_config(Some(acks));
+    }
     Arc::new(config)
 }
 
@@ -60,6 +69,7 @@ impl Stack for Noq {
     const CAVEAT: Option<&'static str> = None;
 
     fn new(
+        knobs: &Knobs,
         factory: Arc<Factory>,
         origin: StdInstant,
         seed: u64,
@@ -68,21 +78,36 @@ impl Stack for Noq {
         let (cert, key) = certificate()?;
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], key.clone_key()).map_err(stack)?;
-        server.transport_config(transport(Some(factory), logs.as_ref()));
+        if !knobs.encrypts {
+            server.crypto = Arc::new(NoEncryption(server.crypto));
+        }
+        server.transport_config(transport(knobs, Some(factory), logs.as_ref()));
         let mut roots = rustls::RootCertStore::empty();
         roots.add(cert.clone()).map_err(stack)?;
-        let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?;
-        client.transport_config(transport(None, logs.as_ref()));
+        let mut client = if knobs.encrypts {
+            ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?
+        } else {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let tls = rustls::ClientConfig::builder_with_provider(provider)
+                .with_protocol_versions(&[&rustls::version::TLS13])
+                .map_err(stack)?
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let quic = QuicClientConfig::try_from(tls).map_err(stack)?;
+            ClientConfig::new(Arc::new(NoEncryption(Arc::new(quic) as Arc<dyn crypto::ClientConfig>)))
+        };
+        client.transport_config(transport(knobs, None, logs.as_ref()));
         let mut ends = [end(CLIENT, seed, None), end(SERVER, seed, Some(server))];
         let connecting = ends[CLIENT].endpoint.connect(origin, client, address(SERVER), "localhost");
         ends[CLIENT].connection = Some(connecting.map_err(stack)?);
         Ok(Self { ends })
     }
 
-    fn receive(&mut self, i: usize, now: StdInstant, datagram: BytesMut) -> Result<(), QuicError> {
+    fn receive(&mut self, i: usize, now: StdInstant, ecn: Ecn, datagram: BytesMut) -> Result<(), QuicError> {
+        let ecn = EcnCodepoint::from_bits(ecn as u8);
         let end = &mut self.ends[i];
         let mut answer = Vec::new();
-        match end.endpoint.handle(now, FourTuple::new(address(1 - i), None), None, datagram, &mut answer) {
+        match end.endpoint.handle(now, FourTuple::new(address(1 - i), None), ecn, datagram, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut end.connection {
                     connection.handle_event(event);
@@ -153,8 +178,8 @@ impl Stack for Noq {
         }
     }
 
-    fn transmit(&mut self, i: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<usize> {
+    fn transmit(&mut self, i: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<(usize, Ecn)> {
         let transmit = self.connection(i)?.poll_transmit(now, NonZeroUsize::MIN, buffer)?;
-        Some(transmit.size)
+        Some((transmit.size, transmit.ecn.map_or(Ecn::NotEct, |e| Ecn::from_bits(e as u8))))
     }
 }

@@ -1,13 +1,14 @@
 //! Two ends of `quinn-proto`.
 
 use super::log::Logs;
-use super::{CLIENT, QuicError, SERVER, Stack, UNLIMITED, address, certificate, end_seed, stack};
+use super::{CLIENT, Knobs, QuicError, SERVER, Stack, address, certificate, end_seed, stack};
 use crate::factory::Factory;
 use bytes::{Bytes as Buffer, BytesMut};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
+    Endpoint, EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
 };
+use slowstart_lab::path::Ecn;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
@@ -29,8 +30,8 @@ fn end(i: usize, seed: u64, server: Option<ServerConfig>) -> End {
     End { endpoint, connection: None, stream: None }
 }
 
-/// MTU discovery and segmentation offload are off, and flow control has no effect.
-fn transport(factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
+/// MTU discovery and segmentation offload are off, and flow control has no effect by default.
+fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     if let Some(factory) = factory {
         config.congestion_controller_factory(factory);
@@ -39,9 +40,15 @@ fn transport(factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
         .mtu_discovery_config(None)
         .enable_segmentation_offload(false)
         .max_idle_timeout(None)
-        .send_window(u64::from(UNLIMITED))
-        .stream_receive_window(VarInt::from_u32(UNLIMITED))
-        .receive_window(VarInt::from_u32(UNLIMITED));
+        .initial_mtu(knobs.mtu)
+        .send_window(u64::from(knobs.window))
+        .stream_receive_window(VarInt::from_u32(knobs.window))
+        .receive_window(VarInt::from_u32(knobs.window));
+    if let Some(unacknowledged) = knobs.acks.checked_sub(1) {
+        let mut acks = AckFrequencyConfig::default();
+        acks.ack_eliciting_threshold(VarInt::from_u32(unacknowledged));
+        config.ack_frequency_config(Some(acks));
+    }
     Arc::new(config)
 }
 
@@ -57,25 +64,32 @@ impl Stack for Quinn {
         "quinn tells no packet numbers and paces at 1.25 windows a round trip whatever the startup asks (docs/quic.md)",
     );
 
-    fn new(factory: Arc<Factory>, origin: StdInstant, seed: u64, _: Option<Logs>) -> Result<Self, QuicError> {
+    fn new(
+        knobs: &Knobs,
+        factory: Arc<Factory>,
+        origin: StdInstant,
+        seed: u64,
+        _: Option<Logs>,
+    ) -> Result<Self, QuicError> {
         let (cert, key) = certificate()?;
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], key.clone_key()).map_err(stack)?;
-        server.transport_config(transport(Some(factory)));
+        server.transport_config(transport(knobs, Some(factory)));
         let mut roots = rustls::RootCertStore::empty();
         roots.add(cert.clone()).map_err(stack)?;
         let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?;
-        client.transport_config(transport(None));
+        client.transport_config(transport(knobs, None));
         let mut ends = [end(CLIENT, seed, None), end(SERVER, seed, Some(server))];
         let connecting = ends[CLIENT].endpoint.connect(origin, client, address(SERVER), "localhost");
         ends[CLIENT].connection = Some(connecting.map_err(stack)?);
         Ok(Self { ends })
     }
 
-    fn receive(&mut self, i: usize, now: StdInstant, datagram: BytesMut) -> Result<(), QuicError> {
+    fn receive(&mut self, i: usize, now: StdInstant, ecn: Ecn, datagram: BytesMut) -> Result<(), QuicError> {
+        let ecn = EcnCodepoint::from_bits(ecn as u8);
         let end = &mut self.ends[i];
         let mut answer = Vec::new();
-        match end.endpoint.handle(now, address(1 - i), None, None, datagram, &mut answer) {
+        match end.endpoint.handle(now, address(1 - i), None, ecn, datagram, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut end.connection {
                     connection.handle_event(event);
@@ -146,8 +160,8 @@ impl Stack for Quinn {
         }
     }
 
-    fn transmit(&mut self, i: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<usize> {
+    fn transmit(&mut self, i: usize, now: StdInstant, buffer: &mut Vec<u8>) -> Option<(usize, Ecn)> {
         let transmit = self.connection(i)?.poll_transmit(now, 1, buffer)?;
-        Some(transmit.size)
+        Some((transmit.size, transmit.ecn.map_or(Ecn::NotEct, |e| Ecn::from_bits(e as u8))))
     }
 }

@@ -1,0 +1,93 @@
+//! Settings of a stack in a simulation, as `key=value` after its name: `noq,crypto=null,ecn=on`.
+
+use super::{QuicError, Which};
+use std::fmt::Write as _;
+
+/// Settings of both ends. The default lets congestion control decide: packets of 1200 bytes, and flow control without effect.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Knobs {
+    /// Encrypt packets. If false, the handshake is that of TLS 1.3, and packets after it are as long as encrypted ones and
+    /// in clear (noq).
+    pub encrypts: bool,
+    /// Send ECT(0), and let the receiver report marks (RFC 9000 §13.4).
+    pub ecn: bool,
+    /// The largest UDP payload, in bytes: 1200 to 65,527. Discovery of a larger one is off.
+    pub mtu: u16,
+    /// The receiver acknowledges each this many packets, at once; 0 leaves it to the stack (every second packet).
+    pub acks: u32,
+    /// The pacing rate in slow start, in percent of a window a smoothed round trip (noq): 200, or 1 to 10,000.
+    pub gain: u32,
+    /// Flow-control limits of stream and connection, and the send buffer, in bytes.
+    pub window: u32,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self { encrypts: true, ecn: false, mtu: 1200, acks: 0, gain: 200, window: 1 << 30 }
+    }
+}
+
+/// What each key expects.
+const EXPECTED: &str =
+    "crypto=tls or null, ecn=on or off, mtu=1200 to 65527, acks=N, gain=PERCENT, window=BYTES";
+
+impl Knobs {
+    /// Reads a stack with its settings, such as `quinn` or `noq,ecn=on`.
+    pub fn parse(text: &str) -> Result<(Which, Self), QuicError> {
+        let wrong = |found: &str| QuicError::Unsupported {
+            key: "engine",
+            why: format!("found {found:?}, expected {EXPECTED}"),
+        };
+        let mut parts = text.split(',');
+        let which = match parts.next() {
+            Some("noq" | "") | None => Which::Noq,
+            Some("quinn") => Which::Quinn,
+            Some(other) => {
+                let why = format!("found the stack {other:?}, expected noq or quinn");
+                return Err(QuicError::Unsupported { key: "engine", why });
+            }
+        };
+        let mut knobs = Self::default();
+        for part in parts {
+            let known = part.split_once('=').and_then(|(key, value)| knobs.set(key, value));
+            known.ok_or_else(|| wrong(part))?;
+        }
+        if which == Which::Quinn && !knobs.encrypts {
+            let why = "crypto=null is written for noq only".to_string();
+            return Err(QuicError::Unsupported { key: "engine", why });
+        }
+        Ok((which, knobs))
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        match (key, value) {
+            ("crypto", "tls") => self.encrypts = true,
+            ("crypto", "null") => self.encrypts = false,
+            ("ecn", "on") => self.ecn = true,
+            ("ecn", "off") => self.ecn = false,
+            ("mtu", _) => self.mtu = value.parse().ok().filter(|n| (1200..=65_527).contains(n))?,
+            ("acks", _) => self.acks = value.parse().ok().filter(|n| *n < 1000)?,
+            ("gain", _) => self.gain = value.parse().ok().filter(|n| (1..=10_000).contains(n))?,
+            ("window", _) => self.window = value.parse().ok().filter(|n| (1..=1 << 30).contains(n))?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The settings that differ from the default, as they are written.
+    pub fn label(&self) -> String {
+        let (mut text, default) = (String::new(), Self::default());
+        let mut add = |differs: bool, what: &str| {
+            if differs {
+                let _ = write!(text, ",{what}");
+            }
+        };
+        add(self.encrypts != default.encrypts, "crypto=null");
+        add(self.ecn != default.ecn, "ecn=on");
+        add(self.mtu != default.mtu, &format!("mtu={}", self.mtu));
+        add(self.acks != default.acks, &format!("acks={}", self.acks));
+        add(self.gain != default.gain, &format!("gain={}", self.gain));
+        add(self.window != default.window, &format!("window={}", self.window));
+        text
+    }
+}

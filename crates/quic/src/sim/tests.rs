@@ -1,0 +1,116 @@
+//! What the stacks tell their controllers on paths that provoke it.
+
+use super::*;
+use crate::host::Counters;
+use slowstart_lab::scenario::StudyText;
+
+/// Runs a download of standard slow start; returns the host's counters, its exit, its packet size and the row's profile.
+fn told<S: Stack>(path: &str, size: &str, knobs: &str) -> (Counters, Option<&'static str>, u64, f64) {
+    let text = StudyText {
+        path: path.into(),
+        startups: vec!["standard".into()],
+        size: Some(size.into()),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    let study = Study::check(&text, None).unwrap();
+    let (_, knobs) = Knobs::parse(knobs).unwrap();
+    let mut t = prepared::<S>(&knobs, &study, Job { contender: 0, run: 0 }, false).unwrap();
+    t.run(Instant::ZERO + Span::secs(60)).unwrap();
+    let completed = t.measured.completed.expect("it completes").since(Instant::ZERO).as_secs_f64();
+    let handle = t.handle.unwrap();
+    let host = handle.lock();
+    (host.counters, host.exit.map(|e| e.why.name()), host.mss().0, completed)
+}
+
+#[test]
+fn losses_are_told_as_losses() {
+    for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
+        let (counters, exit, ..) = told("rate=50Mbit rtt=50ms queue=0.5bdp", "5MB", "noq");
+        assert_eq!(exit, Some("loss"));
+        assert!(counters.lost_packets > 0 && counters.episodes > 0);
+        assert_eq!((counters.ecn_episodes, counters.spurious, counters.persistent), (0, 0, 0));
+    }
+}
+
+/// Packets wait up to 100 ms in the queue, and are marked once they wait 5 ms. Without ECN they are never dropped.
+#[test]
+fn marks_are_told_as_marks() {
+    let path = "rate=50Mbit rtt=50ms queue=2bdp mark=5ms";
+    for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
+        let (counters, exit, ..) = told(path, "10MB", "noq,ecn=on");
+        assert_eq!(exit, Some("ecn"));
+        assert!(counters.ecn_episodes > 0);
+        assert_eq!(counters.lost_packets, 0);
+        // A round of marks is one reduction: over some 3 s and round trips above 50 ms.
+        assert!(counters.ecn_episodes < 60, "{}", counters.ecn_episodes);
+        let (counters, ..) = told(path, "10MB", "noq");
+        assert_eq!(counters.ecn_episodes, 0);
+    }
+}
+
+/// Packets are overtaken by 12 ms of later ones: more than three packets and less than a ninth of the round trip, so they
+/// are declared lost and then acknowledged. noq tells that the loss was spurious; quinn cannot.
+#[test]
+fn spurious_losses_are_told_by_noq() {
+    let path = "rate=50Mbit rtt=100ms queue=4bdp second_route=1%,12ms";
+    let (counters, ..) = told::<noq::Noq>(path, "5MB", "noq");
+    assert!(counters.lost_packets > 0 && counters.spurious > 0, "{counters:?}");
+    let (counters, ..) = told::<quinn::Quinn>(path, "5MB", "noq");
+    assert!(counters.lost_packets > 0 && counters.spurious == 0, "{counters:?}");
+}
+
+/// Nothing passes for two seconds, and what waits is lost: three probe timeouts of lost packets are persistent congestion
+/// (RFC 9002 §7.6), and the download goes on with two packets.
+#[test]
+fn an_outage_is_told_as_persistent_congestion() {
+    for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
+        let path = "rate=20Mbit rtt=40ms queue=4bdp outage=at=300ms,for=4s,queue=flushed";
+        let (counters, _, _, completed) = told(path, "5MB", "noq");
+        assert!(counters.persistent > 0, "{counters:?}");
+        assert!(completed > 4.3, "{completed}");
+    }
+}
+
+/// The size of packets is a knob; the controller counts with it.
+#[test]
+fn the_packet_size_is_that_of_the_knob() {
+    for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
+        let path = "rate=20Mbit rtt=40ms queue=4bdp";
+        let (small, _, mss, _) = told(path, "2MB", "noq");
+        assert_eq!(mss, 1200);
+        let (large, _, mss, _) = told(path, "2MB", "noq,mtu=1472");
+        assert_eq!(mss, 1472);
+        assert!(large.packets < small.packets, "{large:?} {small:?}");
+    }
+}
+
+/// In clear, each packet has the size and the time that it has encrypted.
+#[test]
+fn a_null_cipher_changes_no_row() {
+    for path in ["rate=50Mbit rtt=50ms queue=1bdp", "rate=5Mbit rtt=200ms queue=1bdp loss=0.5%"] {
+        assert_eq!(told::<noq::Noq>(path, "3MB", "noq"), told::<noq::Noq>(path, "3MB", "noq,crypto=null"));
+    }
+}
+
+#[test]
+fn flow_control_limits_if_asked_to() {
+    let path = "rate=50Mbit rtt=100ms queue=1bdp";
+    for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
+        // 100 kB a round trip: 5 MB take 50 of them.
+        let (.., limited) = told(path, "5MB", "noq,window=100000");
+        let (.., free) = told(path, "5MB", "noq");
+        assert!(limited > 4.0 && free < 2.0, "{limited} {free}");
+    }
+}
+
+#[test]
+fn knobs_that_are_unknown_are_refused() {
+    let error = |text: &str| Knobs::parse(text).unwrap_err().to_string();
+    assert!(error("s2n").starts_with(r#"engine: found the stack "s2n", expected noq or quinn"#));
+    assert!(error("noq,mtu=100").contains(r#"found "mtu=100", expected crypto=tls or null"#));
+    assert_eq!(error("quinn,crypto=null"), "engine: crypto=null is written for noq only");
+    let (which, knobs) = Knobs::parse("noq,crypto=null,ecn=on,acks=4,mtu=1472,window=5000").unwrap();
+    assert_eq!(which, Which::Noq);
+    assert_eq!(knobs.label(), ",crypto=null,ecn=on,mtu=1472,acks=4,window=5000");
+}

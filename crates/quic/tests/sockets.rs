@@ -1,0 +1,37 @@
+//! The examples on real sockets, over a path that `slowstart emulate` makes. Needs root and a built command.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Cargo puts what it builds for this profile.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.ancestors().nth(2).unwrap().to_path_buf()
+}
+
+#[test]
+fn a_download_over_an_emulated_path_reports_its_exit() {
+    let (slowstart, examples) = (built().join("slowstart"), built().join("examples"));
+    let root = Path::new("/proc/self/ns").exists()
+        && Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
+    let emulates = root
+        && Command::new(&slowstart).args(["emulate", "--help"]).output().is_ok_and(|o| o.status.success());
+    if !emulates {
+        return println!(
+            "skipped: QUIC on real sockets (needs root, and the command built with --features kernel)"
+        );
+    }
+    let cert = std::env::temp_dir().join(format!("slowstart-{}.der", std::process::id()));
+    let program = |name: &str| examples.join(name).display().to_string();
+    let serve = format!("{} --cert {} --startup standard --size 2000000", program("server"), cert.display());
+    let out = Command::new(slowstart)
+        .args(["emulate", "rate=20Mbit rtt=40ms queue=1bdp", "--serve", &serve, "--"])
+        .args([program("client"), "--cert".into(), cert.display().to_string()])
+        .output()
+        .unwrap();
+    let _ = std::fs::remove_file(cert);
+    let (said, noted) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(said.contains(r#""received_bytes":2000000"#), "{said}{noted}");
+    // 2 MB over 20 Mbit/s take 0.8 s, and slow start overflows a queue of 100 kB.
+    assert!(noted.contains(r#""startup":"standard","exit":{"reason":"loss""#), "{said}{noted}");
+}
