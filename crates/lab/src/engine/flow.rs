@@ -1,6 +1,6 @@
 //! A flow: its two endpoints, its application, and what the engine observes of it.
 
-use super::id::{End, FLOW_CLOCKS, LineId, PerEnd};
+use super::id::{End, FLOW_CLOCKS, FlowId, LineId, PerEnd};
 use super::truth::{OneWay, Truth};
 use crate::app::{App, Kind as AppKind};
 use crate::random::Stream;
@@ -59,22 +59,33 @@ pub struct FlowSpec {
     pub startup: Algorithm,
 }
 
+/// What all packets that an end of a flow sends have in common.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Origin {
+    /// The line into which it sends.
+    pub(super) line: LineId,
+    pub(super) flow: FlowId,
+    pub(super) end: End,
+    /// True at the end that sends the flow's data.
+    pub(super) is_sender: bool,
+    /// True if its packets, and those that arrive there, are captured.
+    pub(super) captured: bool,
+}
+
 /// A flow. Fields that every packet needs come first (docs/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Flow {
-    /// The lines into which its server and its client send.
-    pub(super) lines: PerEnd<LineId>,
+    /// What all packets of its server and of its client have in common.
+    pub(super) origins: PerEnd<Origin>,
     /// The pending time of each clock; [`Instant::NEVER`] if none.
     pub(super) armed: [Instant; FLOW_CLOCKS],
     /// The bytes that must be delivered to each end before its application has to act.
     pub(super) due: PerEnd<u64>,
     /// True for each end whose application has closed.
     pub(super) closed: PerEnd<bool>,
-    /// Copies from `spec` that every packet needs: the end that sends data, whether the flow is recorded, and the bytes of
-    /// headers of a full packet.
+    /// Copies from `spec` that every packet needs: the end that sends data, and the bytes of headers of a full packet.
     sender: End,
-    pub(super) recorded: bool,
     headers: u8,
     pub(super) one_way: OneWay,
     /// What the engine observed of it.
@@ -87,12 +98,26 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow to which nothing has happened yet. Its random numbers follow from `seed` and `number`, which differs for each
-    /// flow of an engine.
-    pub(super) fn new(number: usize, spec: FlowSpec, lines: PerEnd<LineId>, seed: u64) -> Self {
+    /// A flow to which nothing has happened yet, which sends into these lines. Its random numbers follow from `seed` and
+    /// `number`, which differs for each flow of an engine. Its packets are captured if `captures`, and if it is recorded.
+    pub(super) fn new(
+        number: usize,
+        flow: FlowId,
+        spec: FlowSpec,
+        lines: PerEnd<LineId>,
+        seed: u64,
+        captures: bool,
+    ) -> Self {
         let p = &spec.profile;
         let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
         let random = |what: &str| Stream::named(seed, &format!("flow{number}.{what}")).any();
+        let origin = |end| Origin {
+            line: lines[end],
+            flow,
+            end,
+            is_sender: end == spec.direction.sender(),
+            captured: captures && spec.recorded,
+        };
         let control =
             |end: &str| spec.startup.controller(&spec.avoidance, iw, random(&format!("{end}.control")));
         let isn = |end: &str| random(&format!("{end}.isn")) as u32;
@@ -106,10 +131,9 @@ impl Flow {
             closed: PerEnd::default(),
             due: PerEnd::default(),
             sender: spec.direction.sender(),
-            recorded: spec.recorded,
             headers: (p.packet() - p.mss) as u8,
             one_way: OneWay::new(spec.start),
-            lines,
+            origins: PerEnd::new(origin(End::Server), origin(End::Client)),
             armed: [Instant::NEVER; FLOW_CLOCKS],
             truth: Truth::new(spec.impact_from),
             spec,
@@ -138,9 +162,22 @@ impl Flow {
     pub(super) fn is_quiet(&self, end: End) -> bool {
         let Endpoint { tx, rx, .. } = &self.ends[end];
         tx.events.is_empty()
-            && rx.delivered() < self.due[end]
+            // Not less than what is delivered.
+            && rx.next() <= self.due[end]
             && (self.closed[end] || !rx.finished())
             && (end != self.sender || self.truth.capacity.is_some())
+    }
+
+    /// The lines into which its server and its client send.
+    pub(super) fn lines(&self) -> PerEnd<LineId> {
+        PerEnd::new(self.origins[End::Server].line, self.origins[End::Client].line)
+    }
+
+    /// Begins or ends capturing its packets.
+    pub(super) fn set_captured(&mut self, captured: bool) {
+        for end in [End::Server, End::Client] {
+            self.origins[end].captured = captured;
+        }
     }
 
     /// Takes `len` bytes of data that left at `sent` and arrive at the receiver at `now`.

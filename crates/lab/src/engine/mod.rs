@@ -16,10 +16,9 @@ use crate::app::{Kind as AppKind, Socket};
 use crate::path::{Dropped, Path};
 use crate::record::{CapturedPacket, Cost, EventRow, Sample, Trace};
 use crate::tcp::endpoint::{Endpoint, State};
-use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
 use id::{ClockId, Due, LineId};
-use net::{Arrival, Net};
+use net::{Arrival, Arrived, Net};
 use queued::{Fate, What};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
@@ -40,8 +39,7 @@ pub enum Sampling {
 #[derive(Clone, Debug)]
 pub struct Engine {
     net: Net,
-    /// The segment that arrived last. Kept here because a copy of what was just written would wait for the write.
-    arrived: Segment,
+    arrived: Arrived,
     /// The flows, by [`FlowId`].
     pub flows: Vec<Flow>,
     /// Free slots, where flows [come](Self::add_flow) and go.
@@ -67,8 +65,9 @@ impl Engine {
         let mut engine = Self::over(net, sampling, gauges);
         for (i, spec) in specs.into_iter().enumerate() {
             let (start, lines) = (spec.start, engine.net.lines_of(spec.extra_delay));
-            let mut flow = Flow::new(i, spec, lines, seed);
-            engine.net.arm(FlowId(i as u32), &mut flow, ClockId::APPLICATION, start);
+            let id = FlowId(i as u32);
+            let mut flow = Flow::new(i, id, spec, lines, seed, false);
+            engine.net.arm(id, &mut flow, ClockId::APPLICATION, start);
             engine.flows.push(flow);
         }
         engine
@@ -77,7 +76,7 @@ impl Engine {
     fn over(net: Net, sampling: Sampling, gauges: bool) -> Self {
         Self {
             net,
-            arrived: Segment::default(),
+            arrived: Arrived::default(),
             flows: Vec::new(),
             free: Vec::new(),
             added: 0,
@@ -102,7 +101,8 @@ impl Engine {
         let slot = self.free.pop().or_else(|| (unused.index() < self.net.slots()).then_some(unused))?;
         let start = spec.start;
         let lines = self.net.set_slot(slot.index(), spec.extra_delay);
-        let mut flow = Flow::new(self.added, spec, lines, seed);
+        let captures = self.net.capture.is_some();
+        let mut flow = Flow::new(self.added, slot, spec, lines, seed, captures);
         self.added += 1;
         flow.truth.capacity = Some(start);
         self.net.arm(slot, &mut flow, ClockId::APPLICATION, start);
@@ -123,7 +123,7 @@ impl Engine {
         let f = self.flow(id);
         let idle = |end: &Endpoint<Control>| end.deadlines().into_iter().all(|d| d == Instant::NEVER);
         let app = f.armed[ClockId::APPLICATION.index()];
-        f.ends.iter().all(idle) && app == Instant::NEVER && self.net.is_empty(f.lines)
+        f.ends.iter().all(idle) && app == Instant::NEVER && self.net.is_empty(f.lines())
     }
 
     /// Frees the slot of a flow that [is finished](Self::is_finished).
@@ -139,11 +139,17 @@ impl Engine {
     /// Captures the packets of recorded flows at both ends, from now on.
     pub fn start_capture(&mut self) {
         self.net.capture = Some(Vec::new());
+        for f in &mut self.flows {
+            f.set_captured(f.spec.recorded);
+        }
     }
 
     /// Stops capturing; returns the captured packets in order of time.
     pub fn take_capture(&mut self) -> Vec<CapturedPacket> {
         let mut packets = self.net.capture.take().unwrap_or_default();
+        for f in &mut self.flows {
+            f.set_captured(false);
+        }
         packets.sort_by_key(|p| p.at);
         packets
     }
@@ -259,7 +265,11 @@ impl Engine {
     ) -> Option<Instant> {
         while let Some(arrival) = self.net.take_arrival(line, &mut self.arrived) {
             self.cost.events += 1;
-            self.on_arrival(end, at, &arrival);
+            if arrival.is_stored {
+                self.on_stored_arrival(end, at, &arrival);
+            } else {
+                self.on_arrival(end, at, &arrival, false);
+            }
             let stops = stop(self);
             if stops || !self.net.continue_line(line, arrival.next, until) {
                 self.net.schedule_line(line, arrival.next);
@@ -270,26 +280,35 @@ impl Engine {
         None
     }
 
-    /// Processes the arrival of `self.arrived` at an end.
-    #[allow(clippy::inline_always, reason = "called from one place")]
+    /// Processes the arrival of a segment that its packet could not express, at an end.
+    #[inline(never)]
+    fn on_stored_arrival(&mut self, end: End, at: Instant, arrival: &Arrival) {
+        self.on_arrival(end, at, arrival, true);
+    }
+
+    /// Processes the arrival of the segment in `self.arrived` at an end. `stored` says, at compile time, which of the two.
+    #[allow(clippy::inline_always, reason = "each packet passes here, and what most lack is known")]
     #[inline(always)]
-    fn on_arrival(&mut self, end: End, at: Instant, &Arrival { flow, sent, .. }: &Arrival) {
-        let arrived = &self.arrived;
+    fn on_arrival(&mut self, end: End, at: Instant, &Arrival { flow, sent, .. }: &Arrival, stored: bool) {
+        let arrived = if stored { &self.arrived.stored } else { &self.arrived.numbers };
         let f = &mut self.flows[flow.index()];
         let len = arrived.len;
         if len > 0 && end != f.sender() {
             f.record_arrival(at, sent, len);
         }
-        if f.recorded
+        if f.origins[end].captured
             && let Some(packets) = &mut self.net.capture
         {
             let (flow, end, segment) = (flow.0, end as u8, *arrived);
             packets.push(CapturedPacket { at, flow, end, leaves: false, segment });
         }
-        let mut sink = self.net.sink(flow, f, end);
+        self.net.prepare(f, end);
+        let mut sink = self.net.sink(&f.origins[end]);
         let reached_sender = f.ends[end].on_segment(at, arrived, &mut sink);
         if reached_sender {
-            self.cost.packets += sink.finish(f);
+            let data = sink.data;
+            self.net.finish(f, end, data);
+            self.cost.packets += data;
         }
         if !self.net.fates.is_empty() || !f.is_quiet(end) {
             self.finish_event(flow, end);
@@ -318,7 +337,7 @@ impl Engine {
         let (end, i) = clock.deadline();
         let due = f.ends[end].deadlines()[i];
         if due <= now {
-            self.cost.packets += self.net.call(flow, f, end, |end, now, sink| end.on_timer(now, sink));
+            self.cost.packets += self.net.call(f, end, |end, now, sink| end.on_timer(now, sink));
             self.finish_event(flow, end);
         } else if due < Instant::NEVER {
             self.net.arm(flow, f, clock, due);
@@ -361,7 +380,7 @@ impl Engine {
         at: Instant,
         why: impl FnOnce() -> Option<String>,
     ) {
-        if self.flow(flow).recorded && self.sampling != Sampling::Off {
+        if self.flow(flow).spec.recorded && self.sampling != Sampling::Off {
             let time_s = Span(at.0).as_secs_f64();
             self.trace.events.push(EventRow { time_s, flow: flow.0, what, why: why() });
         }
@@ -462,7 +481,7 @@ impl Engine {
         let end = End::Client;
         let f = &mut self.flows[flow.index()];
         if f.ends[end].state() == State::Closed {
-            self.cost.packets += self.net.call(flow, f, end, |end, now, sink| end.connect(now, sink));
+            self.cost.packets += self.net.call(f, end, |end, now, sink| end.connect(now, sink));
         } else if let Some(bytes) = f.app.request() {
             f.ends[end].tx.write(bytes);
             self.send(flow, end);
@@ -510,7 +529,7 @@ impl Engine {
     /// Sends what an end may send now, after its application wrote or closed.
     fn send(&mut self, flow: FlowId, end: End) {
         let f = &mut self.flows[flow.index()];
-        self.cost.packets += self.net.call(flow, f, end, |end, now, sink| end.send(now, sink));
+        self.cost.packets += self.net.call(f, end, |end, now, sink| end.send(now, sink));
     }
 
     // Control by the caller.
@@ -532,7 +551,7 @@ impl Engine {
         let f = &mut self.flows[id.index()];
         let end = f.sender().other();
         if f.ends[end].rx.limit_window(1 + bytes) {
-            self.cost.packets += self.net.call(id, f, end, |end, now, sink| end.send_window(now, sink));
+            self.cost.packets += self.net.call(f, end, |end, now, sink| end.send_window(now, sink));
             self.finish_event(id, end);
         }
     }
@@ -565,7 +584,7 @@ impl Engine {
     #[cold]
     fn sample(&mut self, flow: FlowId, at: Instant) {
         let f = &self.flows[flow.index()];
-        if !f.recorded {
+        if !f.spec.recorded {
             return;
         }
         let tx = &f.ends[f.sender()].tx;

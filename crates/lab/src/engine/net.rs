@@ -4,7 +4,7 @@
 //! which they arrive. So one pending event stands for all packets of a line, and the cost of an event does not grow with the window. Timers are
 //! lazy: see docs/engine.md, "Events and timers".
 
-use super::flow::{Control, Flow};
+use super::flow::{Control, Flow, Origin};
 use super::id::{ClockId, Destination, Due, End, FlowId, LineId, PerEnd, Source};
 use super::queued::{Fate, Queued, Waiting, What};
 use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
@@ -75,21 +75,12 @@ impl Packet {
         self.flags == ACK && self.len == 0 && !self.has_segment
     }
 
-    /// Writes the segment of a packet without [`Packet::has_segment`] to `s`.
+    /// Writes the segment of a packet without [`Packet::has_segment`] to `s`, whose other fields have their default values.
     #[inline]
     fn unpack(&self, s: &mut Segment) {
-        let Self { seq, ack, window, flags, ecn, .. } = *self;
-        let timestamp = Some((milliseconds(self.sent), self.echo));
-        *s = Segment {
-            seq,
-            ack,
-            len: u32::from(self.len),
-            window,
-            flags,
-            timestamp,
-            ecn,
-            ..Segment::default()
-        };
+        (s.seq, s.ack, s.len) = (self.seq, self.ack, u32::from(self.len));
+        (s.window, s.flags, s.ecn) = (self.window, self.flags, self.ecn);
+        s.timestamp = Some((milliseconds(self.sent), self.echo));
     }
 }
 
@@ -143,35 +134,9 @@ impl LineQueue {
 /// Where an end of a flow puts the packets it sends during one event: each enters the path at once.
 pub(super) struct PacketSink<'a> {
     net: &'a mut Net,
-    line: LineId,
-    flow: FlowId,
-    /// The end that sends.
-    end: End,
-    /// True if its packets are captured, once capturing is on.
-    recorded: bool,
-    /// True at the end that sends the flow's data.
-    is_sender: bool,
+    from: &'a Origin,
     /// Number of data packets sent by a flow's sender so far.
-    data: u64,
-}
-
-impl PacketSink<'_> {
-    /// Updates the flow after the event; returns the number of data packets that its sender sent.
-    #[inline]
-    pub(super) fn finish(self, flow: &mut Flow) -> u64 {
-        let now = self.net.now;
-        if self.is_sender {
-            let min_rtt = flow.ends[self.end].tx.rtt().min();
-            flow.one_way.record_min_rtt(now, min_rtt);
-        }
-        let direction = leaving(&mut self.net.path, self.end);
-        if self.data > 0 && !direction.has_discipline() {
-            // The last packet of a burst waits longest: as long as a packet sent now would, its own transmission included.
-            let wait = direction.queue_delay(now);
-            flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
-        }
-        self.data
-    }
+    pub(super) data: u64,
 }
 
 impl Wire for PacketSink<'_> {
@@ -181,22 +146,23 @@ impl Wire for PacketSink<'_> {
     )]
     #[inline(always)]
     fn put_train(&mut self, s: &Segment, n: u32) {
+        let Origin { line, flow, end, is_sender, captured } = *self.from;
         let kind = kind(s);
-        let is_data = self.is_sender && kind == Kind::Data;
+        let is_data = is_sender && kind == Kind::Data;
         self.data += if is_data { u64::from(n) } else { 0 };
-        let info = PacketInfo { bytes: s.wire(), flow: self.flow.0, kind, ecn: s.ecn };
+        let info = PacketInfo { bytes: s.wire(), flow: flow.0, kind, ecn: s.ecn };
         let now = self.net.now;
-        let mut packet = Packet::new(now, Destination::new(self.flow, self.end.other()), s);
-        if self.recorded && self.net.capture.is_some() {
-            self.net.capture_departure(self.flow, self.end, *s, n);
+        let mut packet = Packet::new(now, Destination::new(flow, end.other()), s);
+        if captured {
+            self.net.capture_departure(flow, end, *s, n);
         }
-        let direction = leaving(&mut self.net.path, self.end);
+        let direction = leaving(&mut self.net.path, end);
         if !direction.is_simple() || s.ecn.is_capable() {
-            let queued = Queued { packet, line: self.line, is_data };
+            let queued = Queued { packet, line, is_data };
             return self.put_special_train(queued, info, *s, n);
         }
-        let queue = &mut self.net.lines[self.line.index()];
-        let extra = self.net.extra[self.line.pair()];
+        let queue = &mut self.net.lines[line.index()];
+        let extra = self.net.extra[line.pair()];
         let idle = queue.line.is_empty();
         for _ in 0..n {
             match direction.pass_simple(now, &info) {
@@ -210,14 +176,12 @@ impl Wire for PacketSink<'_> {
                     }
                     queue.line.push(at + extra, packet);
                 }
-                Err(d) => {
-                    self.net.fates.push(Fate { flow: self.flow, is_data, what: What::Dropped(d) });
-                }
+                Err(d) => self.net.fates.push(Fate { flow, is_data, what: What::Dropped(d) }),
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
         if idle && let Some(at) = queue.line.next() {
-            self.net.schedule_line(self.line, at);
+            self.net.schedule_line(line, at);
         }
     }
 }
@@ -227,14 +191,15 @@ impl PacketSink<'_> {
     /// of its own so that the code of all other trains stays short (docs/engine.md, "Inlining").
     #[inline(never)]
     fn put_special_train(&mut self, queued: Queued, info: PacketInfo, s: Segment, n: u32) {
-        let direction = leaving(&mut self.net.path, self.end);
+        let Origin { flow, end, .. } = *self.from;
+        let direction = leaving(&mut self.net.path, end);
         if direction.has_discipline() {
-            return self.net.enqueue_train(self.end, &info, queued, s, n);
+            return self.net.enqueue_train(end, &info, queued, s, n);
         }
-        let Queued { mut packet, line: _, is_data } = queued;
+        let Queued { mut packet, line, is_data } = queued;
         let (now, kind) = (self.net.now, info.kind);
-        let queue = &mut self.net.lines[self.line.index()];
-        let extra = self.net.extra[self.line.pair()];
+        let queue = &mut self.net.lines[line.index()];
+        let extra = self.net.extra[line.pair()];
         let idle = queue.line.is_empty();
         let disorders = direction.disorders();
         let first = if disorders { queue.line.next() } else { None };
@@ -269,9 +234,7 @@ impl PacketSink<'_> {
                     }
                     queue.line.push(at, packet);
                 }
-                Err(d) => {
-                    self.net.fates.push(Fate { flow: self.flow, is_data, what: What::Dropped(d) });
-                }
+                Err(d) => self.net.fates.push(Fate { flow, is_data, what: What::Dropped(d) }),
             }
             packet.seq = packet.seq.wrapping_add(s.len);
         }
@@ -279,7 +242,7 @@ impl PacketSink<'_> {
         if (idle || disorders)
             && let Some(at) = queue.line.next().filter(|at| Some(*at) != first)
         {
-            self.net.schedule_line(self.line, at);
+            self.net.schedule_line(line, at);
         }
     }
 }
@@ -321,6 +284,18 @@ pub(super) struct Arrival {
     pub(super) sent: Instant,
     /// When the next packet of the line arrives; [`Instant::NEVER`] if there is none.
     pub(super) next: Instant,
+    /// Which part of [`Arrived`] its segment is.
+    pub(super) is_stored: bool,
+}
+
+/// The segment of the packet that arrived last. It is kept because a copy of what was just written would wait for the
+/// write, and in two places so that most packets write only the fields that differ.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrived {
+    /// Of a packet without [`Packet::has_segment`].
+    pub(super) numbers: Segment,
+    /// Of one with it.
+    pub(super) stored: Segment,
 }
 
 impl Net {
@@ -442,22 +417,23 @@ impl Net {
         due
     }
 
-    /// Takes the first packet of a line and writes its segment to `segment`.
+    /// Takes the first packet of a line and writes its segment to `arrived`.
     #[inline]
-    pub(super) fn take_arrival(&mut self, line: LineId, segment: &mut Segment) -> Option<Arrival> {
+    pub(super) fn take_arrival(&mut self, line: LineId, arrived: &mut Arrived) -> Option<Arrival> {
         let queue = &mut self.lines[line.index()];
         // Where packets overtake, the event of one that was overtaken is pending twice.
         let (at, packet) = queue.line.first().filter(|(at, _)| *at <= self.now)?;
         debug_assert_eq!(at, self.now, "an arrival that is late");
         let (flow, sent) = (packet.to.flow(), packet.sent);
-        if packet.has_segment {
-            queue.take_segment(segment);
+        let is_stored = packet.has_segment;
+        if is_stored {
+            queue.take_segment(&mut arrived.stored);
         } else {
-            packet.unpack(segment);
+            packet.unpack(&mut arrived.numbers);
         }
         queue.line.skip();
         let next = queue.line.next().unwrap_or(Instant::NEVER);
-        Some(Arrival { flow, sent, next })
+        Some(Arrival { flow, sent, next, is_stored })
     }
 
     /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end has an event by
@@ -544,26 +520,49 @@ impl Net {
 
     /// Returns the sink for the packets that an end sends during one event.
     #[inline]
-    pub(super) fn sink(&mut self, i: FlowId, flow: &mut Flow, end: End) -> PacketSink<'_> {
+    pub(super) fn sink<'a>(&'a mut self, from: &'a Origin) -> PacketSink<'a> {
+        PacketSink { net: self, from, data: 0 }
+    }
+
+    /// Gives an end the state of the interface into which it sends, if the path begins with one: before each call of an
+    /// endpoint.
+    #[inline]
+    pub(super) fn prepare(&mut self, flow: &mut Flow, end: End) {
         if leaving(&mut self.path, end).is_interface() {
             self.update_interface(flow, end);
         }
-        let (line, recorded, is_sender) = (flow.lines[end], flow.recorded, end == flow.sender());
-        PacketSink { net: self, line, flow: i, end, recorded, is_sender, data: 0 }
+    }
+
+    /// Updates the flow after an end has sent `data` data packets during the event.
+    #[inline]
+    pub(super) fn finish(&mut self, flow: &mut Flow, end: End, data: u64) {
+        let now = self.now;
+        if flow.origins[end].is_sender {
+            let min_rtt = flow.ends[end].tx.rtt().min();
+            flow.one_way.record_min_rtt(now, min_rtt);
+        }
+        let direction = leaving(&mut self.path, end);
+        if data > 0 && !direction.has_discipline() {
+            // The last packet of a burst waits longest: as long as a packet sent now would, its own transmission included.
+            let wait = direction.queue_delay(now);
+            flow.truth.peak_queue_delay = flow.truth.peak_queue_delay.max(wait);
+        }
     }
 
     /// Calls an endpoint with the time and a sink for its packets; returns the number of data packets that the flow's
     /// sender sent.
     pub(super) fn call(
         &mut self,
-        i: FlowId,
         flow: &mut Flow,
         end: End,
         call: impl FnOnce(&mut Endpoint<Control>, Instant, &mut PacketSink),
     ) -> u64 {
-        let mut sink = self.sink(i, flow, end);
+        self.prepare(flow, end);
+        let mut sink = self.sink(&flow.origins[end]);
         call(&mut flow.ends[end], sink.net.now, &mut sink);
-        sink.finish(flow)
+        let data = sink.data;
+        self.finish(flow, end, data);
+        data
     }
 }
 

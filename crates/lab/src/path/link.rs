@@ -48,38 +48,23 @@ impl Service {
         match self {
             Self::Rates(r) => r.start(now),
             Self::Opportunities(o) => o.start(now),
-            Self::Shaped(s) => Self::free_shaped(s, now),
+            Self::Shaped(s) => s.0.free(now),
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn free_shaped(s: &(Self, Buckets), now: Instant) -> Instant {
-        s.0.free(now)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn start_shaped(s: &(Self, Buckets), now: Instant, bytes: u32) -> Instant {
-        s.1.ready(s.0.free(now), bytes)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn send_shaped(s: &mut (Self, Buckets), now: Instant, bytes: u32) -> Instant {
-        let start = s.1.ready(s.0.free(now), bytes);
-        s.1.take(start, bytes);
-        s.0.send(start, bytes)
     }
 
     /// When the service of a packet that arrives now begins.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     fn start(&self, now: Instant, bytes: u32) -> Instant {
+        if let Self::Rates(r) = self { r.start(now) } else { self.start_special(now, bytes) }
+    }
+
+    #[inline(never)]
+    fn start_special(&self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.start(now),
             Self::Opportunities(o) => o.start(now),
-            Self::Shaped(s) => Self::start_shaped(s, now, bytes),
+            Self::Shaped(s) => s.1.ready(s.0.free(now), bytes),
         }
     }
 
@@ -87,10 +72,19 @@ impl Service {
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
+        if let Self::Rates(r) = self { r.send(now, bytes) } else { self.send_special(now, bytes) }
+    }
+
+    #[inline(never)]
+    fn send_special(&mut self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.send(now, bytes),
             Self::Opportunities(o) => o.send(now, bytes),
-            Self::Shaped(s) => Self::send_shaped(s, now, bytes),
+            Self::Shaped(s) => {
+                let start = s.1.ready(s.0.free(now), bytes);
+                s.1.take(start, bytes);
+                s.0.send(start, bytes)
+            }
         }
     }
 

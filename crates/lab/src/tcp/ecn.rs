@@ -41,7 +41,7 @@ pub enum Feedback {
 }
 
 /// The three flags of the handshake and of the ACE field: AE, CWR, ECE.
-const ACE: u8 = AE | CWR | ECE;
+pub(super) const ACE: u8 = AE | CWR | ECE;
 /// Where the counters of marked packets begin (RFC 9768 §3.2.1).
 const FIRST_COUNT: u8 = 5;
 
@@ -220,8 +220,9 @@ impl EcnReceiver {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct EcnSender {
     pub(super) feedback: Feedback,
-    /// The last value of the ACE field.
-    count: u8,
+    /// The flags that may bring news, and their value if they bring none: the last value of the ACE field, or no ECE.
+    news: u8,
+    known: u8,
     /// True if the next new data is to carry CWR.
     pub(super) cwr: bool,
 }
@@ -229,17 +230,18 @@ pub(super) struct EcnSender {
 impl EcnSender {
     /// Begins with this feedback.
     pub(super) fn begin(&mut self, feedback: Feedback) {
-        *self = Self { feedback, count: FIRST_COUNT, cwr: false };
+        let (news, known) = match feedback {
+            Feedback::None => (0, 0),
+            Feedback::Echo | Feedback::EchoEach => (ECE, 0),
+            Feedback::Count => (ACE, ace_flags(FIRST_COUNT)),
+        };
+        *self = Self { feedback, news, known, cwr: false };
     }
 
     /// True if an ACK with these flags tells of marks.
     #[inline]
     pub(super) fn has_news(&self, flags: u8) -> bool {
-        match self.feedback {
-            Feedback::None => false,
-            Feedback::Echo | Feedback::EchoEach => flags & ECE != 0,
-            Feedback::Count => ace_value(flags) != self.count,
-        }
+        flags & self.news != self.known
     }
 
     /// Takes the flags of an ACK that delivered `packets` packets; returns how many of them were marked. With
@@ -257,8 +259,8 @@ impl EcnSender {
             Feedback::Count => {
                 debug_assert!(flags & (ACK | SYN) == ACK, "the ACE field of a SYN is no count");
                 let value = ace_value(flags);
-                let least = u64::from(value.wrapping_sub(self.count) & 7);
-                self.count = value;
+                let least = u64::from(value.wrapping_sub(ace_value(self.known)) & 7);
+                self.known = flags & ACE;
                 // RFC 9768 §3.2.2.5.2: the counter may have gone around while ACKs were lost or thinned; then the
                 // largest number that fits is the safe one.
                 if packets <= 7 { least } else { packets - ((packets - least) & 7) }

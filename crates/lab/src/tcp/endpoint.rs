@@ -1,6 +1,6 @@
 //! One end of a connection: the handshake, the close, and both halves, with segments in and out.
 
-use super::ecn::{Feedback, Prompt};
+use super::ecn::{ACE, Feedback, Prompt};
 use super::gro::Gro;
 use super::profile::Profile;
 use super::receiver::{AckDecision, Receiver};
@@ -70,7 +70,8 @@ impl Header {
             ack: segment::wrap(rx.next(), self.peer_isn),
             timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
             window: u16::try_from(rx.advertise_window(now) >> self.scale).unwrap_or(u16::MAX),
-            flags: s.flags | rx.ecn.flags,
+            // The mask tells the compiler which flags cannot change.
+            flags: s.flags | (rx.ecn.flags & ACE),
             ..s
         };
         if held {
@@ -142,6 +143,8 @@ impl Header {
 #[repr(C)]
 pub struct Endpoint<C> {
     state: State,
+    /// True if the connection is established, without receive offload, ECN and a slow reader. Written by `set_state` alone.
+    plain: bool,
     peer_closed_first: bool,
     syn_losses: u8,
     /// The remainder of the peer's Quick-Start request, to be reported to it (RFC 4782); 0 if none.
@@ -173,6 +176,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         Self {
             profile: *profile,
             state: State::Listen,
+            plain: false,
             header: Header {
                 isn,
                 peer_isn: 0,
@@ -238,8 +242,16 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     /// Sends the SYN.
     pub fn connect(&mut self, now: Instant, out: &mut impl Wire) {
-        self.state = State::SynSent;
+        self.set_state(State::SynSent);
         self.send_syn(now, out);
+    }
+
+    fn set_state(&mut self, state: State) {
+        self.state = state;
+        self.plain = state == State::Established
+            && self.gro.is_none()
+            && self.header.feedback == Feedback::None
+            && !self.rx.reads_slowly();
     }
 
     fn send_syn(&mut self, now: Instant, out: &mut impl Wire) {
@@ -340,6 +352,16 @@ impl<C: Controller + Clone> Endpoint<C> {
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
+        if self.plain && s.flags & (RST | SYN | FIN | ACK) == ACK {
+            return self.on_data(now, s, true, out);
+        }
+        self.on_special_segment(now, s, out)
+    }
+
+    /// Processes a segment of an endpoint that is not plain, or with flags that few segments have. It is a function of its
+    /// own so that the code for all others stays short (docs/engine.md, "Inlining").
+    #[inline(never)]
+    fn on_special_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         if self.gro.is_some() && self.state == State::Established {
             self.merge(now, s, out);
             return true;
@@ -373,12 +395,11 @@ impl<C: Controller + Clone> Endpoint<C> {
     }
 
     /// Processes a segment, or several merged into one.
-    #[allow(clippy::inline_always, reason = "each packet passes here")]
-    #[inline(always)]
+    #[inline(never)]
     fn process(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
-        let plain = self.state == State::Established && s.flags & (RST | SYN) == 0;
-        let reached_sender = (plain || self.on_control(now, s, out)) && self.on_data(now, s, out);
-        reached_sender || !plain
+        let connected = self.state == State::Established && s.flags & (RST | SYN) == 0;
+        let reached_sender = (connected || self.on_control(now, s, out)) && self.on_data(now, s, false, out);
+        reached_sender || !connected
     }
 
     /// Processes a segment outside the established state, or with SYN or RST. Returns true if its data and ACK are to
@@ -388,9 +409,9 @@ impl<C: Controller + Clone> Endpoint<C> {
         match self.state {
             State::Closed | State::Failed => {}
             State::Listen if s.has(RST) => {}
-            _ if s.has(RST) => self.state = State::Failed,
+            _ if s.has(RST) => self.set_state(State::Failed),
             State::Listen if s.has(SYN) => {
-                self.state = State::SynReceived;
+                self.set_state(State::SynReceived);
                 self.accept_syn(s);
                 self.use_feedback(self.profile.ecn.accept(s.flags));
                 self.send_syn(now, out);
@@ -439,7 +460,7 @@ impl<C: Controller + Clone> Endpoint<C> {
     }
 
     fn establish(&mut self, now: Instant, s: &Segment, window: u64) {
-        self.state = State::Established;
+        self.set_state(State::Established);
         self.syn_timer = None;
         // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT exceeds
         // the timeout and nothing was lost.
@@ -465,21 +486,25 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
+    /// Processes data and acknowledgement of a segment. `plain` says, at compile time, that the endpoint is plain and that of
+    /// RST, SYN, FIN and ACK only ACK is set.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn on_data(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
+    fn on_data(&mut self, now: Instant, s: &Segment, plain: bool, out: &mut impl Wire) -> bool {
         let sent = segment::wrap(self.tx.next(), self.header.isn);
-        if s.ack.wrapping_sub(sent).cast_signed() > 0 && s.has(ACK) {
+        let acknowledges = plain || s.has(ACK);
+        if s.ack.wrapping_sub(sent).cast_signed() > 0 && acknowledges {
             self.on_ack_of_unsent(now, out);
             return false;
         }
-        let prompted = self.header.feedback != Feedback::None && self.on_codepoint(now, s, out);
-        if self.receive(now, s) == AckDecision::Now || prompted {
+        let marks = !plain && self.header.feedback != Feedback::None;
+        let prompted = marks && self.on_codepoint(now, s, out);
+        if self.receive(now, s, plain) == AckDecision::Now || prompted {
             self.acknowledge(now, out);
         }
         // For an end with nothing in flight and nothing to send, the acknowledgement in a data segment brings no news.
         // One without data may report a duplicate or another window.
-        let has_news = s.has(ACK) && (s.len == 0 || !self.tx.idle());
+        let has_news = acknowledges && (s.len == 0 || !self.tx.idle());
         if has_news {
             self.on_ack(now, s, out);
         }
@@ -488,16 +513,20 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn receive(&mut self, now: Instant, s: &Segment) -> AckDecision {
+    fn receive(&mut self, now: Instant, s: &Segment, plain: bool) -> AckDecision {
+        let (span, fin) = if plain { (u64::from(s.len), false) } else { (s.span(), s.has(FIN)) };
         let mut answer = AckDecision::Later;
         let Some(from) = segment::unwrap(s.seq, self.header.peer_isn, self.rx.next()) else { return answer };
         let stamp = s.timestamp.map(|t| t.0);
-        if s.span() > 0 {
-            answer = self.rx.on_data(now, from, from + s.span(), s.has(FIN), stamp);
+        if span > 0 {
+            if !plain {
+                self.rx.read_slowly(now);
+            }
+            answer = self.rx.on_data(now, from, from + span, fin, stamp);
             if let Some((_, echo)) = s.timestamp.filter(|t| t.1 > 0) {
                 self.rx.sample_rtt(now, echo);
             }
-            if s.has(FIN) {
+            if fin {
                 self.peer_closed_first |= self.rx.finished() && !self.tx.closing();
             }
         } else {
@@ -569,7 +598,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             let most =
                 if self.state == State::SynSent { p.syn_retries + p.syn_linear } else { p.synack_retries };
             if u32::from(self.syn_losses) >= most {
-                self.state = State::Failed;
+                self.set_state(State::Failed);
                 return;
             }
             self.syn_losses += 1;

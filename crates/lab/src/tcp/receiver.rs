@@ -64,7 +64,8 @@ pub struct Receiver {
     /// The offset that ends the current RTT measurement of the receiver, and when it began.
     rtt_round: (u64, Instant),
     measured_from: (Instant, u64),
-    fin_at: Option<u64>,
+    /// The offset of the peer's FIN; [`u64::MAX`] before it has arrived.
+    fin_at: u64,
     /// What arrived marked, and what ACKs say of it.
     pub ecn: EcnReceiver,
     /// The application, if it reads slowly.
@@ -101,7 +102,7 @@ impl Receiver {
             block_count: 0,
             dsack_pending: false,
             dsack: (0, 0),
-            fin_at: None,
+            fin_at: u64::MAX,
             ecn: EcnReceiver::default(),
             reader: p.read_rate.map(|rate| Box::new(Reader::new(rate))),
             acked: 1,
@@ -141,7 +142,7 @@ impl Receiver {
 
     /// True once the peer's FIN has arrived, and all data before it.
     pub fn finished(&self) -> bool {
-        self.fin_at.is_some_and(|f| self.next > f)
+        self.next > self.fin_at
     }
 
     /// When [`Receiver::on_timer`] is to be called; [`Instant::NEVER`] for never.
@@ -184,6 +185,18 @@ impl Receiver {
         matches!(prompt, Prompt::Now | Prompt::Both)
     }
 
+    /// True if the application reads slowly: [`Receiver::read_slowly`] then is to be called before data is processed.
+    pub(super) fn reads_slowly(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// Lets an application that reads slowly read until now.
+    pub(super) fn read_slowly(&mut self, now: Instant) {
+        if let Some(reader) = &mut self.reader {
+            reader.read_until(now, self.next);
+        }
+    }
+
     /// Processes data `from..to` (a FIN counts as one) with timestamp `stamp`.
     #[allow(clippy::inline_always, reason = "each packet of data passes here")]
     #[inline(always)]
@@ -196,11 +209,8 @@ impl Receiver {
         stamp: Option<u32>,
     ) -> AckDecision {
         self.update_echo(from, stamp);
-        if let Some(reader) = &mut self.reader {
-            reader.read_until(now, self.next);
-        }
         if fin {
-            self.fin_at = Some(to - 1);
+            self.fin_at = to - 1;
         }
         self.measure_round(now);
         if to <= self.next {
@@ -366,7 +376,7 @@ impl Receiver {
 
     /// Measures an RTT as the time in which one window of data arrives (`tcp_rcv_rtt_measure`).
     fn measure_round(&mut self, now: Instant) {
-        if !self.autotune || self.next < self.rtt_round.0 {
+        if self.next < self.rtt_round.0 || !self.autotune {
             return;
         }
         if self.rtt_round.0 > 0 {
@@ -379,10 +389,13 @@ impl Receiver {
     /// Takes an RTT sample from an echoed timestamp (`tcp_rcv_rtt_measure_ts`). Samples are smoothed, so that the
     /// estimate follows the queue; a timestamp gives one sample.
     pub fn sample_rtt(&mut self, now: Instant, echo: u32) {
-        if !self.autotune || echo == self.last_echo {
+        if echo == self.last_echo {
             return;
         }
         self.last_echo = echo;
+        if !self.autotune {
+            return;
+        }
         let ms = milliseconds(now).wrapping_sub(echo).max(1);
         let rtt = Span::millis(u64::from(ms));
         self.rtt = Some(self.rtt.map_or(rtt, |r| r - r / 8 + rtt / 8));
@@ -403,9 +416,7 @@ impl Receiver {
     /// Dynamic right-sizing (`tcp_rcvbuf_grow`): raises the limit of the window to twice the bytes delivered in the
     /// last RTT plus twice their growth.
     fn right_size(&mut self, now: Instant) {
-        if !self.autotune {
-            return;
-        }
+        // Without `autotune` no RTT is measured.
         let Some(rtt) = self.rtt else { return };
         if now.since(self.measured_from.0) < rtt {
             return;
