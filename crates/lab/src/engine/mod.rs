@@ -228,6 +228,7 @@ impl Engine {
                             if !self.net.fates.is_empty() {
                                 self.record_fates();
                             }
+                            self.resume_throttled(side);
                             stop(self).then_some(at)
                         }
                     };
@@ -319,6 +320,17 @@ impl Engine {
         }
         if self.sampling == Sampling::EachAck && end == self.flow(flow).sender() {
             self.sample(flow, at);
+        }
+    }
+
+    /// Lets the senders of an end continue that waited until packets of theirs left the queue of their own host
+    /// (`tcp_tsq_handler`).
+    fn resume_throttled(&mut self, end: End) {
+        while let Some(flow) = self.net.waiting.take_released() {
+            if self.flow(flow).ends[end].tx.is_throttled() {
+                self.send(flow, end);
+                self.finish_event(flow, end);
+            }
         }
     }
 

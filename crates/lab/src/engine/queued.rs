@@ -6,7 +6,8 @@ use super::net::{Net, Packet, leaving};
 use crate::path::queue::Departure;
 use crate::path::{Dropped, PacketInfo};
 use crate::tcp::segment::Segment;
-use slowstart::units::{Instant, Span};
+use slowstart::units::{Bytes, Instant, Span};
+use std::collections::VecDeque;
 
 /// What the path did to a packet.
 #[derive(Copy, Clone, Debug)]
@@ -47,6 +48,10 @@ pub(super) struct Waiting {
     /// The longest wait of data of each flow.
     longest: Vec<Span>,
     departures: Vec<Departure>,
+    /// Bytes of each flow in the queue of its sender's own interface.
+    held: Vec<Bytes>,
+    /// The flows of which packets left that, since the engine looked last.
+    released: VecDeque<FlowId>,
 }
 
 impl Default for Waiting {
@@ -58,6 +63,8 @@ impl Default for Waiting {
             pending: PerEnd::new(Instant::NEVER, Instant::NEVER),
             longest: Vec::new(),
             departures: Vec::new(),
+            held: Vec::new(),
+            released: VecDeque::new(),
         }
     }
 }
@@ -81,6 +88,35 @@ impl Waiting {
     pub(super) fn forget_waits(&mut self, flow: FlowId) {
         if let Some(longest) = self.longest.get_mut(flow.index()) {
             *longest = Span::ZERO;
+        }
+    }
+
+    /// What a flow has in the queue of its sender's own interface.
+    pub(super) fn held(&self, flow: FlowId) -> Bytes {
+        self.held.get(flow.index()).copied().unwrap_or_default()
+    }
+
+    /// Takes a flow of which packets have left the queue of its sender's own interface.
+    #[inline]
+    pub(super) fn take_released(&mut self) -> Option<FlowId> {
+        self.released.pop_front()
+    }
+
+    /// Counts a packet that enters the queue of its sender's own interface.
+    #[cold]
+    fn hold(&mut self, flow: FlowId, bytes: u32) {
+        if self.held.len() <= flow.index() {
+            self.held.resize(flow.index() + 1, Bytes::ZERO);
+        }
+        self.held[flow.index()] += Bytes(u64::from(bytes));
+    }
+
+    /// Counts a packet that left it.
+    #[cold]
+    fn release(&mut self, flow: FlowId, bytes: u32) {
+        self.held[flow.index()] = self.held[flow.index()] - Bytes(u64::from(bytes));
+        if self.released.back() != Some(&flow) {
+            self.released.push_back(flow);
         }
     }
 
@@ -114,6 +150,9 @@ impl Net {
             let segment = Segment { seq: queued.packet.seq, rate_request, ..s };
             let id = self.waiting.insert(queued, &segment);
             self.lines[queued.line.index()].queued += 1;
+            if direction.has_host_queue() {
+                self.waiting.hold(queued.packet.to.flow(), info.bytes);
+            }
             direction.enqueue(self.now, info, id, &mut departures);
             queued.packet.seq = queued.packet.seq.wrapping_add(s.len);
         }
@@ -132,9 +171,13 @@ impl Net {
 
     /// Puts departures into their lines, records what happened to them, and makes the next one a pending event.
     fn forward(&mut self, end: End, mut departures: Vec<Departure>) {
+        let is_host = leaving(&mut self.path, end).has_host_queue();
         for d in departures.drain(..) {
             let Queued { mut packet, line, is_data } = self.waiting.packets[d.id as usize];
             let flow = packet.to.flow();
+            if is_host {
+                self.waiting.release(flow, d.bytes);
+            }
             let mut record = |what| self.fates.push(Fate { flow, is_data, what });
             if is_data && self.waiting.is_longest(flow, d.waited) {
                 record(What::Waited(d.waited));

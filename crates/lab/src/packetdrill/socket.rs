@@ -143,7 +143,13 @@ impl Sockets {
         let blocked = self.host.blocked;
         let queue = HostQueue { used: Bytes::ZERO, limit: Bytes::ZERO };
         if let Some(e) = &mut self.end {
-            e.tx.interface = blocked.then_some(Interface { queue, room: 0, rate: Rate(1_000_000) });
+            e.tx.interface = blocked.then_some(Interface {
+                queue,
+                room: 0,
+                rate: Rate(1_000_000),
+                held: None,
+                throttled: false,
+            });
         }
     }
 

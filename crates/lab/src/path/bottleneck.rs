@@ -3,10 +3,21 @@
 
 use slowstart::units::{Bytes, Instant, Span};
 
-use super::PacketInfo;
 use super::carrier::Carrier;
-use super::link::Service;
+use super::link::{RandomDrop, Service};
+use super::outage::Outage;
 use super::queue::{Departure, Packet, Queue};
+use super::{Cause, Dropped, Ecn, PacketInfo};
+
+/// What may stand beside a discipline.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// Drops of a gateway before the queue.
+    pub(super) random_drop: Option<RandomDrop>,
+    /// ECN-capable packets that waited longer than this are marked.
+    pub(super) mark_above: Option<Span>,
+    pub(super) outage: Option<Outage>,
+}
 
 /// A link with a queue discipline.
 #[derive(Clone, Debug)]
@@ -14,15 +25,32 @@ pub(super) struct Bottleneck {
     service: Service,
     queue: Queue,
     carrier: Option<Carrier>,
-    /// When the link takes the next packet; [`Instant::NEVER`] if none waits.
+    /// When the link takes the next packet, or an outage begins that flushes the queue; [`Instant::NEVER`] if no packet waits.
     next: Instant,
     /// When the link will have sent the last packet and find the queue empty, which disciplines notice.
     idle: Instant,
+    beside: Beside,
+    /// The queue as it was built: a flushed one begins anew.
+    empty: Option<Box<Queue>>,
 }
 
 impl Bottleneck {
     pub(super) fn new(service: Service, queue: Queue, carrier: Option<Carrier>) -> Self {
-        Self { service, queue, carrier, next: Instant::NEVER, idle: Instant::NEVER }
+        let never = Instant::NEVER;
+        let beside = Beside::default();
+        Self { service, queue, carrier, next: never, idle: never, beside, empty: None }
+    }
+
+    /// The same with other elements beside it.
+    pub(super) fn with(self, beside: Beside) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// The same with outages.
+    pub(super) fn with_outage(mut self, outage: Outage) -> Self {
+        self.empty = Some(Box::new(self.queue.clone()));
+        self.beside.outage = Some(outage);
+        self
     }
 
     /// When [`Self::serve`] has something to do.
@@ -33,11 +61,15 @@ impl Bottleneck {
     /// Puts a packet into the queue at `now`, after the packets served by then.
     pub(super) fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
         self.serve(now, out);
+        let packet = Packet { id, flow: p.flow, bytes: p.bytes, ecn: p.ecn, at: now };
+        if let Some(cause) = self.refuses(now) {
+            out.push(Departure::dropped(&packet, now, cause));
+            return;
+        }
         if self.idle <= now {
             self.queue.dequeue(self.idle, out);
         }
         self.idle = Instant::NEVER;
-        let packet = Packet { id, flow: p.flow, bytes: p.bytes, ecn: p.ecn, at: now };
         self.queue.enqueue(packet, out);
         if let Some(carrier) = &mut self.carrier {
             carrier.on_backlog(now, self.queue.bytes());
@@ -46,30 +78,88 @@ impl Bottleneck {
         self.serve(now, out);
     }
 
+    /// Why a packet that comes now does not reach the queue.
+    fn refuses(&mut self, now: Instant) -> Option<Cause> {
+        if self.beside.outage.as_ref().is_some_and(|o| o.refuses(now)) {
+            return Some(Cause::Outage);
+        }
+        let backlog = Bytes(self.queue.bytes());
+        let gateway = self.beside.random_drop.as_mut().filter(|gateway| backlog > gateway.above)?;
+        gateway.stream.chance(gateway.share).then_some(Cause::Aqm)
+    }
+
+    /// When the link has sent the packets before.
+    fn free(&self, now: Instant) -> Instant {
+        match &self.beside.outage {
+            None => self.service.free(now),
+            Some(outage) => outage.after(now, |t| self.service.free(t)),
+        }
+    }
+
     fn look(&mut self, now: Instant) {
-        self.next = if self.queue.packets() > 0 { self.service.free(now) } else { Instant::NEVER };
+        self.next = Instant::NEVER;
+        if self.queue.packets() > 0 {
+            let flushed = self.beside.outage.as_ref().map_or(Instant::NEVER, |o| o.next_flush(now));
+            self.next = self.free(now).min(flushed);
+        }
+    }
+
+    /// Sends a packet at `at`; when its last bit leaves, or its loss.
+    fn send(&mut self, at: Instant, bytes: u32) -> Result<Instant, Dropped> {
+        let Some(outage) = &self.beside.outage else { return Ok(self.service.send(at, bytes)) };
+        let left = outage.leaves(at, |t| self.service.send(t, bytes));
+        let flush = outage.next_flush(at);
+        if left > flush {
+            self.service.abandon(outage.link_time(flush));
+            return Err(Dropped { at: flush, cause: Cause::Outage });
+        }
+        Ok(left)
+    }
+
+    /// Empties the queue, whose outage begins.
+    #[cold]
+    fn flush(&mut self, at: Instant, out: &mut Vec<Departure>) {
+        let first = out.len();
+        while self.queue.packets() > 0 {
+            if let Some(p) = self.queue.dequeue(at, out) {
+                out.push(Departure::dropped(&p, at, Cause::Outage));
+            }
+        }
+        for d in &mut out[first..] {
+            d.outcome = Err(Dropped { at, cause: Cause::Outage });
+        }
+        if let Some(empty) = &self.empty {
+            self.queue = Queue::clone(empty);
+        }
+        if let Some(outage) = &self.beside.outage {
+            self.service.abandon(outage.link_time(at));
+        }
     }
 
     /// Sends what may leave the queue up to `now`: each with the time at which its last bit leaves, or its drop.
     pub(super) fn serve(&mut self, now: Instant, out: &mut Vec<Departure>) {
         while self.next <= now {
             let at = self.next;
-            if let Some(p) = self.queue.dequeue(at, out) {
+            if self.beside.outage.as_ref().is_some_and(|o| o.refuses(at)) {
+                self.flush(at, out);
+            } else if let Some(p) = self.queue.dequeue(at, out) {
                 let bytes = self.carrier.as_mut().map_or(p.bytes, |c| c.cost(at, p.bytes));
-                let sent = self.service.send(at, bytes);
+                let outcome = self.send(at, bytes);
                 let waited = at.since(p.at);
-                out.push(Departure { id: p.id, bytes: p.bytes, ecn: p.ecn, waited, outcome: Ok(sent) });
+                let marked = p.ecn.is_capable() && self.beside.mark_above.is_some_and(|above| waited > above);
+                let ecn = if marked { Ecn::Ce } else { p.ecn };
+                out.push(Departure { id: p.id, bytes: p.bytes, ecn, waited, outcome });
             }
             self.look(at);
             if self.next == Instant::NEVER {
-                self.idle = self.service.free(at);
+                self.idle = self.free(at);
             }
         }
     }
 
     /// True if its queue is meant to mark packets.
     pub(super) fn marks(&self) -> bool {
-        self.queue.marks()
+        self.queue.marks() || self.beside.mark_above.is_some()
     }
 
     /// Bytes that wait.
@@ -80,10 +170,11 @@ impl Bottleneck {
     /// How long the packets that wait need in all, by what the link carries in the next second; an estimate.
     pub(super) fn wait(&self, now: Instant) -> Span {
         let second = self.service.capacity(now, now + Span::secs(1)).0.max(1);
-        self.service.free(now).since(now) + Span::secs(1).scale(self.queue.bytes(), second)
+        self.free(now).since(now) + Span::secs(1).scale(self.queue.bytes(), second)
     }
 
     pub(super) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
-        self.service.capacity(from, to)
+        let at = |t| self.beside.outage.as_ref().map_or(t, |outage| outage.link_time(t));
+        self.service.capacity(at(from), at(to))
     }
 }

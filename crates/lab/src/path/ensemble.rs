@@ -35,6 +35,7 @@ const FIXED: &[&str] = &[
     "handover_loss",
     "outage",
     "proxy",
+    "host_queue",
     "proxy_buffer",
     "proxy_startup",
     "reorder",

@@ -88,7 +88,7 @@ impl Service {
         }
     }
 
-    fn abandon(&mut self, at: Instant) {
+    pub(super) fn abandon(&mut self, at: Instant) {
         match self {
             Self::Rates(r) => r.abandon(at),
             Self::Opportunities(o) => o.abandon(at),
@@ -161,6 +161,18 @@ impl Link {
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
     #[inline(always)]
     pub(super) fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+        self.pass_capable(now, p, p.ecn.is_capable())
+    }
+
+    /// The same for a packet of which the caller knows whether it is ECN-capable.
+    #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
+    #[inline(always)]
+    pub(super) fn pass_capable(
+        &mut self,
+        now: Instant,
+        p: &PacketInfo,
+        capable: bool,
+    ) -> Result<Instant, Dropped> {
         let backlog = self.backlog(now);
         if let Some(aqm) = &mut self.random_drop
             && backlog > aqm.above
@@ -169,7 +181,7 @@ impl Link {
             return Err(Dropped { at: now, cause: Cause::Aqm });
         }
         let start = self.service.start(now, p.bytes);
-        if p.ecn.is_capable() {
+        if capable {
             self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
         }
         if start > now {
@@ -221,6 +233,7 @@ impl Link {
     }
 
     /// Returns how long a packet that arrives now would wait for its service to begin.
+    #[inline]
     pub(super) fn wait(&self, now: Instant) -> Span {
         self.service.start(now, 1500).since(now)
     }

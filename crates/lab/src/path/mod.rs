@@ -5,7 +5,7 @@
 //! says when ([`Direction::next`]). All elements but reordering and a second route keep the
 //! order of packets.
 //!
-//! The order of a direction is: scripted losses, a policer, the link with its queue and its outages, losses at hand-overs and in
+//! The order of a direction is: scripted losses, the sender's own interface, a policer, the link with its queue and its outages, losses at hand-overs and in
 //! fades, delays, jitter, random losses (after the link, whose capacity the lost packets use), reordering, aggregation,
 //! duplication. A [`PathSpec`] is a path as written; [`PathSpec::build`] makes one
 //! to run, with all random values from the seed.
@@ -40,6 +40,7 @@ use crate::tcp::profile::Profile;
 use crate::tcp::segment;
 use crate::tcp::sender::Interface;
 use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::view::HostQueue;
 
 pub use arrivals::ArrivalQueue;
 pub use ecn::Ecn;
@@ -183,7 +184,7 @@ pub struct Direction {
     /// A link whose queue drops what comes when it is full.
     link: Option<Link>,
     outage: Option<Box<Outage>>,
-    /// A link whose queue decides later, in place of `link`.
+    /// A link whose queue decides later: in place of `link`, or before it as the sender's own interface.
     bottleneck: Option<Box<Bottleneck>>,
     /// The constant delay.
     propagation: Span,
@@ -196,8 +197,9 @@ pub struct Direction {
     duplicates: Option<Loss>,
     /// Of the ACKs of a connection that wait for the same release, the newest replaces those before it.
     filters: bool,
-    /// The rate of the link, if it is the sender's own interface.
-    interface: Option<Rate>,
+    /// The rate of the sender's own interface, if that is the link or lies before it, and the space of its queue in the second
+    /// case.
+    interface: Option<(Rate, Bytes)>,
     /// The highest rate that its routers grant to a Quick-Start request.
     grants: Option<Rate>,
 }
@@ -207,7 +209,8 @@ impl Direction {
     /// Arrivals are in order unless the direction [disorders](Self::disorders).
     pub fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         debug_assert!(self.bottleneck.is_none(), "what its queue does is known later");
-        self.admit(now, p)?;
+        self.run_scripts(now, p)?;
+        self.police(now, p)?;
         let mut t = now;
         if let Some(outage) = &mut self.outage {
             t = outage.pass(self.link.as_mut(), now, p)?;
@@ -227,19 +230,17 @@ impl Direction {
         self.simple
     }
 
-    /// Does the same as [`Direction::pass`] in a simple direction, which has only the elements that most paths have.
+    /// Does the same as [`Direction::pass`] in a simple direction, which has only the elements that most paths have, for a
+    /// packet that is not ECN-capable.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
     pub fn pass_simple(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         debug_assert!(self.simple, "it has other elements");
-        for script in &mut self.scripts {
-            if script.drops(p) {
-                return Err(Dropped { at: now, cause: Cause::Scripted });
-            }
-        }
+        self.run_scripts(now, p)?;
+        debug_assert!(!p.ecn.is_capable(), "only Direction::pass can mark it");
         let mut t = now;
         if let Some(link) = &mut self.link {
-            t = link.pass(now, p)?;
+            t = link.pass_capable(now, p, false)?;
         }
         t = t + self.propagation;
         for element in &mut self.beyond {
@@ -276,15 +277,19 @@ impl Direction {
         self.link.as_ref().is_some_and(Link::marked)
     }
 
-    /// What lies before the link: scripted losses and a policer.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn admit(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
+    fn run_scripts(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
         for script in &mut self.scripts {
             if script.drops(p) {
                 return Err(Dropped { at: now, cause: Cause::Scripted });
             }
         }
+        Ok(())
+    }
+
+    /// What lies before the link: a policer.
+    fn police(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
         if let Some(policer) = &mut self.policer
             && !policer.conforms(now, p.bytes)
         {
@@ -303,7 +308,11 @@ impl Direction {
     /// Sends a packet at `now`, not earlier than any call before. What leaves the queue by then is added to `out`: this
     /// packet, or others, with their arrivals or drops. Arrivals are in order.
     pub fn enqueue(&mut self, now: Instant, p: &PacketInfo, id: u32, out: &mut Vec<Departure>) {
-        if let Err(dropped) = self.admit(now, p) {
+        let admitted = match self.run_scripts(now, p) {
+            Ok(()) if !self.has_host_queue() => self.police(now, p),
+            other => other,
+        };
+        if let Err(dropped) = admitted {
             out.push(Departure { id, bytes: p.bytes, ecn: p.ecn, waited: Span::ZERO, outcome: Err(dropped) });
             return;
         }
@@ -332,10 +341,39 @@ impl Direction {
     /// Takes what left the link through the rest of the direction.
     fn carry(&mut self, out: &mut [Departure], first: usize) {
         for d in &mut out[first..] {
-            let Ok(sent) = d.outcome else { continue };
+            let Ok(mut sent) = d.outcome else { continue };
             let p = PacketInfo { bytes: d.bytes, flow: 0, kind: Kind::Data, ecn: d.ecn };
+            if self.link.is_some() {
+                match self.pass_link_behind(sent, &p, d) {
+                    Ok(at) => sent = at,
+                    Err(dropped) => {
+                        d.outcome = Err(dropped);
+                        continue;
+                    }
+                }
+            }
             d.outcome = self.beyond.iter_mut().try_fold(sent + self.propagation, |t, e| e.pass(t, &p));
         }
+    }
+
+    /// Takes a packet that left the sender's own interface at `now` through policer and link. Its wait is then that at the
+    /// link.
+    #[cold]
+    fn pass_link_behind(
+        &mut self,
+        now: Instant,
+        p: &PacketInfo,
+        d: &mut Departure,
+    ) -> Result<Instant, Dropped> {
+        d.waited = Span::ZERO;
+        self.police(now, p)?;
+        let Some(link) = &mut self.link else { return Ok(now) };
+        d.waited = link.wait(now);
+        let at = link.pass(now, p)?;
+        if p.ecn.is_capable() && link.marked() {
+            d.ecn = Ecn::Ce;
+        }
+        Ok(at)
     }
 
     /// Returns the least delay of a packet.
@@ -348,16 +386,27 @@ impl Direction {
         self.filters
     }
 
-    /// Returns true if the link is the sender's own interface.
+    /// Returns true if packets enter the queue of an interface of the sender's own, with the link of the path behind it.
+    pub fn has_host_queue(&self) -> bool {
+        self.bottleneck.is_some() && self.link.is_some()
+    }
+
+    /// Returns true if the sender sees a queue of its own: the link is its interface, or lies behind it.
     pub fn is_interface(&self) -> bool {
         self.interface.is_some()
     }
 
-    /// Returns the sender's own interface, if the link is one, with its free space in full packets of this profile.
+    /// Returns the sender's own interface, if there is one, with its free space in full packets of this profile.
     pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {
-        let rate = self.interface?;
-        let (queue, room) = self.link.as_mut()?.room(now, p.packet());
-        Some(Interface { queue, room, rate })
+        let (rate, limit) = self.interface?;
+        let (queue, room, held) = match &self.bottleneck {
+            Some(own) => (HostQueue { used: own.backlog(), limit }, u64::MAX, Some(Bytes::ZERO)),
+            None => {
+                let (queue, room) = self.link.as_mut()?.room(now, p.packet());
+                (queue, room, None)
+            }
+        };
+        Some(Interface { queue, room, rate, held, throttled: false })
     }
 
     /// Returns what the routers grant of a Quick-Start request: a rate code of RFC 4782 §3.1, zero if they do not support it.
@@ -376,7 +425,16 @@ impl Direction {
 
     /// Returns how long a packet that arrives now would wait before its transmission begins. On a trace that includes the wait for
     /// the next opportunity. With a queue discipline it is what all that waits needs, although some leave earlier.
+    #[inline]
     pub fn queue_delay(&self, now: Instant) -> Span {
+        if self.simple {
+            return self.link.as_ref().map_or(Span::ZERO, |link| link.wait(now));
+        }
+        self.special_queue_delay(now)
+    }
+
+    #[inline(never)]
+    fn special_queue_delay(&self, now: Instant) -> Span {
         match (&self.link, &self.outage) {
             (Some(link), Some(outage)) => outage.wait(link, now),
             (Some(link), None) => link.wait(now),

@@ -112,6 +112,31 @@ impl Outage {
         Self { times, flushes: spec.flushes, flush_at: None }
     }
 
+    /// The time on the link's clock.
+    pub(super) fn link_time(&self, t: Instant) -> Instant {
+        self.times.link_time(t)
+    }
+
+    /// True if a packet that comes at `t` is lost.
+    pub(super) fn refuses(&self, t: Instant) -> bool {
+        self.flushes && self.times.during(t)
+    }
+
+    /// The beginning of the first outage at `t` or later that flushes the queue; [`Instant::NEVER`] if none does.
+    pub(super) fn next_flush(&self, t: Instant) -> Instant {
+        if self.flushes { self.times.next(t) } else { Instant::NEVER }
+    }
+
+    /// When the link is ready, at `now` or later and not in an outage; `ready` computes that on the link's clock.
+    pub(super) fn after(&self, now: Instant, ready: impl FnOnce(Instant) -> Instant) -> Instant {
+        self.times.time(ready(self.times.link_time(now)), false).max(now)
+    }
+
+    /// When the last bit leaves of what is sent at `now`; `send` computes that on the link's clock.
+    pub(super) fn leaves(&self, now: Instant, send: impl FnOnce(Instant) -> Instant) -> Instant {
+        self.times.time(send(self.times.link_time(now)), true)
+    }
+
     /// Sends a packet over the link, if there is one. Returns when it leaves, or its drop.
     #[cold]
     #[inline(never)]
@@ -231,6 +256,32 @@ mod tests {
             let mut back = PathSpec::load(&line, None).expect("valid").build(1).back;
             let mut at = |t| back.pass(ms(t), &ack).map(|at| at.0 / 1_000_000).map_err(|d| d.cause);
             assert_eq!((at(1), at(2), at(11), at(12)), (Ok(1), want, want, Ok(12)));
+        }
+    }
+
+    #[test]
+    fn a_discipline_is_interrupted_as_a_queue_without_one_is() {
+        let sent: Vec<u64> = vec![0, 0, 0, 1, 2, 5, 11, 12, 12, 101, 101, 112];
+        for queue in ["kept", "flushed"] {
+            let outage = format!("at=2ms,for=10ms,every=100ms,queue={queue}");
+            let line = format!("rate=12Mbit rtt=2us queue=codel ack_jitter=0 outage={outage}");
+            let mut way = PathSpec::load(&line, None).expect("valid").build(1).forward;
+            let (mut out, mut ids) = (Vec::new(), 0..);
+            let mut packets = sent.iter().peekable();
+            loop {
+                match (way.next(), packets.peek().map(|t| ms(**t))) {
+                    (Some(at), next) if next.is_none_or(|next| at < next) => way.serve(at, &mut out),
+                    (_, Some(next)) => {
+                        packets.next();
+                        way.enqueue(next, &PACKET, ids.next().expect("endless"), &mut out);
+                    }
+                    _ => break,
+                }
+            }
+            out.sort_by_key(|d| d.id);
+            let got: Vec<i64> =
+                out.iter().map(|d| d.outcome.map_or(-1, |at| (at.0 / 1_000_000) as i64)).collect();
+            assert_eq!(got, arrivals(&outage, &sent), "{queue}");
         }
     }
 

@@ -75,6 +75,8 @@ pub struct PathSpec {
     pub sources: Vec<String>,
     supply: Supply,
     queue: QueueSpec,
+    /// The rate and the queue of the sender's own interface.
+    host: Option<(Rate, Discipline)>,
     shaper: Option<BucketSpec>,
     policer: Option<BucketSpec>,
     second_carrier: Option<carrier::Params>,

@@ -47,8 +47,8 @@ struct Header {
     timestamps: bool,
     /// The feedback about marks on which both ends agreed.
     feedback: Feedback,
-    /// The codepoint of new data, of data sent again, and of ACKs.
-    ect: [Ecn; 3],
+    /// The codepoint of new data, of data sent again, and (twice) of all else.
+    ect: [Ecn; 4],
 }
 
 impl Header {
@@ -121,7 +121,7 @@ impl Header {
                 Outgoing { len: 1.., .. } => ACK | PSH,
                 _ => ACK,
             };
-            let ecn = self.ect[if c.len > 0 { usize::from(c.retransmission) } else { 2 }];
+            let ecn = self.ect[usize::from(c.len == 0) << 1 | usize::from(c.retransmission)];
             let s = Segment {
                 seq: segment::wrap(c.start, self.isn),
                 len: c.len,
@@ -187,7 +187,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 sack: profile.sack,
                 timestamps: profile.timestamps,
                 feedback: Feedback::None,
-                ect: [Ecn::NotEct; 3],
+                ect: [Ecn::NotEct; 4],
             },
             peer_syn: Ecn::NotEct,
             gro: (profile.gro > 0).then(|| Box::new(Gro::new(profile.gro, profile.gro_wait))),
@@ -325,7 +325,8 @@ impl<C: Controller + Clone> Endpoint<C> {
             let new = if control.is_l4s() { Ecn::Ect1 } else { Ecn::Ect0 };
             let ect_if = |all| if all { new } else { Ecn::NotEct };
             let counts = feedback == Feedback::Count;
-            self.header.ect = [new, ect_if(counts || control.needs_each_mark()), ect_if(counts)];
+            let resent = ect_if(counts || control.needs_each_mark());
+            self.header.ect = [new, resent, ect_if(counts), ect_if(counts)];
         }
     }
 

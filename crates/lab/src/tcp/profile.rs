@@ -95,6 +95,11 @@ pub struct Profile {
     pub read_rate: Option<Rate>,
     /// The send buffer, bytes: data sent and not acknowledged never exceeds it. Unlimited by default.
     pub send_buffer: Bytes,
+    /// TCP small queues: what a connection may have in the queue of its own host is this binary fraction of a second at its
+    /// pacing rate (`sk_pacing_shift`), and two bursts at least; `None` for no limit. Only on a path with `host_rate`.
+    pub tsq: Option<u8>,
+    /// The most it may have there without pacing, bytes (`tcp_limit_output_bytes`).
+    pub limit_output: Bytes,
     /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
     pub syn_linear: u32,
     /// How often a SYN is sent again before the connection is given up, beyond those a second apart.
@@ -145,6 +150,8 @@ impl Profile {
         rmem: Bytes(256 << 20),
         read_rate: None,
         send_buffer: Bytes(u64::MAX),
+        tsq: Some(10),
+        limit_output: Bytes(4 << 20),
         syn_linear: 4,
         syn_retries: 6,
         synack_retries: 5,
@@ -184,6 +191,8 @@ impl Profile {
         prr: false,
         // tcp_frto is off by default before 2.6.24.
         frto: false,
+        // Since 3.6.
+        tsq: None,
         compress_acks: false,
         syn_linear: 0,
         syn_retries: 5,
@@ -224,6 +233,7 @@ impl Profile {
         rack: false,
         tlp: false,
         frto: false,
+        tsq: None,
         rto_rule: RtoRule::Rfc6298,
         rto_min: Span::secs(1),
         idle_restart: false,
@@ -251,6 +261,7 @@ impl Profile {
         tlp: false,
         prr: false,
         frto: false,
+        tsq: None,
         ack: AckRule::Each,
         compress_acks: false,
         autotune: false,
@@ -277,7 +288,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 33] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 35] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -347,6 +358,16 @@ impl Profile {
             "The sender's socket buffer; unlimited by default.",
         ),
         (
+            "tsq",
+            "off, or a shift from 0 to 16 such as 10",
+            "TCP small queues: what may wait in the sender's own queue, as 1/2^shift s at the pacing rate; on paths with host_rate.",
+        ),
+        (
+            "limit_output",
+            "bytes from 2920 to 1073741824",
+            "The most that small queues let wait without pacing (tcp_limit_output_bytes).",
+        ),
+        (
             "syn_linear",
             "a number of retransmissions from 0 to 10",
             "SYN retransmissions 1 s apart before the timer doubles.",
@@ -365,6 +386,12 @@ impl Profile {
             "quick" => number(0, u32::MAX).map(|n| self.quick = n),
             "syn_linear" => number(0, 10).map(|n| self.syn_linear = n),
             "send_buffer" => number(2920, 1 << 30).map(|n| self.send_buffer = Bytes(u64::from(n))),
+            "tsq" if value == "off" => {
+                self.tsq = None;
+                Some(())
+            }
+            "tsq" => number(0, 16).map(|n| self.tsq = Some(n as u8)),
+            "limit_output" => number(2920, 1 << 30).map(|n| self.limit_output = Bytes(u64::from(n))),
             "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
             "rmem_first" => number(5840, 1 << 30).map(|n| self.rmem_first = Bytes(u64::from(n))),
             "read_rate" if value == "off" => {

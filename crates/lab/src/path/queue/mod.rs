@@ -64,7 +64,7 @@ pub struct Departure {
 }
 
 impl Departure {
-    fn dropped(p: &Packet, at: Instant, cause: Cause) -> Self {
+    pub(super) fn dropped(p: &Packet, at: Instant, cause: Cause) -> Self {
         Self {
             id: p.id,
             bytes: p.bytes,

@@ -36,6 +36,8 @@ struct Grammar {
 }
 
 const GRAMMARS: &[Grammar] = &[
+    Grammar { name: "pfifo_fast", values: &[], flags: &[], ignored: (&["bands", "priomap"], &[]) },
+    Grammar { name: "pfifo", values: &["limit"], flags: &[], ignored: (&[], &[]) },
     Grammar {
         name: "codel",
         values: &["limit", "target", "interval", "ce_threshold"],
@@ -134,6 +136,8 @@ impl<'a> Words<'a> {
             }
             if ["refcnt", "dev", "parent", "handle"].contains(&word) || known(valued).is_some() {
                 words.next();
+                // Some have many numbers: priomap, weights.
+                while words.next_if(|w| w.bytes().all(|b| b.is_ascii_digit())).is_some() {}
             } else if let Some(word) = known(grammar.flags) {
                 let value = words.next_if(|w| ["on", "off"].contains(w)).unwrap_or("on");
                 values.insert(word, value);
@@ -243,7 +247,11 @@ impl Discipline {
     /// Reads a discipline for a link of this rate.
     pub(in crate::path) fn read(text: &str, rate: Rate) -> Result<Self, Wrong> {
         let w = Words::read(text)?;
+        let no_bytes = u32::MAX / 2;
         let kind = match w.grammar.name {
+            // The default length of an interface's queue (txqueuelen); one of three bands, since all packets are alike.
+            "pfifo_fast" => Kind::Fifo { packets: 1000, bytes: no_bytes },
+            "pfifo" => Kind::Fifo { packets: w.packets("limit", 1000)?, bytes: no_bytes },
             "codel" => {
                 Kind::Codel(codel::Params { control: w.control(false)?, limit: w.packets("limit", 1000)? })
             }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use slowstart::units::{Instant, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, Span};
 
 use super::super::aggregate::Aggregate;
-use super::super::bottleneck::Bottleneck;
+use super::super::bottleneck::{Beside, Bottleneck};
 use super::super::bucket::Buckets;
 use super::super::carrier::Carrier;
 use super::super::delay::{Course, Delay, Jitter};
@@ -42,7 +42,9 @@ fn end_of(
     match &queue.discipline {
         None => End::DropTail(Box::new(Link::new(service, queue.limit, random_drop).with_marks(mark))),
         Some(discipline) => {
-            End::Discipline(Box::new(Bottleneck::new(service, discipline.build(stream), carrier)))
+            let beside = Beside { random_drop, mark_above: mark, ..Beside::default() };
+            let bottleneck = Bottleneck::new(service, discipline.build(stream), carrier);
+            End::Discipline(Box::new(bottleneck.with(beside)))
         }
     }
 }
@@ -104,7 +106,7 @@ impl PathSpec {
         let outage = self.outage.map(|spec| {
             let first =
                 if spec.at.is_some() { Span::ZERO } else { phase("outage", spec.every.unwrap_or_default()) };
-            Box::new(Outage::new(&spec, first))
+            Outage::new(&spec, first)
         });
         let mut courses = Vec::new();
         courses
@@ -119,10 +121,8 @@ impl PathSpec {
             phase: handover_phase(period),
             seed: stream("forward.handover").any(),
         }));
-        let mut forward = Direction {
-            outage: outage.clone(),
-            ..self.forward.build(seed, "forward", Some(forward_link), first, courses)
-        };
+        let mut forward =
+            self.forward.build(seed, "forward", Some(forward_link), first, courses).interrupted(&outage);
         let mut behind = Vec::new();
         if let Some(shaper) = self.shaper.filter(|shaper| shaper.is_after) {
             // It delays by its tokens alone: its medium is the link before it.
@@ -135,6 +135,13 @@ impl PathSpec {
                 None,
             ))));
         }
+        if let Some((rate, queue)) = &self.host {
+            let steady = Profile::Steps([(Instant::ZERO, *rate)].into());
+            let service = Service::Rates(Rates::new(steady));
+            let own = Bottleneck::new(service, queue.build(stream("forward.host-queue")), None);
+            forward.bottleneck = Some(Box::new(own));
+            forward.interface = Some((*rate, Bytes(queue.most_bytes())));
+        }
         match self.policer {
             Some(p) if p.is_after => behind.push(Element::Policer(Buckets::new(&p.params))),
             Some(p) => forward.policer = Some(Box::new(Buckets::new(&p.params))),
@@ -143,7 +150,7 @@ impl PathSpec {
         forward.beyond.splice(0..0, behind);
         let mut path = Path {
             forward,
-            back: Direction { outage, ..self.back.build(seed, "back", back_link, Vec::new(), Vec::new()) },
+            back: self.back.build(seed, "back", back_link, Vec::new(), Vec::new()).interrupted(&outage),
             facts: self.facts,
             drawn: self.drawn.clone(),
         };
@@ -151,6 +158,18 @@ impl PathSpec {
             direction.simple = direction.has_simple_elements();
         }
         path
+    }
+}
+
+impl Direction {
+    /// The same with outages, if there are any: those of the discipline where it has one.
+    fn interrupted(mut self, outage: &Option<Outage>) -> Self {
+        let Some(outage) = outage else { return self };
+        match self.bottleneck.take() {
+            Some(bottleneck) => self.bottleneck = Some(Box::new(bottleneck.with_outage(outage.clone()))),
+            None => self.outage = Some(Box::new(outage.clone())),
+        }
+        self
     }
 }
 
@@ -201,7 +220,7 @@ impl DirectionSpec {
             disorders: self.reorder.is_some() || self.second_route.is_some() || self.duplicate > 0,
             duplicates: (self.duplicate > 0).then(|| Loss::new(self.duplicate, stream("duplicate"))),
             filters: self.filters,
-            interface: self.interface,
+            interface: self.interface.map(|rate| (rate, Bytes::ZERO)),
             grants: self.grants,
         }
     }

@@ -6,7 +6,7 @@ use super::super::error::PathError;
 use super::super::link::Limit;
 use super::super::queue::Discipline;
 use super::super::{bucket, carrier, quantity};
-use super::keys::{Keys, PACKET};
+use super::keys::{HOST_QUEUE, Keys, PACKET, RATE};
 
 /// A queue as written.
 #[derive(Clone, Debug)]
@@ -70,6 +70,24 @@ impl Keys {
             return Ok(QueueSpec { limit: Limit::Infinite, discipline: Some(discipline) });
         }
         Ok(QueueSpec { limit: self.limit(key, bdp)?, discipline: None })
+    }
+
+    /// The sender's own interface: its rate and the discipline of its queue.
+    pub(super) fn host(&mut self) -> Result<Option<(Rate, Discipline)>, PathError> {
+        let text = self.values.remove("host_queue");
+        let Some(rate) = self.take("host_rate", quantity::rate, RATE)? else {
+            return match text {
+                None => Ok(None),
+                Some(found) => Err(self.wrong("host_queue", &found, "host_rate with it")),
+            };
+        };
+        let text = text.unwrap_or_else(|| "pfifo_fast".into());
+        if !Discipline::is_meant(&text) {
+            return Err(self.wrong("host_queue", &text, HOST_QUEUE));
+        }
+        let read = Discipline::read(&text, rate);
+        read.map(|queue| Some((rate, queue)))
+            .map_err(|why| self.wrong("host_queue", &why.found, &why.expected))
     }
 
     /// A shaper or a policer; `place` is where it lies if that is not written.

@@ -101,6 +101,16 @@ pub const PATH_KEYS: &[PathKey] = &[
         "host or network",
         "host: the forward link is the sender's own interface, and a full queue holds packets back instead of dropping them.",
     ),
+    key(
+        "host_rate",
+        RATE,
+        "Rate of the sender's own interface, before the path. The host sees its queue, and TCP small queues limit what waits there.",
+    ),
+    key(
+        "host_queue",
+        HOST_QUEUE,
+        "Queue discipline of that interface, with the words of tc: pfifo_fast (the default), pfifo, fq_codel, fq or another; with host_rate.",
+    ),
     key("quick_start", RATE, "Greatest rate that routers grant to a Quick-Start request (RFC 4782)."),
     key(
         "random_drop",
@@ -208,6 +218,7 @@ pub(super) const SPAN: &str = "a length of time such as 40ms";
 const SHARE: &str = "a share such as 1% or 0.01";
 pub(super) const COUNT: &str = "a whole number such as 1";
 const PLACES: &str = "places from 1 on, such as 1,5,10-20";
+pub(super) const HOST_QUEUE: &str = "a queue discipline such as pfifo_fast, fq or fq_codel";
 pub(in crate::path) const QUEUE: &str =
     "a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or infinite";
 

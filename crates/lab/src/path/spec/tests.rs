@@ -121,13 +121,19 @@ fn every_mistake_is_named() {
             "path: outage: found \"at=1s,for=5s,every=2s,queue=kept\", expected when, how long and how often, longer apart \
              than they last, and queue=kept or queue=flushed, such as at=5s,for=300ms,every=15s,queue=kept",
         ),
+        ("rate=5Mbit rtt=40ms host_queue=fq", "path: host_queue: found \"fq\", expected host_rate with it"),
+        (
+            "rate=5Mbit rtt=40ms host_rate=1Gbit host_queue=9packets",
+            "path: host_queue: found \"9packets\", expected a queue discipline such as pfifo_fast, fq or fq_codel",
+        ),
+        (
+            "rate=5Mbit rtt=40ms host_rate=1Gbit queue=fq_codel",
+            "path: host_rate: found \"1Gbit\", expected a path without link=host and outage, whose queue drops what \
+             comes when it is full",
+        ),
         (
             "rate=5Mbit rtt=40ms queue=9packets link=host outage=at=1s,for=5s,queue=kept",
             "path: outage: found \"at=1s,for=5s,queue=kept\", expected a path without link=host",
-        ),
-        (
-            "rate=5Mbit rtt=40ms queue=fq_codel outage=at=1s,for=5s,queue=kept",
-            "path: outage: found \"at=1s,for=5s,queue=kept\", expected a path whose queues drop what comes when they are full",
         ),
         (
             "rate=5Mbit rtt=40ms reorder=25%",
@@ -147,7 +153,7 @@ fn every_mistake_is_named() {
         (
             "rate=5Mbit rtt=40ms queue=codl",
             "path: queue: found \"codl\", expected a queue of at least one packet, such as 1bdp, 300packets, 36MB, 50ms or \
-             infinite, or a discipline: codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
+             infinite, or a discipline: pfifo_fast, pfifo, codel, fq_codel, pie, red, dualpi2, fq (did you mean \"codel\"?)",
         ),
         (
             "rate=5Mbit rtt=40ms queue=\"codel target=200ms\"",
@@ -177,10 +183,6 @@ fn every_mistake_is_named() {
         (
             "rate=5Mbit rtt=40ms queue=50ms second_carrier=\"share=50%\"",
             "path: second_carrier: found \"share=50%\", expected a queue in packets, bytes or BDP with it",
-        ),
-        (
-            "rate=5Mbit rtt=40ms queue=codel random_drop=25%@18MB",
-            "path: random_drop: found \"25%@18MB\", expected a queue without a discipline with it",
         ),
         (
             "rate=5Mbit rtt=40ms queue=\"codel",

@@ -38,7 +38,10 @@ impl PathSpec {
         let shaper = keys.bucket("shaper", "link")?;
         let policer = keys.bucket("policer", "before")?;
         let least = |bucket: &Option<BucketSpec>| bucket.map_or(Rate(u64::MAX), |b| b.params.rate);
-        let rate = link_rate.min(least(&shaper)).min(least(&policer));
+        let host_text = keys.values.get("host_rate").cloned().unwrap_or_default();
+        let own = keys.host()?;
+        let own_rate = own.as_ref().map_or(Rate(u64::MAX), |(rate, _)| *rate);
+        let rate = link_rate.min(least(&shaper)).min(least(&policer)).min(own_rate);
         let bdp = rate.over(base_rtt);
         let mut queue = keys.queue("queue", bdp, rate)?;
         let second_carrier = keys.second_carrier(&mut queue)?;
@@ -85,14 +88,10 @@ impl PathSpec {
         if host && outage.is_some() {
             return Err(keys.wrong("outage", &outage_text, "a path without link=host"));
         }
-        let decides_later =
-            queue.discipline.is_some() || back_link.as_ref().is_some_and(|(_, q)| q.discipline.is_some());
-        if outage.is_some() && decides_later {
-            return Err(keys.wrong(
-                "outage",
-                &outage_text,
-                "a path whose queues drop what comes when they are full",
-            ));
+        if own.is_some() && (host || outage.is_some() || queue.discipline.is_some()) {
+            let expected =
+                "a path without link=host and outage, whose queue drops what comes when it is full";
+            return Err(keys.wrong("host_rate", &host_text, expected));
         }
         let proxy = keys.proxy()?;
         let buffer = queue.bytes(rate);
@@ -110,17 +109,7 @@ impl PathSpec {
         if ways.1.filters && ways.1.aggregate.is_none() {
             return Err(keys.wrong("ack_filter", "on", "ack_aggregate with it"));
         }
-        if outage.is_some() && queue.discipline.is_some() {
-            return Err(keys.wrong("outage", &outage_text, "a queue without a discipline with it"));
-        }
-        let mark_text = keys.values.get("mark").cloned().unwrap_or_default();
         let mark = keys.take("mark", quantity::span, "a length of time such as 1ms")?;
-        if mark.is_some() && queue.discipline.is_some() {
-            return Err(keys.wrong("mark", &mark_text, "a queue without a discipline with it"));
-        }
-        if let Some(found) = keys.values.get("random_drop").filter(|_| queue.discipline.is_some()) {
-            return Err(keys.wrong("random_drop", found, "a queue without a discipline with it"));
-        }
         ways.0.interface = host.then_some(rate);
         (ways.0.grants, ways.1.grants) = (grants, grants);
         let random_drop =
@@ -131,6 +120,7 @@ impl PathSpec {
             about,
             sources,
             queue,
+            host: own,
             shaper,
             policer,
             second_carrier,

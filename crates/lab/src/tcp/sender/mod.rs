@@ -4,6 +4,7 @@ mod ack;
 mod duplicate;
 mod frto;
 mod recovery;
+mod small_queues;
 mod timers;
 mod transmit;
 
@@ -100,6 +101,10 @@ pub struct Interface {
     pub room: u64,
     /// Its rate.
     pub rate: Rate,
+    /// What the connection has in the queue, if [small queues](crate::tcp::profile::Profile::tsq) are to limit that.
+    pub held: Option<Bytes>,
+    /// True if they did during the last call.
+    pub throttled: bool,
 }
 
 /// The purpose of the timer; as in Linux there is one timer.
@@ -411,12 +416,17 @@ impl<C: Controller + Clone> Sender<C> {
         f.nic_rate = self.interface.map(|i| i.rate);
         f.supports_pacing = true;
         f.growth = self.profile.growth;
-        f.in_recovery = match self.phase {
+        f.in_recovery = self.phase != Phase::Open && self.withholds_growth();
+        f
+    }
+
+    #[cold]
+    fn withholds_growth(&self) -> bool {
+        match self.phase {
             Phase::Recovery => true,
             Phase::Cwr => !self.control.grows_between_marks(),
             _ => false,
-        };
-        f
+        }
     }
 
     fn push_event(&mut self, now: Instant, event: Event) {

@@ -108,6 +108,9 @@ impl<C: Controller + Clone> Sender<C> {
                     break;
                 }
                 burst = burst.min(u32::try_from(i.room).unwrap_or(u32::MAX));
+                if self.small_queue_is_full(burst, again.is_some()) {
+                    break;
+                }
             }
             let packets_before = self.counters.packets;
             let sent = match again {
@@ -120,7 +123,9 @@ impl<C: Controller + Clone> Sender<C> {
                 break;
             }
             if let Some(i) = &mut self.interface {
-                i.room = i.room.saturating_sub(self.counters.packets - packets_before);
+                let packets = self.counters.packets - packets_before;
+                i.room = i.room.saturating_sub(packets);
+                i.held = i.held.map(|held| held + Bytes(packets * u64::from(self.profile.packet())));
             }
             // The first ten segments are not paced (tcp_update_skb_after_send), unless the controller asks for pacing.
             if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
