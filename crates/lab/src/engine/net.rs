@@ -537,7 +537,8 @@ impl Net {
     }
 
     /// Updates the flow after an end has sent `data` data packets during the event.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
     pub(super) fn finish(&mut self, flow: &mut Flow, end: End, data: u64) {
         let now = self.now;
         if flow.origins[end].is_sender {

@@ -399,12 +399,11 @@ impl Direction {
     /// Returns the sender's own interface, if there is one, with its free space in full packets of this profile.
     pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {
         let (rate, limit) = self.interface?;
-        let (queue, room, held) = match &self.bottleneck {
-            Some(own) => (HostQueue { used: own.backlog(), limit }, u64::MAX, Some(Bytes::ZERO)),
-            None => {
-                let (queue, room) = self.link.as_mut()?.room(now, p.packet());
-                (queue, room, None)
-            }
+        let (queue, room, held) = if let Some(own) = &self.bottleneck {
+            (HostQueue { used: own.backlog(), limit }, u64::MAX, Some(Bytes::ZERO))
+        } else {
+            let (queue, room) = self.link.as_mut()?.room(now, p.packet());
+            (queue, room, None)
         };
         Some(Interface { queue, room, rate, held, throttled: false })
     }

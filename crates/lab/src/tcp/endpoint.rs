@@ -92,18 +92,24 @@ impl Header {
         out.put_train(&s, n);
     }
 
+    /// What the sending half sends, as a segment that lacks what [`Header::send_train`] adds.
+    #[allow(clippy::inline_always, reason = "so that the segment stays in registers")]
+    #[inline(always)]
+    fn segment(&self, c: &Outgoing) -> Segment {
+        let flags = match *c {
+            Outgoing { fin: true, .. } => ACK | FIN,
+            Outgoing { len: 1.., .. } => ACK | PSH,
+            _ => ACK,
+        };
+        let ecn = self.ect[usize::from(c.len == 0) << 1 | usize::from(c.retransmission)];
+        Segment { seq: segment::wrap(c.start, self.isn), len: c.len, flags, ecn, ..Segment::default() }
+    }
+
     /// Sends a train whose first segment says that the window was reduced.
     #[cold]
     #[inline(never)]
-    fn send_with_cwr(
-        &self,
-        now: Instant,
-        rx: &mut Receiver,
-        held: bool,
-        s: Segment,
-        n: u32,
-        out: &mut impl Wire,
-    ) {
+    fn send_with_cwr(&self, now: Instant, rx: &mut Receiver, held: bool, c: &Outgoing, out: &mut impl Wire) {
+        let (s, n) = (self.segment(c), c.times);
         self.send_train(now, rx, held, Segment { flags: s.flags | CWR, ..s }, 1, out);
         if n > 1 {
             self.send_train(now, rx, false, Segment { seq: s.seq.wrapping_add(s.len), ..s }, n - 1, out);
@@ -116,23 +122,10 @@ impl Header {
         let mut held = None;
         move |c| {
             let held = *held.get_or_insert_with(|| rx.acknowledge());
-            let flags = match c {
-                Outgoing { fin: true, .. } => ACK | FIN,
-                Outgoing { len: 1.., .. } => ACK | PSH,
-                _ => ACK,
-            };
-            let ecn = self.ect[usize::from(c.len == 0) << 1 | usize::from(c.retransmission)];
-            let s = Segment {
-                seq: segment::wrap(c.start, self.isn),
-                len: c.len,
-                flags,
-                ecn,
-                ..Segment::default()
-            };
             if c.cwr {
-                self.send_with_cwr(now, rx, held, s, c.times, out);
+                self.send_with_cwr(now, rx, held, &c, out);
             } else {
-                self.send_train(now, rx, held, s, c.times, out);
+                self.send_train(now, rx, held, self.segment(&c), c.times, out);
             }
         }
     }

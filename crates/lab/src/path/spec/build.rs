@@ -121,8 +121,10 @@ impl PathSpec {
             phase: handover_phase(period),
             seed: stream("forward.handover").any(),
         }));
-        let mut forward =
-            self.forward.build(seed, "forward", Some(forward_link), first, courses).interrupted(&outage);
+        let mut forward = self
+            .forward
+            .build(seed, "forward", Some(forward_link), first, courses)
+            .interrupted(outage.as_ref());
         let mut behind = Vec::new();
         if let Some(shaper) = self.shaper.filter(|shaper| shaper.is_after) {
             // It delays by its tokens alone: its medium is the link before it.
@@ -150,7 +152,10 @@ impl PathSpec {
         forward.beyond.splice(0..0, behind);
         let mut path = Path {
             forward,
-            back: self.back.build(seed, "back", back_link, Vec::new(), Vec::new()).interrupted(&outage),
+            back: self
+                .back
+                .build(seed, "back", back_link, Vec::new(), Vec::new())
+                .interrupted(outage.as_ref()),
             facts: self.facts,
             drawn: self.drawn.clone(),
         };
@@ -163,7 +168,7 @@ impl PathSpec {
 
 impl Direction {
     /// The same with outages, if there are any: those of the discipline where it has one.
-    fn interrupted(mut self, outage: &Option<Outage>) -> Self {
+    fn interrupted(mut self, outage: Option<&Outage>) -> Self {
         let Some(outage) = outage else { return self };
         match self.bottleneck.take() {
             Some(bottleneck) => self.bottleneck = Some(Box::new(bottleneck.with_outage(outage.clone()))),

@@ -14,7 +14,6 @@ use slowstart::units::Bytes;
 impl<C: Controller + Clone> Sender<C> {
     /// True if a burst of this many segments has to wait until less of the connection is in the host's queue. The sender is
     /// then [throttled](Sender::is_throttled).
-    #[cold]
     pub(super) fn small_queue_is_full(&mut self, burst: u32, again: bool) -> bool {
         let held = self.interface.and_then(|i| i.held);
         let (Some(held), Some(shift)) = (held, self.profile.tsq) else { return false };

@@ -98,17 +98,11 @@ impl<C: Controller + Clone> Sender<C> {
                 break;
             }
             let mut burst = self.pacer.burst(room, self.profile.mss);
-            if let Some(i) = self.interface {
-                if i.room == 0 {
-                    // The interface has no room: packets wait for it and are not lost.
-                    self.paced = now + i.rate.time_for(Bytes(u64::from(self.profile.packet())));
-                    self.on_interface_full(now);
+            if self.interface.is_some() {
+                burst = self.burst_into_interface(now, burst, again.is_some());
+                if burst == 0 {
                     window = self.window();
                     by_window = u64::from(self.board.packets_inflight()) >= window;
-                    break;
-                }
-                burst = burst.min(u32::try_from(i.room).unwrap_or(u32::MAX));
-                if self.small_queue_is_full(burst, again.is_some()) {
                     break;
                 }
             }
@@ -122,10 +116,8 @@ impl<C: Controller + Clone> Sender<C> {
                 self.counters.peer_limited += 1;
                 break;
             }
-            if let Some(i) = &mut self.interface {
-                let packets = self.counters.packets - packets_before;
-                i.room = i.room.saturating_sub(packets);
-                i.held = i.held.map(|held| held + Bytes(packets * u64::from(self.profile.packet())));
+            if self.interface.is_some() {
+                self.count_into_interface(self.counters.packets - packets_before);
             }
             // The first ten segments are not paced (tcp_update_skb_after_send), unless the controller asks for pacing.
             if self.counters.packets >= UNPACED || self.control.state().pace.is_some() {
@@ -182,6 +174,30 @@ impl<C: Controller + Clone> Sender<C> {
             && !(ends && limit >= left)
             && limit < (window * mss).min(self.peer_window()) / 3
             && oldest.is_some_and(|at| now.since(at) >= self.rtt.srtt().unwrap_or(Span::ZERO) / 2)
+    }
+
+    /// How much of a burst may go into the queue of the host's interface.
+    #[cold]
+    fn burst_into_interface(&mut self, now: Instant, burst: u32, again: bool) -> u32 {
+        let Some(i) = self.interface else { return burst };
+        if i.room == 0 {
+            // Packets wait for the interface and are not lost.
+            self.paced = now + i.rate.time_for(Bytes(u64::from(self.profile.packet())));
+            self.on_interface_full(now);
+            return 0;
+        }
+        let burst = burst.min(u32::try_from(i.room).unwrap_or(u32::MAX));
+        if self.small_queue_is_full(burst, again) { 0 } else { burst }
+    }
+
+    /// Counts packets that went into that queue.
+    #[cold]
+    fn count_into_interface(&mut self, packets: u64) {
+        let bytes = Bytes(packets * u64::from(self.profile.packet()));
+        if let Some(i) = &mut self.interface {
+            i.room = i.room.saturating_sub(packets);
+            i.held = i.held.map(|held| held + bytes);
+        }
     }
 
     /// The interface has no room. Linux 2.4 reduces its window, once per RTT (`tcp_enter_cwr`); nothing is lost, so
