@@ -134,3 +134,42 @@ fn abe_reduces_the_window_less_for_a_mark() {
         assert!((cut - share).abs() < 0.015, "{avoidance}: {cut}");
     }
 }
+
+/// The option counts bytes: where ACKs are thinned so that the three bits of the ACE field go around, it tells how often.
+#[test]
+fn the_option_counts_marked_bytes_where_the_field_goes_around() {
+    // Receive offload merges up to 45 packets into one acknowledgement.
+    let told = |ecn_option: &str| {
+        let keys = [("ecn", "accecn"), ("ecn_option", ecn_option), ("gro_wait", "5ms")];
+        let profile = with(Profile::named("linux-6.18-gro").expect("one"), &keys);
+        let spec = FlowSpec { profile, ..download("standard", "prague", "accecn") };
+        let e = run(MARKING, vec![spec], Span::secs(10));
+        let (packets, bytes) = marks(&e);
+        let tx = &e.flows[0].ends[End::Server].tx;
+        (packets * u64::from(tx.mss()), bytes, tx.board().inflight().0)
+    };
+    let (marked, bytes, flight) = told("on");
+    assert!(bytes <= marked && marked - bytes <= flight, "{marked} were marked, {bytes} reported");
+    // Without it the safe number is taken, which is too large by the packets that were not marked.
+    let (marked, bytes, _) = told("off");
+    assert!(bytes > marked * 11 / 10, "{marked} were marked, {bytes} counted");
+}
+
+#[test]
+fn the_option_takes_its_space_from_the_payload() {
+    let keys = [("ecn", "accecn"), ("ecn_option", "on")];
+    let spec =
+        FlowSpec { profile: with(Profile::LINUX_6_18, &keys), ..download("standard", "prague", "accecn") };
+    let path = PathSpec::load(MARKING, None).expect("a path");
+    let mut e =
+        Engine::new(path.build(1), vec![FlowSpec { recorded: true, ..spec }], 1, Sampling::Off, false);
+    e.start_capture();
+    e.run(Instant(2_000_000_000));
+    let packets = e.take_capture();
+    let data: Vec<_> = packets.iter().filter(|p| p.segment.len > 0).collect();
+    assert!(data.len() > 1000 && data.iter().all(|p| p.segment.wire() <= 1500));
+    assert_eq!(data[10].segment.len, 1436);
+    let without = packets.iter().filter(|p| !p.segment.has_ecn_option()).count();
+    // The SYN leaves and arrives without it.
+    assert_eq!(without, 2, "of {}", packets.len());
+}

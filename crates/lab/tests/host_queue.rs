@@ -44,11 +44,8 @@ fn small_queues_keep_the_hosts_queue_short() {
         assert_eq!(e.flows[0].truth.dropped, 0, "{queue}");
         // Two bursts of at most 65 kB wait at most 52 ms.
         assert!(srtt(&e) < Span::millis(95), "{queue}: {:?}", srtt(&e));
-        assert_eq!(
-            e.flows[0].truth.peak_queue_delay,
-            Span::ZERO,
-            "{queue}: nothing waits at the path's link"
-        );
+        let elsewhere = e.flows[0].truth.peak_queue_delay;
+        assert!(elsewhere < Span::micros(100), "{queue}: {elsewhere:?} at the path's link");
     }
     // Without them the window grows until the queue is full: 1000 packets are 600 ms.
     let e = behind_a_slow_interface("pfifo_fast", None);

@@ -3,9 +3,9 @@
 use slowstart_lab::packetdrill::expr::{self, Names};
 use slowstart_lab::packetdrill::{parse, run};
 
-/// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` is for later kernels, since 6.18 does not let
+/// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` and `option` are for later kernels, since 6.18 does not let
 /// `tcp_ecn` be 3.
-const SCRIPTS: [(&str, &str); 22] = [
+const SCRIPTS: [(&str, &str); 23] = [
     ("grows", include_str!("packetdrill/grows.pkt")),
     ("holds", include_str!("packetdrill/holds.pkt")),
     ("closes", include_str!("packetdrill/closes.pkt")),
@@ -28,6 +28,7 @@ const SCRIPTS: [(&str, &str); 22] = [
     ("marks", include_str!("packetdrill/marks.pkt")),
     ("echoes", include_str!("packetdrill/echoes.pkt")),
     ("accurate", include_str!("packetdrill/accurate.pkt")),
+    ("option", include_str!("packetdrill/option.pkt")),
 ];
 
 #[test]

@@ -64,6 +64,7 @@ impl Packet {
         let has_segment = s.sacks > 0
             || s.has(SYN)
             || s.rate_response > 0
+            || s.has_ecn_option()
             || s.timestamp.is_none()
             || stamp != milliseconds(sent)
             || s.len > u32::from(u16::MAX);

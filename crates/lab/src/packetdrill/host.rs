@@ -29,8 +29,8 @@ pub struct Host {
 
 impl Default for Host {
     fn default() -> Self {
-        // pfifo does not pace.
-        let profile = Profile::LINUX_6_18;
+        // pfifo does not pace. tcp_ecn_option is 2.
+        let profile = Profile { ecn_option: true, ..Profile::LINUX_6_18 };
         Self {
             profile,
             startup: "hystart",
@@ -152,8 +152,12 @@ impl Host {
                     _ => return None,
                 }
             }
-            // The option of Accurate ECN is not modelled.
-            "tcp_ecn_option" => return (value == "0").then_some(()),
+            // Never, or in each segment.
+            "tcp_ecn_option" => match value {
+                "0" => p.ecn_option = false,
+                "2" => p.ecn_option = true,
+                _ => return None,
+            },
             _ => return None,
         }
         Some(())

@@ -2,6 +2,7 @@
 
 use super::Fault;
 use crate::path::Ecn;
+use crate::tcp::accecn::EcnOption;
 use crate::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SACK_BLOCKS, SYN, Segment};
 use slowstart::units::Span;
 
@@ -388,6 +389,7 @@ fn packet(text: &str) -> Result<Packet, String> {
 }
 
 fn options(text: &str, s: &mut Segment) -> Result<(), String> {
+    let mut ecn = EcnOption::default();
     for option in text.split(',').map(str::trim).filter(|o| !o.is_empty()) {
         let mut words = option.split_whitespace();
         match words.next() {
@@ -415,8 +417,20 @@ fn options(text: &str, s: &mut Segment) -> Result<(), String> {
                     s.sacks += 1;
                 }
             }
+            Some("ECN") => {
+                while let Some(name) = words.next() {
+                    let field = ["e1b", "ceb", "e0b"].iter().position(|n| *n == name);
+                    let field = field.ok_or_else(|| format!("expected e1b, ceb or e0b, found `{name}`"))?;
+                    ecn.fields |= 1 << field;
+                    ecn.bytes[field] = number(words.next(), "a number of bytes")?;
+                }
+            }
             _ => return Err(format!("expected an option that is modelled, found `{option}`")),
         }
+    }
+    // After all SACK blocks, with which it shares its space.
+    if ecn.fields > 0 && !s.set_ecn_option(&ecn) {
+        return Err("expected fewer SACK blocks beside an ECN option".to_owned());
     }
     Ok(())
 }

@@ -305,6 +305,7 @@ impl Run {
                 && want.mss == s.mss
                 && want.scale == s.scale
                 && want.sack_ok == s.sack_ok
+                && want.ecn_option() == s.ecn_option()
                 && want.timestamp.map(|t| t.1) == s.timestamp.map(|t| t.1));
         want.flags & mask == s.flags & mask
             && (want.seq, want.len) == (s.seq, s.len)
@@ -369,6 +370,12 @@ fn describe(s: &Segment) -> String {
     if s.sacks > 0 {
         let blocks: Vec<_> = s.blocks().iter().map(|b| format!("{}:{}", b.0, b.1)).collect();
         options.push(format!("sack {}", blocks.join(" ")));
+    }
+    if let Some(option) = s.ecn_option() {
+        let fields = ["e1b", "ceb", "e0b"].iter().zip(option.bytes).enumerate();
+        let fields = fields.filter(|(i, _)| option.fields & 1 << i != 0);
+        let words: String = fields.map(|(_, (name, value))| format!(" {name} {value}")).collect();
+        options.push(format!("ECN{words}"));
     }
     if !options.is_empty() {
         let _ = write!(text, " <{}>", options.join(","));

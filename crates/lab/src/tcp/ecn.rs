@@ -4,8 +4,9 @@
 //! Departs from its sources:
 //! - SYN and SYN-ACK are never ECN-capable (RFC 9768 allows it, Linux does not do it);
 //! - a path does not change the codepoint of a packet but to CE, so bleaching and mangling are not detected;
-//! - the `AccECN` option is not sent: the ACE field alone carries the count, which RFC 9768 permits.
+//! - without `ecn_option` the ACE field alone carries the count, which RFC 9768 permits.
 
+use super::accecn::{Arrived, EcnOption, Reported, marked_packets};
 use super::segment::{ACK, AE, CWR, ECE, SYN};
 use crate::path::Ecn;
 
@@ -148,6 +149,8 @@ pub struct EcnReceiver {
     pending: u8,
     /// True once an ECN-capable packet has arrived.
     seen: bool,
+    /// Bytes by codepoint, for the `AccECN` option.
+    pub(super) arrived: Arrived,
     /// Marked packets of data.
     pub marked: u64,
 }
@@ -225,6 +228,7 @@ pub(super) struct EcnSender {
     known: u8,
     /// True if the next new data is to carry CWR.
     pub(super) cwr: bool,
+    reported: Reported,
 }
 
 impl EcnSender {
@@ -235,7 +239,7 @@ impl EcnSender {
             Feedback::Echo | Feedback::EchoEach => (ECE, 0),
             Feedback::Count => (ACE, ace_flags(FIRST_COUNT)),
         };
-        *self = Self { feedback, news, known, cwr: false };
+        *self = Self { feedback, news, known, cwr: false, reported: Reported::default() };
     }
 
     /// True if an ACK with these flags tells of marks.
@@ -244,9 +248,28 @@ impl EcnSender {
         flags & self.news != self.known
     }
 
-    /// Takes the flags of an ACK that delivered `packets` packets; returns how many of them were marked. With
-    /// [`Feedback::Echo`] all of them count, as in Linux (`tcp_newly_delivered`).
-    pub(super) fn on_ack(&mut self, flags: u8, packets: u64) -> u64 {
+    /// Takes flags and option of an ACK that delivered `packets` packets with `bytes` bytes, `mss` in a full one; returns how
+    /// many packets and bytes of them were marked. With [`Feedback::Echo`] all of them count, as in Linux
+    /// (`tcp_newly_delivered`).
+    pub(super) fn on_ack(
+        &mut self,
+        flags: u8,
+        option: Option<&EcnOption>,
+        (packets, bytes): (u64, u64),
+        mss: u64,
+    ) -> (u64, u64) {
+        let reported = option.and_then(|option| self.reported.take(option));
+        let marked = self.marked_packets(flags, (packets, bytes), reported, mss);
+        (marked, reported.unwrap_or(marked * mss).min(bytes))
+    }
+
+    fn marked_packets(
+        &mut self,
+        flags: u8,
+        (packets, bytes): (u64, u64),
+        reported: Option<u64>,
+        mss: u64,
+    ) -> u64 {
         match self.feedback {
             Feedback::None => 0,
             Feedback::Echo | Feedback::EchoEach => {
@@ -261,9 +284,7 @@ impl EcnSender {
                 let value = ace_value(flags);
                 let least = u64::from(value.wrapping_sub(ace_value(self.known)) & 7);
                 self.known = flags & ACE;
-                // RFC 9768 §3.2.2.5.2: the counter may have gone around while ACKs were lost or thinned; then the
-                // largest number that fits is the safe one.
-                if packets <= 7 { least } else { packets - ((packets - least) & 7) }
+                marked_packets(least, packets, bytes, reported, mss)
             }
         }
     }
@@ -313,14 +334,14 @@ mod tests {
             assert_eq!(prompt, Prompt::None);
             rx.acknowledged();
             assert!(tx.has_news(rx.flags | ACK));
-            assert_eq!(tx.on_ack(rx.flags | ACK, 2), 1, "mark {n}");
+            assert_eq!(tx.on_ack(rx.flags | ACK, None, (2, 2000), 1000).0, 1, "mark {n}");
         }
         // Two marks since the last ACK ask for one; seven may be told apart, and of ten the safe number is taken.
         assert_eq!(rx.on_segment(Ecn::Ce, ACK, 1, false), Prompt::None);
         assert_eq!(rx.on_segment(Ecn::Ce, ACK, 1, false), Prompt::Now);
-        assert_eq!(tx.on_ack(rx.flags | ACK, 7), 2);
+        assert_eq!(tx.on_ack(rx.flags | ACK, None, (7, 7000), 1000).0, 2);
         rx.on_segment(Ecn::Ce, ACK, 1, false);
-        assert_eq!(tx.on_ack(rx.flags | ACK, 10), 9);
+        assert_eq!(tx.on_ack(rx.flags | ACK, None, (10, 10_000), 1000).0, 9);
         assert_eq!(rx.marked, 23);
     }
 

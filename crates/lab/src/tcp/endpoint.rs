@@ -1,5 +1,6 @@
 //! One end of a connection: the handshake, the close, and both halves, with segments in and out.
 
+use super::accecn::{EcnOption, FULL_OPTION, LATEST};
 use super::ecn::{ACE, Feedback, Prompt};
 use super::gro::Gro;
 use super::profile::Profile;
@@ -81,13 +82,18 @@ impl Header {
         }
     }
 
-    /// Sends a train with SACK blocks.
+    /// Sends a train with SACK blocks or an `AccECN` option.
     #[cold]
     #[inline(never)]
     fn send_train_with_sack(&self, rx: &mut Receiver, mut s: Segment, n: u32, out: &mut impl Wire) {
         for ((from, to), block) in rx.sack_blocks().zip(&mut s.sack).filter(|_| self.sack) {
             *block = (segment::wrap(from, self.peer_isn), segment::wrap(to, self.peer_isn));
             s.sacks += 1;
+        }
+        let (blocks, option) = rx.ecn.arrived.option(usize::from(s.sacks));
+        s.sacks = blocks as u8;
+        if let Some(option) = option {
+            s.set_ecn_option(&option);
         }
         out.put_train(&s, n);
     }
@@ -252,7 +258,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             self.syn_sent = now;
         }
         let answering = self.state == State::SynReceived;
-        out.put(&Segment {
+        let mut syn = Segment {
             seq: self.header.isn,
             ack: if answering { self.header.peer_isn.wrapping_add(1) } else { 0 },
             // The window of a SYN is not scaled (RFC 7323 §2.2).
@@ -269,7 +275,12 @@ impl<C: Controller + Clone> Endpoint<C> {
             rate_request: self.tx.control().requested_rate().map_or(0, segment::rate_code),
             rate_response: self.rate_response,
             ..Segment::default()
-        });
+        };
+        // A SYN-ACK that is sent again may have been lost because of the option (tcp_synack_options).
+        if answering && self.counts_bytes() && self.syn_losses == 0 {
+            syn.set_ecn_option(&EcnOption::FIRST);
+        }
+        out.put(&syn);
         // The first timeouts of a SYN are linear (tcp_syn_linear_timeouts), those of a SYN-ACK double from the start.
         let linear = if answering { 0 } else { self.profile.syn_linear };
         let doublings = u32::from(self.syn_losses).saturating_sub(linear);
@@ -323,6 +334,18 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
+    /// True if this end sends the `AccECN` option if the peer does.
+    fn counts_bytes(&self) -> bool {
+        self.header.feedback == Feedback::Count && self.profile.ecn_option
+    }
+
+    /// Takes the space of the `AccECN` option from the payload of segments, which each will carry.
+    fn make_room_for_option(&mut self) {
+        let mss = self.tx.mss() - FULL_OPTION;
+        self.tx.negotiated(mss, self.header.sack);
+        self.rx.set_mss(mss);
+    }
+
     /// The feedback about marks on which both ends agreed.
     pub fn feedback(&self) -> Feedback {
         self.header.feedback
@@ -332,6 +355,11 @@ impl<C: Controller + Clone> Endpoint<C> {
     #[inline(never)]
     fn on_codepoint(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let packets = self.rx.packets(s.len);
+        let arrived = &mut self.rx.ecn.arrived;
+        arrived.count(s.ecn, s.len);
+        if s.has_ecn_option() && self.tx.next() < LATEST {
+            self.rx.ecn.arrived.is_sent = self.counts_bytes();
+        }
         let prompt = self.rx.ecn.on_segment(s.ecn, s.flags, packets, self.rx.delays_ack());
         if prompt == Prompt::Both {
             self.acknowledge(now, out);
@@ -408,11 +436,18 @@ impl<C: Controller + Clone> Endpoint<C> {
                 self.set_state(State::SynReceived);
                 self.accept_syn(s);
                 self.use_feedback(self.profile.ecn.accept(s.flags));
+                if self.counts_bytes() {
+                    self.make_room_for_option();
+                }
                 self.send_syn(now, out);
             }
             State::SynSent if s.has(SYN | ACK) && s.ack == self.header.isn.wrapping_add(1) => {
                 self.accept_syn(s);
                 self.use_feedback(self.profile.ecn.agreed(s.flags));
+                if self.counts_bytes() && s.has_ecn_option() {
+                    self.rx.ecn.arrived.is_sent = true;
+                    self.make_room_for_option();
+                }
                 self.establish(now, s, u64::from(s.window));
                 self.acknowledge_syn(now, out);
                 self.send(now, out);
@@ -541,6 +576,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             window_end: ack + (u64::from(s.window) << self.header.peer_scale),
             echo: s.timestamp.map(|t| t.1),
             flags: s.flags,
+            option: s.ecn_option(),
             ..Incoming::default()
         };
         for &(from, to) in s.blocks() {

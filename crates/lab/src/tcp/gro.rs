@@ -63,7 +63,8 @@ impl Gro {
             && held.len + s.len <= self.most
             && s.len <= self.full
             && (held.flags | PSH, held.ecn) == (s.flags | PSH, s.ecn)
-            && (held.ack, held.window, held.timestamp) == (s.ack, s.window, s.timestamp);
+            && (held.ack, held.window, held.timestamp) == (s.ack, s.window, s.timestamp)
+            && held.ecn_option() == s.ecn_option();
         if joins {
             held.len += s.len;
             if s.len < self.full || held.len + self.full > self.most {

@@ -18,6 +18,7 @@
 //! - `reader`: an application that reads slowly
 //! - [`endpoint`]: both halves with handshake and close
 
+pub mod accecn;
 pub mod ecn;
 pub mod endpoint;
 mod gro;

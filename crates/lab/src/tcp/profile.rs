@@ -110,6 +110,8 @@ pub struct Profile {
     pub stalls: bool,
     /// Explicit congestion notification.
     pub ecn: EcnRule,
+    /// Segments carry the `AccECN` option, where both ends have accurate feedback (`tcp_ecn_option`).
+    pub ecn_option: bool,
     /// Close with a FIN, and wait for its acknowledgement.
     pub fin: bool,
 }
@@ -157,6 +159,7 @@ impl Profile {
         synack_retries: 5,
         stalls: false,
         ecn: EcnRule::Off,
+        ecn_option: false,
         fin: true,
     };
 
@@ -288,7 +291,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 35] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 36] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -325,6 +328,11 @@ impl Profile {
             "ecn",
             "one of off, passive, rfc3168, dctcp, accecn",
             "Explicit congestion notification: none; accepted; asked for with the feedback of RFC 3168, of DCTCP (RFC 8257) or of Accurate ECN (RFC 9768).",
+        ),
+        (
+            "ecn_option",
+            "on or off",
+            "With ecn=accecn each segment carries the AccECN option: bytes by codepoint.",
         ),
         ("ack", "one of each, quick-then-delayed, delayed", "How the receiver acknowledges."),
         ("quick", "a number of acknowledgements", "ACKs that the receiver sends at once at the start."),
@@ -447,6 +455,7 @@ impl Profile {
                 "frto" => self.frto = on,
                 "idle_restart" => self.idle_restart = on,
                 "stalls" => self.stalls = on,
+                "ecn_option" => self.ecn_option = on,
                 "tso_defer" => self.tso_defer = on,
                 "compress_acks" => self.compress_acks = on,
                 _ => self.autotune = on,

@@ -308,7 +308,8 @@ impl Receiver {
         self.delayed_until <= now
     }
 
-    /// Takes an ACK that is about to be sent; returns true if it is to carry [SACK blocks](Receiver::sack_blocks).
+    /// Takes an ACK that is about to be sent; returns true if it is to carry [SACK blocks](Receiver::sack_blocks) or an
+    /// `AccECN` option.
     #[inline]
     pub fn acknowledge(&mut self) -> bool {
         let news = self.dsack_pending || self.block_count > 0;
@@ -320,7 +321,7 @@ impl Receiver {
         self.ecn.acknowledged();
         self.compressed = 0;
         self.delayed_until = Instant::NEVER;
-        news
+        news || self.ecn.arrived.is_sent
     }
 
     /// The blocks to report: first a duplicate (RFC 2883), which is reported once, then the data held beyond a hole.

@@ -1,5 +1,6 @@
 //! TCP segments, of 64 bytes each whatever their payload, which is only counted.
 
+use super::accecn::EcnOption;
 use crate::path::Ecn;
 use slowstart::units::{Bytes, Instant, Rate};
 
@@ -59,6 +60,8 @@ pub struct Segment {
     pub rate_response: u8,
     /// The ECN codepoint of the IP header; a queue on the path may set [`Ecn::Ce`].
     pub ecn: Ecn,
+    /// The fields of the `AccECN` option, as bits; 0 if absent. Its values share the space of SACK blocks, as in the header.
+    pub ecn_fields: u8,
 }
 
 impl Segment {
@@ -77,6 +80,36 @@ impl Segment {
         &self.sack[..usize::from(self.sacks)]
     }
 
+    /// The `AccECN` option.
+    pub fn ecn_option(&self) -> Option<EcnOption> {
+        let has = |field: u8, value: u32| if self.ecn_fields & field != 0 { value } else { 0 };
+        let [_, (e0b, _), (e1b, ceb)] = self.sack;
+        let bytes = [has(1, e1b), has(2, ceb), has(4, e0b)];
+        (self.ecn_fields > 0).then_some(EcnOption { fields: self.ecn_fields, bytes })
+    }
+
+    /// True if it has an `AccECN` option.
+    #[inline]
+    pub fn has_ecn_option(&self) -> bool {
+        self.ecn_fields > 0
+    }
+
+    /// Adds an `AccECN` option after the SACK blocks. Returns false if there is no space: with three blocks, or beside two for
+    /// the field of ECT(0).
+    pub fn set_ecn_option(&mut self, option: &EcnOption) -> bool {
+        let blocks = if option.fields & 4 != 0 { 1 } else { 2 };
+        if usize::from(self.sacks) > blocks {
+            return false;
+        }
+        let [e1b, ceb, e0b] = option.bytes;
+        self.sack[2] = (e1b, ceb);
+        if blocks == 1 {
+            self.sack[1] = (e0b, 0);
+        }
+        self.ecn_fields = option.fields & 7;
+        true
+    }
+
     /// Size of the IP packet, bytes.
     pub fn wire(&self) -> u32 {
         let timestamp = if self.timestamp.is_some() { TIMESTAMP_OPTION } else { 0 };
@@ -90,7 +123,9 @@ impl Segment {
             0
         };
         let quick = 8 * (u32::from(self.rate_request > 0) + u32::from(self.rate_response > 0));
-        HEADERS + timestamp + sack + syn + quick + self.len
+        let ecn =
+            if self.ecn_fields > 0 { (2 + 3 * self.ecn_fields.count_ones()).next_multiple_of(4) } else { 0 };
+        HEADERS + timestamp + sack + syn + quick + ecn + self.len
     }
 
     /// Payload bytes, as a quantity.
@@ -164,6 +199,11 @@ mod tests {
         let s = Segment { len: 1448, timestamp: Some((1, 2)), flags: ACK, ..Segment::default() };
         assert_eq!(s.wire(), 1500);
         assert_eq!(Segment { sacks: 3, len: 0, ..s }.wire(), 80);
+        let mut with_option = Segment { len: 1436, ..s };
+        let option = EcnOption { fields: 0b111, bytes: [1, 2, 3] };
+        assert!(with_option.set_ecn_option(&option) && with_option.ecn_option() == Some(option));
+        assert_eq!(with_option.wire(), 1500);
+        assert!(!Segment { sacks: 2, ..s }.set_ecn_option(&option));
         assert!(size_of::<Segment>() <= 64);
     }
 }

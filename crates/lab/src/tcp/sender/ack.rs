@@ -113,6 +113,7 @@ impl<C: Controller + Clone> Sender<C> {
             && a.sacks == 0
             && a.ack > self.board.una()
             && !self.ecn.has_news(a.flags)
+            && a.option.is_none()
             && self.board.has_no_holes()
             && self.profile.sack
             && !self.profile.echo_rtt
@@ -252,11 +253,13 @@ impl<C: Controller + Clone> Sender<C> {
 
     /// Takes what an ACK that makes progress says of marks; returns true if packets were marked.
     fn count_marks(&mut self, a: &Incoming, d: &Delivered) -> bool {
-        if !self.ecn.has_news(a.flags) {
+        if !self.ecn.has_news(a.flags) && a.option.is_none() {
             return false;
         }
-        let packets = self.ecn.on_ack(a.flags, u64::from(d.packets).max(1));
-        self.counters.marked += (packets * u64::from(self.profile.mss)).min(d.bytes);
+        let delivered = (u64::from(d.packets).max(1), d.bytes);
+        let mss = u64::from(self.profile.mss);
+        let (packets, bytes) = self.ecn.on_ack(a.flags, a.option.as_ref(), delivered, mss);
+        self.counters.marked += bytes;
         packets > 0
     }
 

@@ -8,6 +8,7 @@ mod small_queues;
 mod timers;
 mod transmit;
 
+use super::accecn::EcnOption;
 use super::ecn::EcnSender;
 use super::pacer::Pacer;
 use super::profile::Profile;
@@ -51,6 +52,8 @@ pub struct Incoming {
     pub echo: Option<u32>,
     /// The flags of the header.
     pub flags: u8,
+    /// The `AccECN` option.
+    pub option: Option<EcnOption>,
 }
 
 /// The state of loss recovery (`enum tcp_ca_state`).
