@@ -41,7 +41,9 @@ fn small_queues_keep_the_hosts_queue_short() {
         // 20 MB at 20 Mbit/s less headers are 8.3 s.
         let took = e.flows[0].truth.completed.expect("complete").since(e.flows[0].spec.start);
         assert!(took < Span::millis(8600), "{queue}: {took:?}");
-        assert_eq!(e.flows[0].truth.dropped, 0, "{queue}");
+        // Two bursts wait longer than the 5 ms that CoDel aims at.
+        let most = if queue == "fq_codel" { 3 } else { 0 };
+        assert!(e.flows[0].truth.dropped <= most, "{queue}: {}", e.flows[0].truth.dropped);
         // Two bursts of at most 65 kB wait at most 52 ms.
         assert!(srtt(&e) < Span::millis(95), "{queue}: {:?}", srtt(&e));
         let elsewhere = e.flows[0].truth.peak_queue_delay;

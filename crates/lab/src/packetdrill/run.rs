@@ -374,8 +374,8 @@ fn describe(s: &Segment) -> String {
     if let Some(option) = s.ecn_option() {
         let fields = ["e1b", "ceb", "e0b"].iter().zip(option.bytes).enumerate();
         let fields = fields.filter(|(i, _)| option.fields & 1 << i != 0);
-        let words: String = fields.map(|(_, (name, value))| format!(" {name} {value}")).collect();
-        options.push(format!("ECN{words}"));
+        let words: Vec<_> = fields.map(|(_, (name, value))| format!("{name} {value}")).collect();
+        options.push(format!("ECN {}", words.join(" ")));
     }
     if !options.is_empty() {
         let _ = write!(text, " <{}>", options.join(","));

@@ -341,9 +341,14 @@ impl Direction {
     /// Takes what left the link through the rest of the direction.
     fn carry(&mut self, out: &mut [Departure], first: usize) {
         for d in &mut out[first..] {
+            let has_link_behind = self.link.is_some();
+            if has_link_behind {
+                // The wait that counts is that at the link of the path.
+                d.waited = Span::ZERO;
+            }
             let Ok(mut sent) = d.outcome else { continue };
             let p = PacketInfo { bytes: d.bytes, flow: 0, kind: Kind::Data, ecn: d.ecn };
-            if self.link.is_some() {
+            if has_link_behind {
                 match self.pass_link_behind(sent, &p, d) {
                     Ok(at) => sent = at,
                     Err(dropped) => {
@@ -365,7 +370,6 @@ impl Direction {
         p: &PacketInfo,
         d: &mut Departure,
     ) -> Result<Instant, Dropped> {
-        d.waited = Span::ZERO;
         self.police(now, p)?;
         let Some(link) = &mut self.link else { return Ok(now) };
         d.waited = link.wait(now);

@@ -128,19 +128,18 @@ pub(super) fn marked_packets(least: u64, packets: u64, bytes: u64, marked: Optio
     // RFC 9768 §3.2.2.5.2: the field may have gone around while ACKs were lost or thinned; then the largest number that fits
     // is the safe one.
     let safe = packets - ((packets - least) & 7);
+    let Some(marked) = marked else { return safe };
     match marked {
-        None => safe,
-        Some(0) => least,
-        Some(marked) if packets >= 16 => {
+        0 => least,
+        _ if packets >= 16 => {
             if bytes <= marked {
                 return safe;
             }
             let estimate = (marked * packets).div_ceil(bytes);
             safe.min(least + (estimate & !7))
         }
-        Some(marked) if marked > least * mss => safe,
-        Some(marked) if marked < (safe * mss) >> 1 => least,
-        Some(_) => safe,
+        _ if marked <= least * mss && marked < (safe * mss) >> 1 => least,
+        _ => safe,
     }
 }
 
