@@ -62,6 +62,9 @@ pub enum QuicError {
     /// The stack failed, which is a defect of this crate.
     #[error("the QUIC stack failed: {0}")]
     Stack(String),
+    /// An end closed the connection before the transfer was complete. A row says so; no study fails by it.
+    #[error("the QUIC stack closed the connection: {0}")]
+    Closed(String),
 }
 
 fn stack(e: impl std::fmt::Display) -> QuicError {
@@ -190,6 +193,8 @@ struct Transfer<S> {
     sampling: Sampling,
     internals: bool,
     logs: Option<Logs>,
+    /// Why an end closed the connection.
+    closed: Option<String>,
     measured: Measured,
 }
 
@@ -228,6 +233,7 @@ impl<S: Stack> Transfer<S> {
             sampling: Sampling::Off,
             internals: false,
             logs,
+            closed: None,
             measured: Measured::default(),
         })
     }
@@ -424,8 +430,18 @@ impl<S: Stack> Transfer<S> {
         });
     }
 
-    /// Runs until the client has everything or `until`.
+    /// Runs until the client has everything, an end closes the connection, or `until`.
     fn run(&mut self, until: Instant) -> Result<(), QuicError> {
+        match self.play(until) {
+            Err(QuicError::Closed(why)) => {
+                self.closed = Some(why);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn play(&mut self, until: Instant) -> Result<(), QuicError> {
         loop {
             self.measured.steps += 1;
             for i in [CLIENT, SERVER] {
@@ -574,7 +590,7 @@ fn run<S: Stack>(
     let mut transfer = prepared::<S>(knobs, study, job, false)?;
     (transfer.sampling, transfer.internals) = (sampling, internals);
     transfer.run(Instant::ZERO + study.duration)?;
-    let Transfer { path, now, measured: m, handle, .. } = transfer;
+    let Transfer { path, now, measured: m, handle, closed, .. } = transfer;
     let handle = handle.ok_or_else(|| stack("the client's first packet never arrived"))?;
     let host = handle.lock();
     let mut row = row::row(study, contender, job, seed, &path, now, &m, &host);
@@ -584,6 +600,7 @@ fn run<S: Stack>(
         packets: m.marked,
         responses: host.counters.ecn_episodes,
     });
+    row.caveats.extend(closed.map(|why| format!("the stack closed the connection: {why}")));
     row.caveats.extend(S::CAVEAT.map(str::to_string));
     drop(host);
     Ok(Outcome { job, row, trace: m.trace })

@@ -123,7 +123,7 @@ impl Stack for Quinn {
                 Event::Stream(StreamEvent::Opened { dir }) if i == CLIENT => {
                     end.stream = connection.streams().accept(dir).or(end.stream);
                 }
-                Event::ConnectionLost { reason, .. } => return Err(stack(reason)),
+                Event::ConnectionLost { reason, .. } => return Err(QuicError::Closed(reason.to_string())),
                 _ => {}
             }
         }
