@@ -19,9 +19,10 @@ use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::engine::MILESTONES;
 use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::path::Kind as PacketKind;
-use slowstart_lab::record::{Cost, ExitRow, Param, Row, SCHEMA, Sample, Trace};
+use slowstart_lab::record::{Cost, ExitRow, Marks, Param, Row, SCHEMA, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{self, Study};
+use slowstart_lab::tcp::ecn::EcnRule;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -311,6 +312,7 @@ pub fn run_transfer(
     let seed = study.run_seed(job.run);
     let e = Emulation::start(&study.path, seed, true)?;
     let mut caveats = e.caveats.clone();
+    set_ecn(&e, study.profile.ecn)?;
     let result = transfer(&e, control, study, interrupted);
     let running = e.is_running();
     let report = e.stop();
@@ -321,6 +323,42 @@ pub fn run_transfer(
         caveats.push(INVALID.to_string());
     }
     Ok(outcome(study, control, job, seed, &recording, &report, caveats))
+}
+
+/// Sets `tcp_ecn` of both ends as the profile has it; without ECN the kernel's default stays, which asks for none.
+///
+/// # Errors
+/// With the feedback of DCTCP, which is a matter of its congestion control, or on a kernel that does not know a value.
+fn set_ecn(e: &Emulation, rule: EcnRule) -> Result<(), KernelError> {
+    let value = match rule {
+        EcnRule::Off => return Ok(()),
+        EcnRule::Rfc3168 => "1",
+        EcnRule::Passive => "2",
+        EcnRule::AccEcn => "3",
+        EcnRule::Dctcp => {
+            return Err(KernelError::refused("ecn=dctcp", "the live kernel has it with its own dctcp only"));
+        }
+    };
+    for ns in [e.server(), e.client()] {
+        Emulation::in_namespace(ns, || {
+            let file = "/proc/sys/net/ipv4/tcp_ecn";
+            fs::write(file, value).map_err(KernelError::io(format!("write {value} to {file}")))
+        })?;
+    }
+    Ok(())
+}
+
+/// What the path marked, and how often the sender entered the state CWR for it.
+fn marks(recording: &Recording, report: &Report, since: impl Fn(Instant) -> f64) -> Marks {
+    const CWR: u32 = 2;
+    let states = recording.flows.iter().map(|f| f.state);
+    let entered = states.clone().zip(states.skip(1)).filter(|(a, b)| *a != CWR && *b == CWR);
+    let first = recording.flows.iter().find(|f| f.state == CWR);
+    Marks {
+        first_time_s: first.map(|f| since(Instant(f.now_ns))),
+        packets: report.forward.marked,
+        responses: entered.count() as u64,
+    }
 }
 
 fn outcome(
@@ -402,7 +440,7 @@ fn outcome(
         capacity_time_by_heuristic_s: None,
         first_drop_time_s: dropped().next().map(|f| on_path(f.at)),
         first_loss_time_s: first_loss,
-        marks: None,
+        marks: (study.profile.ecn != EcnRule::Off).then(|| marks(recording, report, since)),
         peak_inflight_bytes: recording.flows.iter().map(inflight).max().unwrap_or(0),
         peak_queue_delay_s: Span(most.0.saturating_sub(least.0)).as_secs_f64(),
         startup_lost_packets: dropped().filter(|f| on_path(f.at) < left).count() as u64,

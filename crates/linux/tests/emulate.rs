@@ -4,7 +4,7 @@ mod common;
 
 use common::Net;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
-use slowstart::units::{Bytes, Rate, Span};
+use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::path::{Kind, PathSpec};
 use slowstart_linux::emulate::{CLIENT, DirectionStats, Emulation, SERVER, remove_stale_namespaces};
 use std::io::{Read, Write};
@@ -72,6 +72,85 @@ fn the_simulator_s_path_gives_the_recorded_outcomes() {
     assert!(report.forward.dropped > 5, "{} dropped", report.forward.dropped);
     let syn_acks = report.forward.records.iter().filter(|r| r.packet.kind == Kind::SynAck);
     assert!(syn_acks.clone().count() >= 2 && syn_acks.clone().next().unwrap().outcome.is_err());
+}
+
+/// As above over queue disciplines, token buckets and the elements that lose, delay, reorder and duplicate. What a discipline
+/// does is known when a packet leaves it, so the recorded packets enter again and leave when they may.
+#[test]
+fn every_element_gives_the_recorded_outcomes() {
+    let Some(_one) = able("every_element_gives_the_recorded_outcomes") else { return };
+    for more in [
+        "queue=fq_codel policer=\"rate=15Mbit burst=60kB\" gemodel=1%,30%",
+        "queue=\"codel target=1ms interval=20ms\" reorder=5%,gap=3,delay=2ms",
+        "queue=\"pie target=5ms\" shaper=\"rate=10Mbit burst=60kB\" duplicate=5%",
+        "queue=\"red limit=100kB min=10kB max=30kB\" second_route=20%,3ms",
+        "queue=dualpi2 jitter=1ms",
+        "queue=\"fq flow_limit=30p\" fade=30%,for=20ms,every=200ms",
+        "queue=30packets outage=at=150ms,for=30ms,every=300ms,queue=flushed",
+        "queue=30packets outage=at=150ms,for=30ms,every=300ms,queue=kept",
+    ] {
+        let line = format!("rate=20Mbit rtt=10ms {more}");
+        let e = start(&line, 3);
+        download(&e, 700_000);
+        let report = e.stop().expect("it ran");
+        let mut path = PathSpec::load(&line, None).unwrap().build(3);
+        let (stats, way) = (&report.forward, &mut path.forward);
+        let mut out = Vec::new();
+        let mut again = vec![None; stats.records.len()];
+        for (id, r) in stats.records.iter().enumerate() {
+            if way.has_discipline() {
+                way.enqueue(r.at, &r.packet, id as u32, &mut out);
+            } else {
+                again[id] = Some(way.pass(r.at, &r.packet));
+            }
+        }
+        way.serve(Instant::NEVER - Span::secs(1), &mut out);
+        for d in out {
+            again[d.id as usize] = Some(d.outcome);
+        }
+        let left = |outcome: &Result<Instant, _>| *outcome != Ok(Instant::NEVER);
+        for (r, again) in stats.records.iter().zip(&again).filter(|(r, _)| left(&r.outcome)) {
+            assert_eq!(Some(r.outcome), *again, "{line}");
+        }
+        let out = stats.lateness.packets() + stats.dropped + stats.in_transit;
+        let copies = out.checked_sub(stats.entered).expect("nothing is gone");
+        assert_eq!(copies > 0, more.contains("duplicate"), "{line}: {copies} copies");
+        assert!(stats.records.len() > 480 && stats.refused == 0, "{line}: {} packets", stats.records.len());
+    }
+}
+
+/// A counter of `/proc/net/netstat` in a namespace.
+fn counter(ns: &str, group: &str, name: &str) -> u64 {
+    let text =
+        Net::within(ns, || std::fs::read_to_string("/proc/thread-self/net/netstat")).expect("counters");
+    let mut lines = text.lines().filter(|l| l.starts_with(group));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let place = names.split(' ').position(|n| n == name).unwrap_or_else(|| panic!("{name} in {names}"));
+    values.split(' ').nth(place).and_then(|v| v.parse().ok()).expect("a number")
+}
+
+/// The kernel against itself: both ends negotiate ECN, the path marks, the receiver echoes, and the sender reduces its window
+/// without losing anything.
+#[test]
+fn marks_reach_the_receiver_and_the_sender_learns_of_them() {
+    let Some(_one) = able("marks_reach_the_receiver_and_the_sender_learns_of_them") else { return };
+    for queue in
+        ["\"codel target=2ms interval=20ms limit=1000p ecn\"", "\"fq_codel ce_threshold 1ms\"", "dualpi2"]
+    {
+        let e = start(&format!("rate=20Mbit rtt=20ms queue={queue}"), 1);
+        for ns in [e.server(), e.client()] {
+            Net::within(ns, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).expect("root may");
+        }
+        download(&e, 4_000_000);
+        let arrived = counter(e.client(), "IpExt:", "InCEPkts");
+        let told = counter(e.server(), "TcpExt:", "TCPDeliveredCE");
+        let report = e.stop().expect("it ran");
+        let marked = report.forward.marked;
+        assert!(marked > 0 && told > 0, "{queue}: {marked} marked, the sender knows of {told}");
+        // The last packets may be on their way when the counter is read.
+        assert!(arrived <= marked && marked - arrived < 20, "{queue}: {arrived} of {marked} arrived");
+        assert_eq!(report.back.marked, 0, "{queue}");
+    }
 }
 
 #[test]

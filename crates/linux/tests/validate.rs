@@ -1,5 +1,5 @@
 //! Three cells of `slowstart validate kernel`, one run each, with bounds wide enough for a busy machine; the command runs
-//! all fifty with narrow bounds. Needs root and TUN devices, and is skipped otherwise.
+//! all with narrow bounds. Needs root and TUN devices, and is skipped otherwise.
 
 use slowstart_lab::validate::kernel::{Cell, compare};
 use slowstart_linux::emulate::INVALID;
@@ -8,6 +8,34 @@ use slowstart_linux::{Check, LoadedControl, run_transfer};
 /// The largest ratio, either way, between a figure of the simulator and that of the kernel.
 const MAX_RATIO: [(&str, f64); 3] =
     [("window at exit (packets)", 1.5), ("to 1 MB (s)", 1.25), ("goodput (Mbit/s)", 1.25)];
+
+/// The cells whose names are in `SLOWSTART_CELLS`, separated by commas, as the command runs them: five times each.
+#[test]
+fn named_cells_are_compared() {
+    let Ok(names) = std::env::var("SLOWSTART_CELLS") else {
+        println!("skipped: cells of SLOWSTART_CELLS");
+        return;
+    };
+    let mut total = (0, 0);
+    for cell in Cell::all().into_iter().filter(|c| names.split(',').any(|n| n == c.name)) {
+        let study = cell.study(None).expect("a path without a trace");
+        let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance).expect("it loads");
+        let run = |job| run_transfer(&study, &control, job, &|| false).expect("the emulator runs");
+        let kernel: Vec<_> = study.jobs().into_iter().map(run).collect();
+        let late = kernel.iter().filter(|o| o.row.caveats.iter().any(|c| c == INVALID)).count();
+        let figures = compare(&cell, &Cell::ours(&study), &kernel);
+        let differ: Vec<_> = figures.iter().filter(|f| !f.agrees).collect();
+        println!(
+            "{}: {} of {} figures agree, {late} runs late; {differ:?}",
+            cell.name,
+            figures.len() - differ.len(),
+            figures.len()
+        );
+        total = (total.0 + figures.len() - differ.len(), total.1 + figures.len());
+    }
+    println!("{} of {} figures agree", total.0, total.1);
+    assert!(total.1 > 0 && 100 * total.0 >= 95 * total.1, "{total:?}");
+}
 
 #[test]
 fn the_kernel_s_figures_are_near_those_of_the_simulator() {

@@ -13,10 +13,10 @@ use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{KernelError, LoadedControl, run_transfer};
 use std::path::PathBuf;
 
-/// Compare the simulator with the running Linux kernel over 50 cells, each a path and a congestion control.
+/// Compare the simulator with the running Linux kernel over 71 cells, each a path and a congestion control.
 ///
 /// Each cell runs five times on the running kernel behind an emulated path, and five times in the simulator with the same
-/// seeds. Needs root and about forty minutes. Exit status 1 if a cell differs.
+/// seeds. Needs root and about an hour. Exit status 1 if a cell differs.
 ///
 /// Examples:
 ///   slowstart validate kernel --cell "100M-10ms-1 cubic"

@@ -8,7 +8,7 @@ const EXTRAS: &[&str] = &[
     "jitter=3ms",
     "ack_jitter=1ms",
     "vary=10ms vary_period=70ms",
-    "handover=50ms handover_step=20ms",
+    "handover=50ms handover_step=20ms handover_loss=40%,for=10ms",
     "loss=2%",
     "ack_loss=1%",
     "drop=1,5,10-20",
@@ -16,13 +16,21 @@ const EXTRAS: &[&str] = &[
     "drop_syn=1",
     "drop_synack=2",
     "aggregate=2ms",
-    "ack_aggregate=4ms",
+    "ack_aggregate=4ms ack_filter=on",
     "ack_rate=300kbit ack_queue=20packets",
     "random_drop=30%@10kB",
     "gemodel=1%,30%,80%,0.1%",
     "fade=50%,for=20ms,every=60ms",
-    "outage=at=9ms,for=7ms,every=50ms,queue=kept",
+    "mark=2ms",
+    "policer=\"rate=3Mbit burst=20kB\"",
+    "shaper=\"rate=900kbit burst=1500B place=after\"",
 ];
+/// Both directions of a path may be interrupted.
+const OUTAGES: &[&str] =
+    &["", "outage=at=9ms,for=7ms,every=50ms,queue=kept", "outage=for=7ms,every=30ms,queue=flushed"];
+/// Links of which each run draws one.
+const DRAWN: &[&str] =
+    &["rate=1..20Mbit", "rate=log(100kbit..50Mbit)", "rate=2..9Mbit rate_vary=50% rate_vary_period=5ms"];
 /// As [`EXTRAS`], for paths that do not keep the order.
 const DISORDERS: &[&str] = &[
     "reorder=25%,50%,gap=3,delay=4ms",
@@ -78,11 +86,12 @@ fn load(line: &str) -> PathSpec {
 
 fn any_line() -> impl Strategy<Value = String> {
     let extras = prop::sample::subsequence(EXTRAS, 0..=EXTRAS.len());
-    let link = prop::sample::select(LINKS);
+    let link = prop_oneof![prop::sample::select(LINKS), prop::sample::select(DRAWN)];
     let queue = prop::sample::select(QUEUES);
-    (link, queue, extras, any::<bool>()).prop_map(|(link, queue, extras, delays)| {
-        let delay = if delays { "delay_trace=synthetic.delay.gz" } else { "rtt=30ms" };
-        format!("{link} {delay} queue={queue} {}", extras.join(" "))
+    let delay = prop::sample::select(&["delay_trace=synthetic.delay.gz", "rtt=30ms", "rtt=5..60ms"][..]);
+    let outage = prop::sample::select(OUTAGES);
+    (link, queue, extras, delay, outage).prop_map(|(link, queue, extras, delay, outage)| {
+        format!("{link} {delay} queue={queue} {outage} {}", extras.join(" "))
     })
 }
 
@@ -164,6 +173,7 @@ proptest! {
         link in prop::sample::select(LINKS),
         queue in prop::sample::select(DISCIPLINES),
         more in prop::sample::select(BUCKETS),
+        disorders in prop::sample::subsequence(DISORDERS, 0..=DISORDERS.len()),
         is_ack_side in any::<bool>(),
         draws in any::<bool>(),
         traffic in any_traffic(),
@@ -172,7 +182,7 @@ proptest! {
     ) {
         prop_assume!(!queue.contains("host_rate") || !more.contains("outage"));
         let link = if draws { "rate=1..20Mbit" } else { link };
-        let mut path = load(&format!("{link} rtt=30ms {queue} {more}")).build(seed);
+        let mut path = load(&format!("{link} rtt=30ms {queue} {more} {}", disorders.join(" "))).build(seed);
         let back_has_one = path.back.has_discipline();
         let way = if is_ack_side && back_has_one { &mut path.back } else { &mut path.forward };
         prop_assert!(way.has_discipline());
@@ -206,7 +216,8 @@ proptest! {
                 prop_assert!(d.ecn == ecn || (ecn.is_capable() && d.ecn == Ecn::Ce));
                 match d.outcome {
                     Ok(arrives) => {
-                        prop_assert!(arrives >= last && arrives >= Instant(*at) + way.least_delay());
+                        prop_assert!(way.disorders() || (arrives >= last && !way.draws_copy()));
+                        prop_assert!(arrives >= Instant(*at) + way.least_delay());
                         last = arrives;
                         let is_l4s = queue.contains("dualpi2");
                         let overtaken = gone[..d.id as usize].iter().zip(&flows).any(|(g, f)| g.is_none() && f.0 == flow);

@@ -54,6 +54,8 @@ pub struct Cell {
     pub traced: bool,
     /// The congestion control.
     pub control: Control,
+    /// The feedback of ECN that both ends use (the profile's `ecn`), if they do.
+    pub ecn: Option<&'static str>,
 }
 
 /// Paths by name, the duration of a run in seconds (20 MB or 20 round trips, at most 15 s), and the congestion controls
@@ -90,6 +92,74 @@ const MATRIX: &[(&str, u32, &str, &[Control])] = &[
     ),
 ];
 
+/// As [`MATRIX`], over queue disciplines, token buckets and the elements that lose, delay and duplicate by more than a coin;
+/// one congestion control each, and the ECN that both ends use.
+const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
+    ("fq_codel", 6, "rate=50Mbit ack_jitter=240us rtt=40ms queue=fq_codel", CUBIC, None),
+    ("fq_codel-ecn", 6, "rate=50Mbit ack_jitter=240us rtt=40ms queue=fq_codel", RENO, Some("rfc3168")),
+    ("codel", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=codel", PLAIN, None),
+    ("codel-ecn", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"codel ecn\"", CUBIC, Some("rfc3168")),
+    ("pie", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=pie", RENO, None),
+    ("pie-ecn", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"pie ecn\"", CUBIC, Some("rfc3168")),
+    (
+        "red",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"red limit=400kB min=30kB max=90kB\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "red-ecn-adaptive",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"red limit=400kB min=30kB max=90kB ecn adaptive\"",
+        RENO,
+        Some("rfc3168"),
+    ),
+    ("dualpi2", 6, "rate=50Mbit ack_jitter=240us rtt=20ms queue=dualpi2", CUBIC, None),
+    ("dualpi2-ecn", 6, "rate=50Mbit ack_jitter=240us rtt=20ms queue=dualpi2", RENO, Some("rfc3168")),
+    ("fq", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=\"fq flow_limit=100p\"", CUBIC, None),
+    ("step-ecn", 10, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp mark=5ms", CUBIC, Some("rfc3168")),
+    (
+        "policer",
+        8,
+        "rate=75Mbit ack_jitter=160us rtt=45ms queue=375kB policer=\"rate=20Mbit burst=250kB\"",
+        CUBIC,
+        None,
+    ),
+    (
+        "policer",
+        8,
+        "rate=75Mbit ack_jitter=160us rtt=45ms queue=375kB policer=\"rate=20Mbit burst=250kB\"",
+        RENO,
+        None,
+    ),
+    (
+        "shaper",
+        5,
+        "rate=100Mbit ack_jitter=120us rtt=20ms queue=312500B shaper=\"rate=50Mbit burst=5MB\"",
+        CUBIC,
+        None,
+    ),
+    ("gemodel", 10, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp gemodel=0.05%,20%", CUBIC, None),
+    (
+        "outage-kept",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp outage=at=3s,for=150ms,queue=kept",
+        CUBIC,
+        None,
+    ),
+    (
+        "outage-flushed",
+        8,
+        "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp outage=at=3s,for=150ms,queue=flushed",
+        RENO,
+        None,
+    ),
+    ("reorder", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp reorder=2%,delay=4ms", CUBIC, None),
+    ("second-route", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp second_route=20%,3ms", RENO, None),
+    ("duplicate", 8, "rate=20Mbit ack_jitter=600us rtt=50ms queue=1bdp duplicate=2%", CUBIC, None),
+];
+
 impl Cell {
     /// The study of the cell. `traces` is the folder of the trace files.
     pub fn study(&self, traces: Option<&Path>) -> Result<Study, StudyError> {
@@ -100,7 +170,10 @@ impl Cell {
             duration: Some(format!("{}s", self.seconds)),
             // The emulator's sender has no fq qdisc, and its receive buffers start at 1 MB.
             profile: Some(Profile::LINUX_6_18.name.to_string()),
-            set: [("rmem_first".to_string(), "1048576".to_string())].into(),
+            set: [("rmem_first", Some("1048576")), ("ecn", self.ecn)]
+                .into_iter()
+                .filter_map(|(key, value)| Some((key.to_string(), value?.to_string())))
+                .collect(),
             runs: Some(RUNS),
             ..StudyText::default()
         };
@@ -123,9 +196,18 @@ impl Cell {
                 seconds,
                 traced: path.contains("trace="),
                 control: *c,
+                ecn: None,
             })
         };
-        MATRIX.iter().flat_map(cell).collect()
+        let element = |&(name, seconds, path, control, ecn): &(&str, u32, &'static str, Control, _)| Self {
+            name: format!("{name} {}", control.name),
+            path,
+            seconds,
+            traced: false,
+            control,
+            ecn,
+        };
+        MATRIX.iter().flat_map(cell).chain(ELEMENTS.iter().map(element)).collect()
     }
 }
 
@@ -192,6 +274,10 @@ pub fn compare(cell: &Cell, ours: &[Outcome], kernel: &[Outcome]) -> Vec<Figure>
     {
         figures.push(of(name, Slack { share: 0.05, more: 0.0 }, &|r| *r.time_to_bytes_s.get(bytes)?));
     }
+    if cell.ecn.is_some() {
+        figures.push(of("marked", tenth, &|r| Some(r.marks.as_ref()?.packets as f64)));
+        figures.push(of("reductions for marks", tenth, &|r| Some(r.marks.as_ref()?.responses as f64)));
+    }
     figures.push(of("retransmitted", tenth, &|r| Some(r.retransmitted_packets as f64)));
     figures.push(of("goodput (Mbit/s)", tenth, &|r| Some(r.goodput_bps as f64 / 1e6)));
     figures.push(trajectory(ours, kernel));
@@ -240,12 +326,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_fifty_cells_with_names_of_their_own_and_paths_that_are_read() {
+    fn there_are_71_cells_with_names_of_their_own_and_paths_that_are_read() {
         let mut names: Vec<String> = Cell::all().into_iter().map(|c| c.name).collect();
-        assert_eq!(names.len(), 50);
+        assert_eq!(names.len(), 71);
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 50);
+        assert_eq!(names.len(), 71);
         for cell in Cell::all().into_iter().filter(|c| !c.traced) {
             cell.study(None).unwrap_or_else(|e| panic!("{}: {e}", cell.name));
         }

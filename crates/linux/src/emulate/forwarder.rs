@@ -163,6 +163,18 @@ impl<'a> Lane<'a> {
     }
 }
 
+/// Waits until a device has a packet to send, or until `stop` is set: the time of the path begins with its first packet, as in
+/// the simulator, so that outages and the timers of disciplines come at the same time of a connection.
+fn wait_for_packet(server: &Tun, client: &Tun, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let mut ready = [server, client].map(|tun| PollFd::new(tun.file.as_fd(), PollFlags::POLLIN));
+        let timeout = TimeSpec::new(0, IDLE.0 as i64);
+        if matches!(ppoll(&mut ready, Some(timeout), None), Ok(1..)) {
+            return;
+        }
+    }
+}
+
 /// Forwards packets until `stop` is set, or until a device is gone.
 pub(super) fn forward(
     path: Path,
@@ -173,6 +185,7 @@ pub(super) fn forward(
 ) -> Result<Report, KernelError> {
     let mut forward = Lane::new(path.forward, server, client, record);
     let mut back = Lane::new(path.back, client, server, record);
+    wait_for_packet(server, client, stop);
     let start = clock();
     while !stop.load(Ordering::Relaxed) {
         let mut busy = forward.serve(start);

@@ -44,7 +44,7 @@ pub struct DirectionStats {
 /// The statistics of one emulation run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// When the path started, on the kernel's monotonic clock.
+    /// When the time of the path began, with its first packet, on the kernel's monotonic clock.
     pub start: Instant,
     /// From server to client.
     pub forward: DirectionStats,
