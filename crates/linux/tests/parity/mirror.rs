@@ -415,6 +415,12 @@ impl Mirror {
                 lost_ranges: 1,
                 newest: Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() },
             };
+            if self.name == "jump-start" {
+                // There may have been no ACK since the flight was sent, of which this is a part.
+                let bytes = Bytes(f.sent_bytes - self.sent);
+                self.startup.on_sent(&Self::view(f, &k), &Sent { bytes, ..Sent::default() });
+                self.sent = f.sent_bytes;
+            }
             let step = self.startup.on_congestion(&Self::view(f, &k), &c);
             self.compare(f, t, &step, "congestion");
             self.resent = f.retransmitted;
