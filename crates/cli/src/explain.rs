@@ -1,5 +1,6 @@
 //! `slowstart explain`: one run as a timeline in sentences.
 
+use crate::condensed;
 use crate::output::{print, wrap};
 use crate::printable::printable;
 use crate::study_args::TransferArgs;
@@ -22,7 +23,8 @@ const TOLD: usize = 6;
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart explain geo hystart
-  slowstart explain \"rate=50Mbit rtt=80ms queue=1bdp\" search:drain=off --run 3")]
+  slowstart explain \"rate=50Mbit rtt=80ms queue=1bdp\" search:drain=off --run 3
+  slowstart explain lte rate-bound --trace")]
 pub(crate) struct Explain {
     /// A built-in path (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), or a path written inline as
     /// "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`)
@@ -32,6 +34,10 @@ pub(crate) struct Explain {
     /// Index of the run, from 0; each run has its own random seed
     #[arg(long, default_value_t = 0, value_name = "N")]
     run: u32,
+    /// Print numbers: a line for each change of phase, each quarter by which the window changed, each event and each burst
+    /// of drops
+    #[arg(long)]
+    trace: bool,
     #[command(flatten)]
     transfer: TransferArgs,
 }
@@ -51,6 +57,9 @@ impl Explain {
         let start = Span(study.start().0).as_secs_f64();
         let told = Told::new(&outcome.row, &outcome.trace, start, u64::from(study.profile.mss));
         print(&told.heading())?;
+        if self.trace {
+            return condensed::lines(&told.samples, &told.events, told.mss).iter().try_for_each(|l| print(l));
+        }
         for (at, text) in told.timeline() {
             print(&wrap(&format!("{:>9} s  {text}", fixed(at)), 13))?;
         }

@@ -4,6 +4,7 @@
 
 mod analyse;
 mod compare;
+mod condensed;
 mod diff;
 #[cfg(feature = "kernel")]
 mod emulate;

@@ -6,7 +6,7 @@
 use super::Startup;
 use crate::param::params;
 use crate::round::{Round, Train};
-use crate::step::{Exit, Pace, Step};
+use crate::step::{Exit, Step};
 use crate::units::{Bytes, Fixed, Instant, Mark, Rate, Span};
 use crate::view::{Ack, Congestion, Limit, Signal, View};
 
@@ -14,17 +14,19 @@ params! {
     /// Parameters of rate-bound.
     pub struct Params {
         /// The largest growth in a round, as a multiple of the flight.
-        fast: u32 = 4, "a whole number from 2 to 8", |v| (2..=8).contains(&v);
+        fast: Fixed = Fixed::milli(2500), "a number from 2 to 8", |v| (2 * Fixed::ONE..=8 * Fixed::ONE).contains(&v.0);
         /// The bound, as a multiple of what the rate of the ACKs fills.
         over: Fixed = Fixed::milli(1250), "a number from 1 to 2", |v| (Fixed::ONE..=2 * Fixed::ONE).contains(&v.0);
         /// Growth in a round at the bound, as a share of the flight.
         creep: Fixed = Fixed::milli(250), "a share from 0.125 to 1", |v| (Fixed::ONE / 8..=Fixed::ONE).contains(&v.0);
         /// The share of the growth of a flight that the rate must follow.
         follow: Fixed = Fixed::milli(300), "a share from 0 to 0.5", |v| (0..=Fixed::ONE / 2).contains(&v.0);
+        /// The delay of a round without which it does not leave, as a share of the minimum RTT.
+        queue: Fixed = Fixed::milli(250), "a share from 0 to 1", |v| (0..=Fixed::ONE).contains(&v.0);
         /// The window that it leaves with, as a multiple of what the rate found fills.
         keep: Fixed = Fixed::milli(1250), "a number from 0.5 to 2", |v| (Fixed::ONE / 2..=2 * Fixed::ONE).contains(&v.0);
-        /// The pace, as a multiple of the rate found.
-        pace: Fixed = Fixed::milli(1250), "a number from 1 to 2", |v| (Fixed::ONE..=2 * Fixed::ONE).contains(&v.0);
+        /// Lost segments in a round that are no sign of a full path, if nothing else is.
+        few: u32 = 2, "a whole number up to 10", |v| v <= 10;
         /// If off, the noise in round-trip times is not learned.
         noise: bool = true, "on or off", |_v| true;
         /// If off, the rate of the ACKs does not slow growth below doubling.
@@ -34,11 +36,15 @@ params! {
 
 /// Points of a train that is believed at any length; half of them are enough for a long one.
 const POINTS: u32 = 8;
-/// Lost segments in a round that are no sign of a full path, if nothing else is.
-const FEW: u64 = 2;
+/// What is left of the data in flight after a loss: beta of CUBIC (RFC 9438 §4.6), in tenths.
+const BETA: u64 = 7;
 
 fn times(b: Bytes, f: Fixed) -> Bytes {
     b.scale(f.0.unsigned_abs(), Fixed::ONE.unsigned_abs())
+}
+
+fn share(s: Span, f: Fixed) -> Span {
+    s.scale(f.0.unsigned_abs(), Fixed::ONE.unsigned_abs())
 }
 
 /// A round that is over: the bytes delivered in it, over what time.
@@ -81,8 +87,8 @@ pub struct RateBound {
     past: Option<Past>,
     /// Delay above the minimum RTT that is not of a queue's making.
     noise: Span,
-    /// It has asked for a pace.
-    paced: bool,
+    /// The least RTT sample.
+    least: Span,
 }
 
 impl RateBound {
@@ -102,8 +108,13 @@ impl RateBound {
             shown: None,
             past: None,
             noise: Span::ZERO,
-            paced: false,
+            least: Span::MAX,
         }
+    }
+
+    /// Returns the minimum RTT: the host's, or the least sample if the host has none; `None` if there is neither.
+    fn base(&self, v: &View) -> Option<Span> {
+        v.min_rtt.filter(|min| min.0 > 0).or((self.least < Span::MAX).then_some(self.least))
     }
 
     /// Returns the rate that this round's train shows, if it is believed: it is long, or the path spread it and its parts
@@ -130,54 +141,41 @@ impl RateBound {
             let delay = Span(took.min(last.took).0.saturating_sub(base.0));
             self.noise = self.noise.max(delay.min(base));
         }
-        if !busy || rate >= last.rate_for(flight, self.params.follow) {
+        let queued = took >= base + self.noise + share(base, self.params.queue);
+        if !busy || !queued || rate >= last.rate_for(flight, self.params.follow) {
             return None;
         }
         let filled = rate.max(last.rate).over(base + self.noise);
-        let left = times(filled, self.params.keep).max(v.iw / 2).min(v.cwnd);
+        let left = times(filled, self.params.keep).max(flight.scale(BETA, 10)).min(v.cwnd);
         Some(Step::set(left).and_exit(Exit::RateFlat))
     }
 
     /// Returns the largest window of this round.
-    fn cap(&self, rate: Option<Rate>, brakes: bool, base: Span) -> Bytes {
-        let least = if brakes {
+    fn cap(&self, base: Span) -> Bytes {
+        let now = self.rate_now(base);
+        let least = if self.params.brake && now.is_some() && self.train.took() * 4 >= base {
             // Twice the noise: so much more is told from none.
             let noise = self.flight.scale(self.noise.0 * 2, base.0.max(1));
             self.flight + times(self.flight, self.params.creep).max(noise).min(self.flight)
         } else {
             self.flight * 2
         };
-        let bound = rate.map_or(Bytes::ZERO, |r| times(r.over(base + self.noise), self.params.over));
-        bound.min(self.flight * u64::from(self.params.fast)).max(least)
+        let fills = now.max(self.shown).map_or(Bytes::ZERO, |r| r.over(base + self.noise));
+        times(fills, self.params.over).min(times(self.flight, self.params.fast)).max(least)
     }
 
-    fn grow(&mut self, v: &View, ack: &Ack, base: Span) -> Step {
-        let now = self.rate_now(base);
-        let rate = now.max(self.shown);
-        let brakes = self.params.brake && now.is_some() && self.train.took() * 4 >= base;
-        let cap = self.cap(rate, brakes, base);
-        let gain = if cap > self.flight * 2 { u64::from(self.params.fast) - 1 } else { 1 };
-        let step = Step::grow((v.slow_start_growth(ack) * gain).min(cap - v.cwnd));
-        let spread = self.train.whole().is_none_or(|w| w.is_spread());
-        match rate.filter(|_| v.supports_pacing && spread) {
-            Some(rate) => {
-                self.paced = true;
-                // Never slower than the window needs.
-                let rate = rate.max(Rate::new(v.cwnd, base).unwrap_or(rate));
-                step.pace(Pace::Rate(
-                    rate.scale(self.params.pace.0.unsigned_abs(), Fixed::ONE.unsigned_abs()),
-                ))
-            }
-            None if core::mem::take(&mut self.paced) => step.pace(Pace::Host),
-            None => step,
-        }
+    fn grow(&self, v: &View, ack: &Ack, base: Span) -> Step {
+        let cap = self.cap(base);
+        let gain = if cap > self.flight * 2 { self.params.fast.0 - Fixed::ONE } else { Fixed::ONE };
+        Step::grow(times(v.slow_start_growth(ack), Fixed(gain)).min(cap - v.cwnd))
     }
 }
 
 impl Startup for RateBound {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
+        self.least = ack.rtt.filter(|rtt| rtt.0 > 0).map_or(self.least, |rtt| self.least.min(rtt));
+        let Some(base) = self.base(v) else { return Step::grow(v.slow_start_growth(ack)) };
         let before = v.delivered - ack.delivered;
-        let base = v.min_rtt.unwrap_or(Span::ZERO);
         let newest = self.newest.map_or(ack.newest.mark, |m| m.max(ack.newest.mark));
         self.newest = Some(newest);
         if self.round.ends_round(newest, v.next) || self.began.is_none() {
@@ -200,22 +198,16 @@ impl Startup for RateBound {
         if matches!(c.signal, Signal::Timeout | Signal::LocalStall) {
             return Step::exit(c.signal.into());
         }
-        let base = v.min_rtt.unwrap_or(Span::ZERO);
         self.lost += c.lost.max(v.mss);
-        let now = self.rate_now(base);
-        let few = self.lost <= v.mss * FEW;
-        let full = now.is_some_and(|r| self.flight >= r.over(base).scale(3, 4));
+        let few = self.lost <= v.mss * u64::from(self.params.few);
+        let full = self.base(v).is_some_and(|base| {
+            self.rate_now(base).is_some_and(|rate| self.flight >= rate.over(base).scale(3, 4))
+        });
         if c.signal == Signal::Loss && few && !full {
             return Step::HOLD;
         }
-        let most = self.peak.max(v.inflight + c.lost).scale(7, 10);
-        let rate = now.max(self.shown);
-        let left = rate.map_or(most, |r| r.over(base).min(most)).max(v.mss * 2);
+        let left = self.peak.max(v.inflight + c.lost).scale(BETA, 10).max(v.mss * 2);
         Step::set(left).ssthresh(left).and_exit(c.signal.into())
-    }
-
-    fn phase(&self) -> &'static str {
-        if self.paced { "paced" } else { "slow-start" }
     }
 
     fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -8,22 +8,34 @@ fn without_a_rate_it_is_standard_slow_start() {
     play(
         "startup rate-bound
          +100ms ack 1 rtt 100ms -> cwnd 11
-         ack 1 x9 -> cwnd 20, rate_bps NaN, phase slow-start
+         ack 1 x9 -> cwnd 20, rate_bps NaN
          +100ms ack 1 rtt 100ms -> cwnd 21
-         ack 1 x19 -> cwnd 40, pace host",
+         ack 1 x19 -> cwnd 40",
     );
 }
 
 /// Ten packets that left at once come a millisecond apart. The eighth gap is believed: the path holds a hundred, the bound
-/// is 125, and four flights are the most. Three are added for each from there on, paced at 10 Mbit/s.
+/// is 125, and two and a half flights are the most. One and a half are added for each from there on.
 #[test]
-fn an_even_train_permits_three_more_for_each() {
+fn an_even_train_permits_half_as_much_more_for_each() {
     play(
         "startup rate-bound
          +100ms ack 1 rtt 100ms -> cwnd 11
-         +1ms ack 1 x7 -> cwnd 18, pace host
-         +1ms ack 1 -> cwnd 21, pace 10000000, phase paced
-         +1ms ack 1 -> cwnd 24",
+         +1ms ack 1 x7 -> cwnd 18
+         +1ms ack 1 -> cwnd 19.5
+         +1ms ack 1 -> cwnd 21",
+    );
+}
+
+/// A receiver that acknowledges ten packets faster than the path can have delivered them gains a quarter over doubling.
+#[test]
+fn a_receiver_that_shapes_its_acks_gains_a_quarter_in_a_round() {
+    play(
+        "startup rate-bound
+         iw 40
+         +100ms ack 1 rtt 100ms -> cwnd 41
+         +1us ack 1 x39 -> cwnd 96
+         +1us ack 1 x1000 -> cwnd 100",
     );
 }
 
@@ -34,7 +46,7 @@ fn an_uneven_train_permits_nothing_more() {
         "startup rate-bound
          +100ms ack 1 rtt 100ms
          +1ms ack 1 x5 -> cwnd 16
-         +3ms ack 1 x4 -> cwnd 20, pace host",
+         +3ms ack 1 x4 -> cwnd 20",
     );
 }
 
@@ -57,12 +69,22 @@ fn it_leaves_when_a_larger_flight_brings_no_higher_rate() {
     ));
 }
 
+/// The second round takes a quarter longer than the minimum RTT, which is the least that it leaves with.
+#[test]
+fn it_goes_on_without_delay() {
+    let run = "+1ms ack 1 rtt 125ms
+         +1ms ack 1 x124 rtt 125ms
+         +999us ack 1 rtt 156ms -> ssthresh -";
+    play(&format!("{FULL}\n{run}"));
+}
+
 /// The flight is a quarter larger; a rate that is 7.5 % higher is what it needs to go on.
 #[test]
 fn it_goes_on_when_the_rate_follows() {
     for (gap, end) in [("928us", "ssthresh -"), ("940us", "exit rate-flat")] {
+        let full = FULL.replace("rate-bound", "rate-bound:queue=0");
         play(&format!(
-            "{FULL}
+            "{full}
              +1ms ack 1 rtt 125ms
              +{gap} ack 1 x124 rtt 120ms
              +{gap} ack 1 rtt 120ms -> {end}"
@@ -97,7 +119,7 @@ fn delay_with_which_the_rate_still_follows_is_noise() {
     }
 }
 
-/// Two lost segments in a round are not a full path; the third ends it. No rate is known: 0.7 of the most in flight.
+/// Two lost segments in a round are not a full path; the third ends it, with 0.7 of the most in flight.
 #[test]
 fn a_third_loss_in_a_round_ends_it() {
     play(
@@ -110,8 +132,7 @@ fn a_third_loss_in_a_round_ends_it() {
     );
 }
 
-/// Where the rate is known and the flight fills three quarters of what it holds, one loss ends it, with what it holds at
-/// most: here 0.7 of 125.
+/// Where the rate is known and the flight fills three quarters of what it holds, one loss ends it, with 0.7 of 125.
 #[test]
 fn one_loss_ends_it_on_a_full_path() {
     play(&format!("{FULL}\n loss 1 -> exit loss, cwnd 87.5, ssthresh 87.5"));
