@@ -123,14 +123,19 @@ mod tests {
         assert!((8..20).contains(&exit), "{all:#?}");
         assert_eq!(all[..exit].iter().filter(|l| l.contains("  drop ")).count(), 1, "{all:#?}");
         assert!(all[exit + 1..].iter().any(|l| l.contains("avoidance")), "{all:#?}");
-        let times: Vec<f64> =
-            all[1..].iter().map(|l| l.split_whitespace().next().expect("a time").parse().expect("a time")).collect();
+        let times: Vec<f64> = all[1..]
+            .iter()
+            .map(|l| l.split_whitespace().next().expect("a time").parse().expect("a time"))
+            .collect();
         assert!(times.is_sorted(), "{all:#?}");
     }
 
     #[test]
     fn internal_values_have_their_units() {
         let all = trace("rate=20Mbit rtt=40ms queue=1bdp", "rate-bound");
-        assert!(all.iter().any(|l| l.contains("rate_bps=") && l.contains("Mbit/s") && l.contains("noise_s=")), "{all:#?}");
+        assert!(
+            all.iter().any(|l| l.contains("rate_bps=") && l.contains("Mbit/s") && l.contains("noise_s=")),
+            "{all:#?}"
+        );
     }
 }

@@ -147,6 +147,11 @@ impl Step {
     pub const fn grow(b: Bytes) -> Self {
         Self { window: Window::Grow(b), ..Self::HOLD }
     }
+    /// Raise the window from `from`, what it is, to `to`; never lowers it. Unlike [`Step::set`], which is always applied, this
+    /// is growth: it is withheld unless an ACK permits it, so that a window that was not earned cannot be asked for.
+    pub const fn raise(from: Bytes, to: Bytes) -> Self {
+        Self::grow(Bytes(to.0.saturating_sub(from.0)))
+    }
     /// Set the window to `b`.
     pub const fn set(b: Bytes) -> Self {
         Self { window: Window::Set(b), ..Self::HOLD }
@@ -195,4 +200,15 @@ pub enum Resume {
     /// With the startup unchanged (after an idle period), or with standard growth up to the threshold (after a
     /// timeout).
     Standard,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raising_is_growth_and_never_lowers() {
+        assert_eq!(Step::raise(Bytes(10), Bytes(25)), Step::grow(Bytes(15)));
+        assert_eq!(Step::raise(Bytes(10), Bytes(5)), Step::grow(Bytes::ZERO));
+    }
 }
