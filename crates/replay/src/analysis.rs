@@ -25,6 +25,13 @@ const PERIODS: usize = 256;
 /// Snapshots kept for charts.
 const SNAPSHOTS: usize = 4000;
 
+/// A sender that cwnd limits answers an ACK within the minimum RTT divided by this.
+const QUIET: u64 = 16;
+/// The share of the window, and the number of segments, that a sender limited by cwnd may hold back for a burst
+/// (`tcp_tso_should_defer`: up to a third).
+const SLACK: u64 = 3;
+const SLACK_LEAST: u64 = 4;
+
 /// Facts of a connection before its first event.
 pub fn facts(mss: Bytes) -> Facts {
     let mut f = Facts::new(mss, mss * 10);
@@ -86,6 +93,19 @@ pub struct Setup {
     pub keep: Keep,
 }
 
+/// What of the window was in flight when the sender had nothing to wait for but ACKs.
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    /// The newest event, and what was in flight after it.
+    at: Instant,
+    inflight: Bytes,
+    /// Bytes acknowledged since the last quiet time.
+    acked: Bytes,
+    /// Bytes acknowledged in this round trip, and those of them after which less than the window was in flight.
+    all: Bytes,
+    unused: Bytes,
+}
+
 /// Analysis of one connection in one direction, fed event by event.
 #[derive(Clone, Debug)]
 pub struct Analysis {
@@ -107,6 +127,7 @@ pub struct Analysis {
     peer: bool,
     application: bool,
     short: bool,
+    usage: Usage,
     throughput: ThroughputBins,
     latency: DelayHeuristic,
     /// At the receiver, arrivals measure the path, not acknowledgements.
@@ -145,6 +166,7 @@ impl Analysis {
             peer: false,
             application: false,
             short: false,
+            usage: Usage::default(),
             throughput: ThroughputBins::default(),
             latency: DelayHeuristic::default(),
             arrivals: None,
@@ -242,10 +264,11 @@ impl Analysis {
         }
         self.last = f.now;
         self.round.get_or_insert((f.now, s.mark));
-        self.peak = self.peak.max(s.inflight);
         self.full = s.inflight + f.mss > f.rwnd;
         self.peer |= self.full;
         self.short = short;
+        self.count_use(f, Bytes::ZERO, s.inflight);
+        self.peak = self.peak.max(s.inflight);
         if !s.retransmission {
             self.infer.on_sent(f.now, s.inflight, self.rtt, f.mss);
         }
@@ -263,6 +286,7 @@ impl Analysis {
     /// An ACK arrived. `f` are the facts before anything was sent in response.
     pub fn ack(&mut self, f: &Facts, a: &Ack) {
         self.last = f.now;
+        self.count_use(f, a.delivered, f.inflight);
         if !self.begun {
             self.begin();
         }
@@ -304,7 +328,26 @@ impl Analysis {
         }
     }
 
+    /// Counts whether the sender answers ACKs. One that cwnd limits answers at once with as much as it may send; one whose
+    /// application or send buffer limits it lets ACKs pass, and less than the window is in flight until something is written.
+    /// Called at each event, before it counts.
+    fn count_use(&mut self, f: &Facts, acked: Bytes, inflight: Bytes) {
+        let u = &mut self.usage;
+        let quiet = f.min_rtt.is_some_and(|rtt| f.now.since(u.at) > rtt / QUIET);
+        if quiet && u.acked > Bytes::ZERO {
+            let most = self.peak.max(self.peak_before);
+            u.all += u.acked;
+            if u.inflight + (f.mss * SLACK_LEAST).max(most / SLACK) < most {
+                u.unused += u.acked;
+            }
+            u.acked = Bytes::ZERO;
+        }
+        u.acked = if f.in_recovery { Bytes::ZERO } else { u.acked + acked };
+        (u.at, u.inflight) = (f.now, inflight);
+    }
+
     fn round_over(&mut self, f: &Facts, start: Instant) {
+        self.application |= self.usage.unused > self.usage.all / 2;
         let limited_by = if self.peer {
             LimitedBy::ReceiveWindow
         } else if self.application {
@@ -328,6 +371,7 @@ impl Analysis {
         self.round = Some((f.now, f.next.max(Mark::new(1))));
         self.peak_before = self.peak;
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
+        (self.usage.all, self.usage.unused) = (Bytes::ZERO, Bytes::ZERO);
     }
 
     /// Records a period in which something other than cwnd limited the sender.
@@ -375,7 +419,7 @@ impl Analysis {
             Signal::Ecn => Evidence::Mark,
             Signal::Loss | Signal::LocalStall => Evidence::Loss,
         };
-        self.infer.on_loss(f.now, evidence);
+        self.infer.on_loss(f.now, evidence, self.short || self.full);
         if self.first_loss.is_none() && evidence != Evidence::Mark {
             (self.first_loss, self.rtt_before_loss) = (Some(f.now), self.max_rtt);
         }
@@ -386,6 +430,11 @@ impl Analysis {
             // From here on the sender's window, and what it sends, differs from the startup's.
             w.prediction.valid_until = w.prediction.valid_until.or(Some(f.now));
         });
+    }
+
+    /// At the receiver: this much was in flight when the sender detected the loss.
+    pub fn window_at_loss(&mut self, window: Bytes) {
+        self.infer.window_at_loss(window);
     }
 
     /// The loss was spurious: everything retransmitted had arrived.
@@ -442,7 +491,12 @@ impl Analysis {
         let bdp = estimate.bdp();
         let filled = bdp.and_then(|b| self.infer.first(b));
         let more = bdp.and_then(|b| self.infer.first_above(b));
+        let stated = recorded.is_some();
         let observed = recorded.unwrap_or_else(|| self.infer.result(mss));
+        let certain = match observed {
+            Ok(exit) => stated || self.infer.is_certain(exit),
+            Err(why) => why == NoExit::StillGrowing && (stated || self.infer.was_growing()),
+        };
         let class = observed.ok().map(|f| {
             let by_then = |when: Option<Instant>| when.is_some_and(|t| t <= f.at);
             let full = match f.evidence {
@@ -471,6 +525,7 @@ impl Analysis {
             mss,
             iw: self.iw,
             observed,
+            certain,
             class: class.unwrap_or(Class::None),
             heuristic: estimate.heuristic(),
             capacity: estimate.capacity(),
@@ -514,6 +569,8 @@ pub struct Findings {
     pub iw: Bytes,
     /// The observed end of slow start, or why none is reported.
     pub observed: Result<ExitEstimate, NoExit>,
+    /// True if that answer, an exit or that there was none, is certain: growth was seen until the exit, and its end after it.
+    pub certain: bool,
     /// Class of that exit.
     pub class: Class,
     /// The heuristic that gives `capacity`: `latency` or `throughput`.

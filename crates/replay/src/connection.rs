@@ -19,6 +19,8 @@ use slowstart_lab::tcp::segment::{ACK, FIN, RST, SYN, unwrap};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Maximum number of data packets with the same timestamp echo that are held.
+const MOST_HELD: usize = 512;
 /// Maximum number of ACKs held back at the receiver.
 const MOST_PENDING: usize = 1 << 16;
 /// Silence after which a connection is over.
@@ -51,6 +53,11 @@ pub enum Vantage {
 }
 
 impl Vantage {
+    /// True if the sender is away from the capture: its order of events must be restored.
+    const fn is_away(self) -> bool {
+        matches!(self, Self::Receiver | Self::Middle)
+    }
+
     /// The name used in rows.
     pub const fn name(self) -> &'static str {
         match self {
@@ -140,6 +147,11 @@ pub struct Direction {
     data_rtt: Option<Span>,
     /// The newest ACK that was passed on to the sender.
     released: Option<PendingAck>,
+    /// Away from the sender: data with the same timestamp echo, which waits until data with another echo comes.
+    held: Vec<DataInfo>,
+    held_echo: u32,
+    /// Round trip to the sender before the first ACK.
+    away: Span,
     /// The sender, once it has sent data.
     pub sender: Option<Box<Sender>>,
     /// Hashes of the newest packets, to find duplicate captures.
@@ -147,7 +159,47 @@ pub struct Direction {
     newest: usize,
 }
 
+/// The data of a segment, sent and captured at these times.
+fn data(s: &TcpSegment, offset: u64, sent: Instant, captured: Instant) -> DataInfo {
+    DataInfo {
+        at: sent,
+        captured,
+        from: offset,
+        upto: offset + u64::from(s.len),
+        timestamp: s.timestamp.map(|t| t.0),
+        marked: s.marked,
+    }
+}
+
 impl Direction {
+    /// Passes the held data to the sender, and before it the ACKs that the sender had received by then. All ACKs with a
+    /// timestamp value before the echo had arrived; of those with the echo's own value the first, before the first data, and
+    /// all of them before the last: the others are spread evenly over the data, as a sender sends that its window limits.
+    fn release_held(&mut self) {
+        let Some(sender) = &mut self.sender else { return };
+        let echo = self.held_echo;
+        let upto = |value: u32| echo.wrapping_sub(value).cast_signed();
+        let same = self.pending.iter().skip_while(|a| a.timestamp.is_some_and(|t| upto(t) > 0));
+        let same = same.take_while(|a| a.timestamp == Some(echo)).count();
+        let (all, mut released) = (self.held.len(), 0);
+        for (i, d) in self.held.iter_mut().enumerate() {
+            while let Some(next) = self.pending.front() {
+                let Some(value) = next.timestamp else { break };
+                let due = upto(value) > 0 || (value == echo && released * all < same * (i + 1));
+                if !due {
+                    break;
+                }
+                released += usize::from(value == echo);
+                sender.on_ack(&next.report);
+                self.released = self.pending.pop_front();
+            }
+            let by_echo = self.released.filter(|r| r.timestamp.is_some());
+            d.at = by_echo.map_or(Instant(d.captured.0.saturating_sub(self.away.0)), |r| r.report.at);
+            sender.on_data(d);
+        }
+        self.held.clear();
+    }
+
     fn new() -> Self {
         Self {
             first: None,
@@ -170,6 +222,9 @@ impl Direction {
             first_ack: None,
             data_rtt: None,
             released: None,
+            held: Vec::new(),
+            held_echo: 0,
+            away: Span::ZERO,
             sender: None,
             recent: [0; RECENT],
             newest: 0,
@@ -424,6 +479,13 @@ impl Connection {
         Bytes(offered.map_or(MSS, |m| u64::from(m).saturating_sub(options)).max(88))
     }
 
+    /// Round trip from the capture point to an end: at the receiver, that of the handshake.
+    fn to_sender(&self, from: usize) -> Span {
+        let whole = self.handshake.unwrap_or(Span::ZERO);
+        let middle = self.directions[from].vantage == Vantage::Middle && self.distance[from] < u64::MAX;
+        if middle { Span(self.distance[from]) } else { whole }
+    }
+
     fn on_data(&mut self, s: &TcpSegment, from: usize, at: Instant, config: &Config) {
         if self.directions[from].sender.is_none() {
             let mss = self.mss(from);
@@ -442,20 +504,20 @@ impl Connection {
                 analysis.at_receiver(syn.zip(w.syn_stamp));
             }
             let mut f = facts(mss);
-            let early = if receiver { self.handshake.unwrap_or(Span::ZERO).0 } else { 0 };
+            let early = if self.directions[from].vantage.is_away() { self.to_sender(from).0 } else { 0 };
             (f.now, f.srtt) = (Instant(at.0.saturating_sub(early)), self.handshake);
             let w = &mut self.directions[from];
-            w.began = Some(at);
+            (w.began, w.away) = (Some(at), Span(early));
             w.sender = Some(Box::new(Sender::new(f, receiver, analysis)));
         }
-        let rtt = self.handshake.unwrap_or(Span::ZERO);
+        let rtt = self.to_sender(from);
         let w = &mut self.directions[from];
-        let Some(sender) = &mut w.sender else { return };
+        let Some(sender) = &w.sender else { return };
         let start = if s.has(SYN) { s.seq.wrapping_add(1) } else { s.seq };
         let first = *w.first.get_or_insert(start);
         let Some(offset) = unwrap(start, first, sender.max()) else { return };
         let mut sent = at;
-        if w.vantage == Vantage::Receiver {
+        if w.vantage.is_away() {
             if let (Some(ack), None, None) = (w.first_ack, w.data_rtt, s.timestamp)
                 && at.since(w.newest_data) > rtt / 2
             {
@@ -464,32 +526,27 @@ impl Connection {
             }
             w.newest_data = at;
             let rtt = w.data_rtt.unwrap_or(rtt);
-            let echo = s.timestamp.map(|t| t.1);
-            let arrived = |ack: &PendingAck, released: Option<&PendingAck>| match (ack.timestamp, echo) {
-                (Some(t), Some(echo)) => {
-                    // Of several ACKs with the same timestamp value, only the first is certain to have arrived.
-                    t.wrapping_sub(echo).cast_signed() < 0
-                        || (t == echo && released.and_then(|r| r.timestamp) != Some(echo))
+            if let Some((value, echo)) = s.timestamp {
+                let d = DataInfo { timestamp: Some(value), ..data(s, offset, at, at) };
+                if !w.held.is_empty() && (w.held_echo != echo || w.held.len() >= MOST_HELD) {
+                    w.release_held();
                 }
-                _ => ack.report.at + rtt <= at,
-            };
-            while w.pending.front().is_some_and(|a| arrived(a, w.released.as_ref())) {
+                w.held_echo = echo;
+                w.held.push(d);
+                return;
+            }
+            w.release_held();
+            let Some(sender) = &mut w.sender else { return };
+            while w.pending.front().is_some_and(|a| a.report.at + rtt <= at) {
                 w.released = w.pending.pop_front();
                 if let Some(r) = &w.released {
                     sender.on_ack(&r.report);
                 }
             }
-            let by_echo = w.released.filter(|r| echo.is_some() && r.timestamp.is_some()).map(|r| r.report.at);
-            sent = by_echo.unwrap_or(Instant(at.0.saturating_sub(rtt.0)));
+            sent = Instant(at.0.saturating_sub(rtt.0));
         }
-        sender.on_data(&DataInfo {
-            at: sent,
-            captured: at,
-            from: offset,
-            upto: offset + u64::from(s.len),
-            timestamp: s.timestamp.map(|t| t.0),
-            marked: s.marked,
-        });
+        let Some(sender) = &mut w.sender else { return };
+        sender.on_data(&data(s, offset, sent, at));
     }
 
     fn on_ack(&mut self, s: &TcpSegment, from: usize, at: Instant) {
@@ -515,7 +572,7 @@ impl Connection {
         let pure = s.len == 0 && s.flags & (SYN | FIN) == 0;
         let marks = self.ecn && s.has(ECE) && !s.has(SYN);
         let report = AckInfo { at, upto, sack, sacks, window, echo, marks, pure };
-        if w.vantage == Vantage::Receiver {
+        if w.vantage.is_away() {
             if upto > 0 {
                 w.first_ack.get_or_insert(at);
             }
@@ -537,6 +594,7 @@ impl Connection {
             }
         }
         for w in &mut self.directions {
+            w.release_held();
             for ack in std::mem::take(&mut w.pending) {
                 if let Some(sender) = &mut w.sender {
                     sender.on_ack(&ack.report);

@@ -20,6 +20,10 @@ const WINDOWS: u64 = 4;
 const BURST: Bytes = Bytes(65_536);
 /// Fall of the window without loss, in percent (and more than a segment), that counts as a reduction.
 const FALLEN: u64 = 5;
+/// Growth over acknowledged bytes, in percent, of a window that grows (slow start: 50 or more).
+const GROWING: u64 = 25;
+/// Round trips after the last growth in which the data of a sender may end that was in slow start until then.
+const TAIL: u32 = 2;
 /// Flat round trips that make an exit.
 const FLAT_ROUNDS: u32 = 2;
 /// Round trips after an exit in which growth by half revokes it: growth had only paused, as with bursts of ACKs or
@@ -29,6 +33,8 @@ const SURE_ROUNDS: u32 = 3;
 /// round trip, half of one with delayed ACKs). If nothing was added to the end, something other than cwnd limited
 /// the sender.
 const STILL_ROUNDS: u32 = 8;
+/// Round trips after an exit whose maxima are kept.
+const PEAKS: usize = 64;
 /// A burst of growth begins after a silence of this many percent of an RTT (`SILENT`). Bursts of a sender that
 /// grows in every second round trip are more than `APART` percent of an RTT apart.
 const SILENT: u64 = 90;
@@ -141,6 +147,8 @@ pub enum NoExit {
     TooFew,
     /// Most data of the connection went the other way.
     LittleData,
+    /// Growth slowed shortly before the data ended.
+    EndedInDoubt,
 }
 
 impl NoExit {
@@ -154,6 +162,7 @@ impl NoExit {
             Self::LimitedOtherwise => "limited by something other than cwnd",
             Self::BeganBefore => "began before the capture",
             Self::TooFew => "too few samples",
+            Self::EndedInDoubt => "the data ended when growth had slowed",
             Self::LittleData => "little data: most went the other way",
         }
     }
@@ -164,6 +173,15 @@ impl NoExit {
 pub struct Inference {
     best: Bytes,
     grew: u32,
+    /// Round trips since the newest growing one, of whatever kind.
+    since_growth: u32,
+    /// Whether the bytes in flight grew with what was acknowledged until the first loss.
+    grew_until_loss: bool,
+    /// Growing round trips since something other than cwnd last limited the sender.
+    grew_since: u32,
+    /// True until the window is as large again as it was before something other than cwnd limited the sender: a window that was
+    /// not used may have been reduced (RFC 2861), and its growth to the former value shows nothing.
+    restarted: bool,
     flat: u32,
     /// Growth in the last two growing round trips, in percent.
     growth: [u64; 2],
@@ -173,6 +191,8 @@ pub struct Inference {
     most: Bytes,
     /// Acknowledged bytes that allowed new data to be sent.
     acked: Bytes,
+    /// The same when the newest data was sent: what is acknowledged after the last data shows nothing.
+    acked_at_last: Bytes,
     /// Time, acknowledged bytes and maximum in flight, recorded `MARKS` times per window.
     marks: VecDeque<(Instant, Bytes, Bytes)>,
     /// Each new maximum in flight: when, how much, and the RTT at that time.
@@ -182,6 +202,10 @@ pub struct Inference {
     /// seen since.
     since_peer: Option<u32>,
     found: Option<ExitEstimate>,
+    /// True if cwnd limited the sender from the growth to that exit.
+    seen_before: bool,
+    /// True if something other than cwnd limited the sender in a round trip before that exit was found.
+    interrupted: bool,
     /// Round trips since the exit was found.
     after: u32,
     /// When the maximum was last in flight.
@@ -190,9 +214,11 @@ pub struct Inference {
     fell: Option<(Instant, u32)>,
     /// True if the data ended after a flat round trip.
     ended_flat: bool,
-    /// Minimum and maximum in flight in the round trips since the exit.
-    between: Option<(Bytes, Bytes)>,
+    /// Maximum in flight in each round trip since the exit: the first `PEAKS`.
+    between: Vec<Bytes>,
     loss: Option<ExitEstimate>,
+    /// True if the window at that loss was measured by its retransmission.
+    measured: bool,
     /// An exit shortly before that loss.
     before_loss: Option<ExitEstimate>,
 }
@@ -204,6 +230,7 @@ impl Inference {
             self.full = at;
         }
         self.most = self.most.max(inflight);
+        self.acked_at_last = self.acked;
         if !self.decided() && self.reached.len() < REACHED {
             let most = self.reached.last().map_or(Bytes::ZERO, |r| r.1);
             if inflight >= most + mss.max(most / 100) || (most == Bytes::ZERO && inflight > most) {
@@ -229,11 +256,13 @@ impl Inference {
     }
 
     /// A loss was detected. If slow start had ended before it, the bytes in flight stopped growing with what was
-    /// acknowledged: the slope of growth over acknowledged bytes fell.
-    pub fn on_loss(&mut self, at: Instant, evidence: Evidence) {
+    /// acknowledged: the slope of growth over acknowledged bytes fell. `limited`: the sender could send nothing new by then for
+    /// lack of data or of receive window, so that its window does not show.
+    pub fn on_loss(&mut self, at: Instant, evidence: Evidence, limited: bool) {
         if self.loss.is_some() {
             return;
         }
+        self.grew_until_loss = !limited && !self.restarted && self.grows(self.acked) == Some(true);
         let cwnd = self.most.max(self.best);
         self.loss = Some(ExitEstimate { at, cwnd, evidence });
         let now = (at, self.acked, cwnd);
@@ -252,9 +281,16 @@ impl Inference {
         }
     }
 
+    /// This much was in flight when the sender detected the first loss, as its retransmission shows.
+    pub fn window_at_loss(&mut self, window: Bytes) {
+        if let Some(loss) = self.loss.as_mut().filter(|_| !std::mem::replace(&mut self.measured, true)) {
+            loss.cwnd = loss.cwnd.max(window);
+        }
+    }
+
     /// The loss was spurious.
     pub fn on_undone(&mut self) {
-        (self.loss, self.before_loss) = (None, None);
+        (self.loss, self.before_loss, self.measured) = (None, None, false);
     }
 
     /// A round trip is complete.
@@ -263,10 +299,12 @@ impl Inference {
             return;
         }
         self.rounds[round.limited_by as usize] += 1;
+        self.since_growth += 1;
         if self.found.is_some() && round.limited_by == LimitedBy::Cwnd {
             self.after += 1;
-            let (low, high) = self.between.unwrap_or((round.peak, round.peak));
-            self.between = Some((low.min(round.peak), high.max(round.peak)));
+            if self.between.len() < PEAKS {
+                self.between.push(round.peak);
+            }
         }
         if self.after > SURE_ROUNDS {
             return;
@@ -277,12 +315,16 @@ impl Inference {
         if round.limited_by != LimitedBy::Cwnd {
             // A window that was not used may still have grown.
             self.best = self.best.max(round.peak);
-            self.ended_flat =
-                round.limited_by == LimitedBy::Application && (self.flat > 0 || self.ended_flat);
-            self.flat = 0;
+            let flat = self.flat > 0 && self.grew_since > 0;
+            self.ended_flat = round.limited_by == LimitedBy::Application && (flat || self.ended_flat);
+            (self.flat, self.grew_since, self.restarted) = (0, 0, true);
             return;
         }
         self.ended_flat = false;
+        if self.restarted && round.peak + tolerance(self.best, mss) < self.best {
+            return;
+        }
+        self.restarted = false;
         // Without a loss, a fall is a reduction by the rule that ended slow start (Vegas; SEARCH, which drains).
         self.fell = if round.peak + mss.max(self.best.scale(FALLEN, 100)) < self.best {
             Some(self.fell.map_or((self.full, 1), |f| (f.0, f.1 + 1)))
@@ -291,7 +333,8 @@ impl Inference {
         };
         if self.found.is_some() {
             if round.peak > self.level + self.level / 2 {
-                (self.found, self.after, self.between, self.fell) = (None, 0, None, None);
+                (self.found, self.after, self.fell) = (None, 0, None);
+                self.between.clear();
                 (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
             }
             return;
@@ -307,7 +350,11 @@ impl Inference {
         let first = self.best == Bytes::ZERO;
         if first || round.peak > self.best + none || self.growth.iter().all(|g| *g < SUDDEN) {
             self.flat = 0;
-            self.grew += u32::from(!first && round.peak > self.best + none);
+            let more = u32::from(!first && round.peak > self.best + none);
+            (self.grew, self.grew_since) = (self.grew + more, self.grew_since + more);
+            if more > 0 {
+                self.since_growth = 0;
+            }
             if !first {
                 self.growth = [self.growth[1], grew];
             }
@@ -319,7 +366,8 @@ impl Inference {
         }
         self.best = self.best.max(round.peak);
         self.flat += 1;
-        if self.flat >= FLAT_ROUNDS && self.grew > 0 {
+        let enough = if self.grew_since > 0 { FLAT_ROUNDS } else { FLAT_ROUNDS * 2 };
+        if self.flat >= enough && self.grew > 0 {
             self.stop(mss);
         }
     }
@@ -334,7 +382,9 @@ impl Inference {
         let level = self.level - tolerance(self.level, mss);
         let Some(i) = self.reached.iter().position(|r| r.1 >= level) else { return };
         let at = next_growth(&self.reached[..=i]).unwrap_or(self.reached[i].0);
-        (self.after, self.between) = (0, None);
+        (self.after, self.seen_before) = (0, self.grew_since > 0);
+        self.interrupted = self.rounds[LimitedBy::Application as usize] > 0;
+        self.between.clear();
         self.found = Some(ExitEstimate { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
     }
 
@@ -353,8 +403,36 @@ impl Inference {
         self.found.is_some() && self.after >= SURE_ROUNDS
     }
 
+    /// Whether the bytes in flight grew with what was acknowledged, until `acked`, over the last half of a window, and over the last sixth of
+    /// it or a burst; `None` if less was acknowledged.
+    fn grows(&self, acked: Bytes) -> Option<bool> {
+        let over = |bytes: Bytes| {
+            let then = self.marks.iter().rfind(|m| m.1 + bytes <= acked)?;
+            Some((self.most - then.2).scale(100, (acked - then.1).0.max(1)).0 >= GROWING)
+        };
+        let half = self.most / 2;
+        Some(over(half)? && over((self.most / 6).max(BURST).min(half))?)
+    }
+
+    /// True if the window was seen to grow until the data ended.
+    pub fn was_growing(&self) -> bool {
+        self.since_growth <= 1 && self.grows(self.acked_at_last) == Some(true)
+    }
+
+    /// True if this exit of [`Self::result`] is certain. A loss: growth was seen until it, so that no rule had ended slow start
+    /// before. Growth that stopped: it had been fast, and the window was seen for some round trips after it.
+    pub fn is_certain(&self, exit: ExitEstimate) -> bool {
+        if exit.evidence == Evidence::GrowthStopped {
+            return self.found == Some(exit)
+                && self.after >= SURE_ROUNDS
+                && self.seen_before
+                && !self.interrupted;
+        }
+        exit.evidence == Evidence::Mark || self.grew_until_loss && self.since_peer.is_none()
+    }
+
     /// Returns the exit, or why none is reported.
-    pub fn result(mut self, mss: Bytes) -> Result<ExitEstimate, NoExit> {
+    pub fn result(&mut self, mss: Bytes) -> Result<ExitEstimate, NoExit> {
         // One flat round trip before a loss or the end of the data: growth had already stopped.
         let flat = self.loss.is_some() && self.flat > 0 || self.ended_flat;
         if self.found.is_none() && flat && self.grew > 0 {
@@ -370,10 +448,7 @@ impl Inference {
             found.at = found.at.max(at);
         }
         self.found = self.found.or(self.before_loss);
-        if let Some((low, high)) = self.between
-            && self.after >= STILL_ROUNDS
-            && high <= low + mss
-        {
+        if self.found.is_some() && self.after >= STILL_ROUNDS && still(&self.between, mss) {
             return Err(NoExit::LimitedOtherwise);
         }
         if self.since_peer.is_some_and(|n| n > FLAT_ROUNDS) && self.found.is_none() {
@@ -383,7 +458,12 @@ impl Inference {
         if application > window {
             self.loss = None;
         }
-        self.found.or(self.loss).ok_or(if self.grew > 0 && application <= window && peer <= window {
+        let growing = self.grew > 0 && application <= window && peer <= window;
+        self.found.or(self.loss).ok_or(if growing && self.since_growth > TAIL {
+            NoExit::ApplicationLimited
+        } else if growing && self.grows(self.acked_at_last) == Some(false) {
+            NoExit::EndedInDoubt
+        } else if growing {
             NoExit::StillGrowing
         } else if peer > 0 && peer >= application {
             NoExit::PeerLimited
@@ -393,6 +473,18 @@ impl Inference {
             NoExit::NoGrowth
         })
     }
+}
+
+/// True if the window did not grow over these round trips: the median of the last third is at most a segment above that of the
+/// first.
+fn still(peaks: &[Bytes], mss: Bytes) -> bool {
+    let third = peaks.len() / 3;
+    let median = |part: &[Bytes]| {
+        let mut sorted = part.to_vec();
+        sorted.sort_unstable();
+        sorted.get(part.len() / 2).copied().unwrap_or(Bytes::ZERO)
+    };
+    median(&peaks[peaks.len() - third..]) <= median(&peaks[..third]) + mss
 }
 
 /// Difference up to which two windows are equal: a segment or 2 %.
@@ -471,7 +563,7 @@ mod tests {
     #[test]
     fn a_loss_is_an_exit_unless_it_was_spurious() {
         let mut i = rounds(&[10, 20, 40]);
-        i.on_loss(Instant(300_000_000), Evidence::Loss);
+        i.on_loss(Instant(300_000_000), Evidence::Loss, false);
         assert_eq!(i.clone().result(MSS).map(|f| f.evidence), Ok(Evidence::Loss));
         i.on_undone();
         assert_eq!(i.result(MSS), Err(NoExit::StillGrowing));
@@ -486,7 +578,7 @@ mod tests {
             let window = 100 + n.min(900) + n.saturating_sub(900) * slope / 100;
             i.on_sent(at, MSS * window, Span::millis(100), MSS);
         }
-        i.on_loss(Instant(600_000_000), Evidence::Loss);
+        i.on_loss(Instant(600_000_000), Evidence::Loss, false);
         i.result(MSS)
     }
 

@@ -381,6 +381,10 @@ impl Sender {
         self.counters.retransmitted += n;
         let quiet = now.since(self.last_ack) >= TIMER && self.duplicates == 0 && self.sacked == 0;
         self.detect_loss(if quiet { Signal::Timeout } else { Signal::Loss });
+        if self.receiver && d.timestamp.is_none() && holes.is_some() {
+            // The sender detected the loss half an RTT before: what it had sent by then has arrived, but for the losses.
+            self.analysis.window_at_loss(Bytes(self.max - d.from));
+        }
         if let Some(e) = &mut self.episode {
             e.retransmitted += n;
         }

@@ -229,6 +229,9 @@ pub struct Transfer {
     pub exit: Option<ExitRecord>,
     /// Why no exit is reported.
     pub unclear: Option<String>,
+    /// True if the exit, or that there was none, is certain: growth was seen until the exit, and its end after it.
+    #[serde(default)]
+    pub certain: bool,
     /// Class of the exit: `none` if slow start lasted to the end, `unknown` if the file does not show the exit, or when the
     /// path was full.
     pub class: ExitClass,
@@ -315,6 +318,7 @@ impl Transfer {
             super_segment: 1,
             exit: None,
             unclear: None,
+            certain: false,
             class: ExitClass::Unknown,
             heuristic: "throughput".to_string(),
             capacity_time_s: None,
@@ -349,6 +353,7 @@ impl Transfer {
     #[must_use]
     pub fn with(mut self, f: &Findings) -> Self {
         self.observe(f.observed, f.class.into());
+        self.certain = f.certain;
         self.duration_s = seconds(f.last);
         self.bytes = f.delivered.0;
         self.iw_bytes = f.iw.0;
@@ -400,6 +405,9 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
         (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
         (t.window_probes, t.keep_alives) = (n.window_probes, n.keep_alives);
+        // Without timestamps the RTT is that of the handshake while queues grow, and so is what seems to be in flight.
+        let guessed = way.vantage == Vantage::Receiver && !c.timestamps;
+        t.certain &= !guessed || findings.observed.is_ok_and(|e| e.evidence.is_congestion());
         t.unseen_bytes = n.unseen;
         t.super_segment = n.super_segment.max(1);
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
@@ -413,7 +421,7 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
             if t.bytes * LITTLE.0 < other && t.bytes < t.mss_bytes * LITTLE.1 {
                 t.observe(Err(NoExit::LittleData), ExitClass::Unknown);
                 t.startups.clear();
-                t.cost_s = None;
+                (t.certain, t.cost_s) = (false, None);
             }
         }
     }
@@ -438,7 +446,7 @@ fn caveats(c: &Connection, from: usize, t: &Transfer, acks: u64) -> Vec<String> 
     );
     add(
         vantage == Vantage::Middle,
-        "captured between the two ends: RTTs are those from the capture point to the receiver",
+        "captured between the two ends: the order of events at the sender is restored with the part of the path to it",
     );
     add(
         vantage == Vantage::Receiver && !c.timestamps,

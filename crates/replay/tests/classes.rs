@@ -323,3 +323,46 @@ fn a_limit_of_the_senders_own_is_no_exit() {
     assert_eq!((t.retransmitted_packets, t.class), (1, ExitClass::Unknown), "{:?}", t.exit);
     assert_eq!(t.unclear.as_deref(), Some("limited by something other than cwnd"));
 }
+
+/// A window that is as good as flat for seconds after the exit, a segment more every second round trip, is an exit at the end of
+/// the growth; slow start that lasts until a loss is not.
+#[test]
+fn a_long_plateau_is_an_exit_and_growth_until_a_loss_is_none_before() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40, 80].into_iter().chain((0..40).map(|n| 80 + n / 2)) {
+        w.round(0, n, 60_000);
+    }
+    w.close();
+    let t = download(&w.frames);
+    let exit = t.exit.as_ref().expect("growth stopped");
+    assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (80_000, "growth stopped without loss"));
+    assert!(t.certain && t.class != ExitClass::None, "{t:?}");
+}
+
+/// An application that writes blocks with pauses: the sender begins each with its initial window (RFC 2861). The block ends
+/// before anything else limits the sender, so that no exit is seen.
+#[test]
+fn blocks_with_pauses_show_no_exit() {
+    let mut w = Wire::new();
+    for _ in 0..6 {
+        for n in [10, 20, 4] {
+            w.round(0, n, 60_000);
+        }
+        w.us += 900_000;
+    }
+    w.close();
+    let t = download(&w.frames);
+    assert!(t.exit.is_none() && !t.certain, "{:?}", t.exit);
+}
+
+/// Twelve transfers of 6 kB: none of them has an exit, at the choke point or elsewhere.
+#[test]
+fn transfers_of_some_packets_have_no_exit() {
+    for n in 1..=12 {
+        let mut w = Wire::new();
+        w.round(0, n.min(6), 60_000);
+        w.close();
+        let t = download(&w.frames);
+        assert!(t.exit.is_none() && t.class != ExitClass::ChokePoint && !t.certain, "{t:?}");
+    }
+}

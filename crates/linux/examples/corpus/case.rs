@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use slowstart_lab::random::Stream;
+use std::fmt::Write as _;
 
 /// What limits a connection besides its congestion window.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -116,8 +117,10 @@ impl Case {
             Kind::Short => blocks = vec![(ratio(s, 3_000.0, 150_000.0) as u64, 0)],
             Kind::Pauses => {
                 let n = 3 + s.below(8);
-                blocks =
-                    (0..n).map(|_| (ratio(s, 0.1, 2.0) * size as f64 / n as f64, 20 + s.below(900))).map(|b| (b.0 as u64, b.1)).collect();
+                blocks = (0..n)
+                    .map(|_| (ratio(s, 0.1, 2.0) * size as f64 / n as f64, 20 + s.below(900)))
+                    .map(|b| (b.0 as u64, b.1))
+                    .collect();
             }
             Kind::Paced => {
                 // 20 ms of a rate between a fifth and nine tenths of the path's.
@@ -177,24 +180,25 @@ impl Case {
 /// A path, and an estimate of its bandwidth-delay product in bytes.
 fn draw_path(s: &mut Stream) -> (String, f64) {
     if s.below(100) < 25 {
-        let (name, bdp) =
-            pick(s, &[(("lte", 150e3), 4), (("leo", 250e3), 3), (("wifi-weak", 150e3), 3), (("geo", 3e6), 1)]);
+        let (name, bdp) = pick(
+            s,
+            &[(("lte", 150e3), 4), (("leo", 250e3), 3), (("wifi-weak", 150e3), 3), (("geo", 3e6), 1)],
+        );
         return (name.to_string(), bdp);
     }
     let (rate, rtt) = (ratio(s, 1.0, 40.0), ratio(s, 8.0, 300.0));
-    let mut path =
-        format!("rate={:.0}kbit rtt={rtt:.1}ms queue={:.2}bdp", rate * 1000.0, ratio(s, 0.3, 5.0));
+    let mut path = format!("rate={:.0}kbit rtt={rtt:.1}ms queue={:.2}bdp", rate * 1000.0, ratio(s, 0.3, 5.0));
     if s.below(100) < 30 {
-        path += &format!(" jitter={:.2}ms", rtt * ratio(s, 0.005, 0.1));
+        let _ = write!(path, " jitter={:.2}ms", rtt * ratio(s, 0.005, 0.1));
     }
     if s.below(100) < 20 {
-        path += &format!(" ack_jitter={:.2}ms", rtt * ratio(s, 0.005, 0.15));
+        let _ = write!(path, " ack_jitter={:.2}ms", rtt * ratio(s, 0.005, 0.15));
     }
     if s.below(100) < 18 {
-        path += &format!(" ack_aggregate={}ms", [2, 5, 10, 20, 40][s.below(5) as usize]);
+        let _ = write!(path, " ack_aggregate={}ms", [2, 5, 10, 20, 40][s.below(5) as usize]);
     }
     if s.below(100) < 22 {
-        path += &format!(" loss={:.3}%", ratio(s, 0.01, 1.0));
+        let _ = write!(path, " loss={:.3}%", ratio(s, 0.01, 1.0));
     }
     (path, rate * rtt * 125.0)
 }

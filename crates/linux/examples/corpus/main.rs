@@ -22,7 +22,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use probe::{PORTS, Trace};
 use slowstart_lab::path::PathSpec;
-use slowstart_linux::emulate::{Emulation, SERVER};
+use slowstart_linux::emulate::{CLIENT, Emulation, SERVER};
 use slowstart_linux::{Held, Spec, load_as};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -110,8 +110,9 @@ fn configure(e: &Emulation, case: &Case) -> Result<()> {
 
 /// A socket in a namespace with the buffers of an end.
 fn open(ns: &str, receive: Option<usize>, send: Option<usize>, control: Option<&str>) -> Result<OwnedFd> {
-    let made =
-        Emulation::in_namespace(ns, || Ok(socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)))??;
+    let made = Emulation::in_namespace(ns, || {
+        Ok(socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None))
+    })??;
     if let Some(bytes) = receive {
         setsockopt(&made, RcvBuf, &bytes)?;
     }
@@ -132,7 +133,8 @@ fn send(stream: &mut TcpStream, case: &Case, over: &AtomicBool) {
         while left > 0 && !over.load(Ordering::Relaxed) {
             match stream.write(&data[..left.min(1 << 16) as usize]) {
                 Ok(n) => left -= n as u64,
-                Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+                Err(e)
+                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
                 Err(_) => return,
             }
         }
@@ -165,21 +167,23 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
     configure(&e, case)?;
     let upload = case.kind == Kind::Upload;
     let file = |end: &str| out.join(format!("{:04}-{end}.pcap", case.number));
-    let ends = if upload { ["receiver", "sender"] } else { ["sender", "receiver"] };
-    let mut dumps = [tcpdump(e.server(), &file(ends[0]))?, tcpdump(e.client(), &file(ends[1]))?];
+    let mut dumps = [tcpdump(e.server(), &file("sender"))?, tcpdump(e.client(), &file("receiver"))?];
     let port = PORTS.start + (case.number % u64::from(PORTS.end - PORTS.start)) as u16;
     let control = controls.get(case.control).map(String::as_str);
     let of = |sends: bool| {
         if sends { (None, case.send_buffer, control) } else { (case.receive_buffer, None, None) }
     };
+    // Data takes the link of the path in either case: for an upload the end that sends over it calls the other.
+    let (listens, calls, ip) =
+        if upload { (e.client(), e.server(), CLIENT) } else { (e.server(), e.client(), SERVER) };
     let (receive_buffer, send_buffer, its) = of(!upload);
-    let listener = open(e.server(), receive_buffer, send_buffer, its)?;
-    let address = SocketAddrV4::new(SERVER.parse()?, port);
+    let listener = open(listens, receive_buffer, send_buffer, its)?;
+    let address = SocketAddrV4::new(ip.parse()?, port);
     bind(listener.as_raw_fd(), &SockaddrIn::from(address))?;
     listen(&listener, Backlog::new(1)?)?;
     let listener = TcpListener::from(listener);
     let (receive_buffer, send_buffer, its) = of(upload);
-    let client = open(e.client(), receive_buffer, send_buffer, its)?;
+    let client = open(calls, receive_buffer, send_buffer, its)?;
     let offset = micros(ClockId::CLOCK_REALTIME)? - micros(ClockId::CLOCK_MONOTONIC)?;
     let over = AtomicBool::new(false);
     let got = thread::scope(|s| -> Result<u64> {
@@ -233,13 +237,8 @@ fn run(case: &Case, controls: &BTreeMap<&str, String>, trace: &Trace, out: &Path
         dump.wait()?;
     }
     let report = e.stop()?;
-    let sends_server = !upload;
+    let all = trace.take(port, got);
     let mut text = String::from("us,una,next,cwnd,ssthresh,window,srtt\n");
-    let all = {
-        let mut probes = trace.probes.lock().unwrap_or_else(PoisonError::into_inner);
-        probes.remove(&(port, upload));
-        probes.remove(&(port, sends_server)).unwrap_or_default()
-    };
     for p in &all {
         let us = p.us.cast_signed() + offset;
         writeln!(text, "{us},{},{},{},{},{},{}", p.una, p.next, p.cwnd, p.ssthresh, p.window, p.srtt)?;
@@ -260,7 +259,7 @@ fn rework(case: &Case, sender: &Path, receiver: &Path, middle: &Path) -> Result<
     // A third of the way by the handshake's round trip.
     if let [a, b, c, ..] = &frames[..] {
         let rtt = if case.kind == Kind::Upload { b.ns - a.ns } else { c.ns - b.ns };
-        let away = rewrite::away(&frames, case.kind != Kind::Upload, rtt / 6);
+        let away = rewrite::away(&frames, rtt / 6);
         fs::write(middle, rewrite::write(&at_sender, &away))?;
     }
     if case.offload {

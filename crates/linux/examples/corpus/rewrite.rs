@@ -39,15 +39,12 @@ pub(crate) fn write(like: &[u8], frames: &[Frame]) -> Vec<u8> {
     file
 }
 
-/// True if the server sent the packet.
-fn by_server(f: &Frame) -> bool {
-    f.bytes.get(12..16) == Some(&[10, 77, 0, 1])
-}
-
-/// The connection as seen `ns` away from the end where it was captured, with nothing that delays packets in between.
-pub(crate) fn away(frames: &[Frame], server: bool, ns: u64) -> Vec<Frame> {
+/// The connection as seen `ns` away from the server's end of the path, where it was captured, with nothing that delays packets
+/// in between.
+pub(crate) fn away(frames: &[Frame], ns: u64) -> Vec<Frame> {
+    let by_server = |f: &Frame| f.bytes.get(12..16) == Some(&[10, 77, 0, 1]);
     let shift = |f: &Frame| {
-        let ns = if by_server(f) == server { f.ns + ns } else { f.ns - ns };
+        let ns = if by_server(f) { f.ns + ns } else { f.ns - ns };
         Frame { ns, ..f.clone() }
     };
     let mut all: Vec<Frame> = frames.iter().map(shift).collect();
@@ -113,7 +110,11 @@ impl Data {
             len,
             seq: u32::from_be_bytes(b.get(ip + 4..ip + 8)?.try_into().ok()?),
             flags,
-            same: (b.get(12..20)?.to_vec(), b.get(ip + 8..ip + 12)?.to_vec(), b.get(ip + 20..header)?.to_vec()),
+            same: (
+                b.get(12..20)?.to_vec(),
+                b.get(ip + 8..ip + 12)?.to_vec(),
+                b.get(ip + 20..header)?.to_vec(),
+            ),
         })
     }
 
