@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground
+.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground book
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -31,6 +31,10 @@ seeds:
 # Builds the playground, a static folder with the simulator for a browser, in target/playground. See docs/browser.md.
 playground:
 	@bash ci/playground.sh target/playground
+
+# Builds the book with the playground inside, a static folder, in target/book-html.
+book:
+	@bash ci/book.sh target/book-html
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

@@ -168,7 +168,8 @@ export class Form {
     profiles.sort((a, b) => Number(b[0] === 'linux-6.18') - Number(a[0] === 'linux-6.18'));
     const against = this.text('Flows beside it', 'against', 'cubic@-10s');
     this.root.replaceChildren(this.path(), this.startups(),
-      el('fieldset', {}, el('legend', {}, 'Transfer and stack'),
+      el('details', { open: this.open ?? matchMedia('(min-width: 64rem)').matches, ontoggle: (e) => { this.open = e.target.open; } },
+        el('summary', {}, 'Transfer and stack'), el('fieldset', { 'aria-label': 'Transfer and stack' },
         this.text('Size', 'size', '20 BDP'),
         this.select('Application', 'app', APPS.map((a) => [a, a])),
         this.select('Stack', 'profile', profiles),
@@ -178,6 +179,6 @@ export class Form {
         el('button', { type: 'button', onclick: () => { this.set('against', this.study.against ? '' : 'cubic@-10s'); this.build(); } },
           this.study.against ? 'No other flow' : 'A CUBIC flow is already there'),
         this.text('Runs', 'runs', '10; 30 if drawn'),
-        this.text('Seed', 'seed', '1')));
+        this.text('Seed', 'seed', '1'))));
   }
 }

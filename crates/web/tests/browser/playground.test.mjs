@@ -206,7 +206,7 @@ test('the report draws, chooses, zooms, reads, sorts and filters; names are text
   await p.locator('label:has-text("Run ") select').selectOption('2');
   await p.locator('label:has-text("Amounts") select').selectOption('bytes');
   assert.match(await p.locator('.pane h3').first().textContent(), /MB/);
-  await p.locator('label:has-text("Time ") select').selectOption('rounds');
+  await p.locator('.live > .tools label', { hasText: /^Time/ }).locator('select').selectOption('rounds');
   await p.locator('label:has-text("Scale") select').selectOption('log');
   assert.notEqual(await canvas(), without);
   await p.locator('.pane').first().focus();

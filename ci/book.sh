@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Builds the book with the playground inside, a folder that any host serves. Usage: ci/book.sh FOLDER [PROFILE]
+#
+# The pages are docs/*.md and docs/book/*.md; the reference is printed by the command.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:?usage: ci/book.sh FOLDER [PROFILE]}
+profile=${2:-release}
+PATH=$PWD/target/tools/bin:$PATH
+mdbook=0.4.52
+# mdBook is built from its published source into target/tools, in some minutes of CPU time.
+[[ $(mdbook --version 2>/dev/null) == "mdbook v$mdbook" ]] ||
+  cargo install --quiet --debug --no-default-features --features search --root target/tools "mdbook@$mdbook" ||
+  { echo "missing: mdbook (cargo install mdbook@$mdbook)" >&2; exit 3; }
+cargo build --locked --profile "$profile" -p slowstart-cli
+folder=$profile
+[[ $profile == dev ]] && folder=debug
+slowstart=target/$folder/slowstart
+
+work=target/book
+rm -rf "$work"
+src=$work/src
+mkdir -p "$src/book" "$src/reference"
+cp docs/book/book.toml "$work"
+cp -r docs/*.md docs/*.png docs/results docs/validation docs/samples "$src"
+cp docs/book/*.md "$src/book"
+rm "$src/book/"{SUMMARY,rows}.md
+# What is not in the book is in the repository.
+sed -i 's|](\.\./|](https://github.com/slowstart/slowstart/blob/main/|g' "$src"/*.md
+
+# The reference. Text of the program is code, so that Markdown does not change it.
+list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1"; printf '```\n'; }
+list paths "Paths" >"$src/reference/paths.md"
+list path-keys "Keys of a path" >"$src/reference/path-keys.md"
+{ list profiles "Stacks and their settings"; printf '\n```text\n'; "$slowstart" list knobs; printf '```\n'; } >"$src/reference/stacks.md"
+{
+  printf '# Command line\n\n```text\n'
+  "$slowstart" --help
+  printf '```\n'
+  printf '\n`slowstart kernel` and `slowstart emulate`: [The Linux kernel](../kernel.md).\n'
+  for command in compare run explain diff league replay fit validate packetdrill reproduce analyse list; do
+    printf '\n## slowstart %s\n\n```text\n' "$command"
+    "$slowstart" "$command" --help
+    printf '```\n'
+  done
+} >"$src/reference/commands.md"
+row=$("$slowstart" compare dsl --startup hystart --runs 1 --size 1MB --json)
+{
+  while IFS= read -r line; do
+    case $line in
+      ROW) echo "$row" ;;
+      FIELDS)
+        awk '/^pub struct Row/ { on = 1; next } on && /^}/ { exit }
+          on && /\/\/\// { sub(/^ *\/\/\/ */, ""); about = about (about ? " " : "") $0 }
+          on && /^ *pub / { sub(/^ *pub /, ""); sub(/,$/, ""); gsub(/[][]/, "", about); split($0, f, ": "); print "- `" f[1] "`: " about; about = "" }' \
+          crates/lab/src/record.rs ;;
+      *) echo "$line" ;;
+    esac
+  done
+} <docs/book/rows.md >"$src/reference/rows.md"
+
+# A page for each startup, with a live figure.
+chapters=
+printf '# Startups\n\nEach has a page with a live figure; [Algorithms](../algorithms.md) has sources, parameters and departures.\n\n' \
+  >"$src/reference/startups.md"
+while IFS=$'\t' read -r name about; do
+  file=startup-${name//[^a-z0-9.-]/p}.md
+  others=standard,$name
+  [[ $name == standard ]] && others=standard
+  code=${others//+/%2B}
+  {
+    printf '# %s\n\n`%s` %s.\n\n' "$name" "$name" "$about"
+    printf 'Beside `standard` over 50 Mbit/s, 100 ms and a queue of 2 BDP; move the sliders, or choose another path. Its source, '
+    printf 'parameters and departures: [Algorithms](../algorithms.md).\n\n'
+    printf '<iframe loading="lazy" src="../playground/index.html#path=rate%%3D50Mbit+rtt%%3D100ms+queue%%3D2bdp&startups=%s&show.embed=yes" title="%s over a path" style="width: 100%%; height: 80vh; border: 1px solid #888"></iframe>\n\n' "$code" "$name"
+    printf '```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n' "$name"
+  } >"$src/reference/$file"
+  printf -- '- [%s](%s): %s\n' "$name" "$file" "$about" >>"$src/reference/startups.md"
+  chapters+="  - [$name](reference/$file)"$'\n'
+done < <("$slowstart" list startups --json | awk -F'"' '/^      "name":/ { n = $4 } /^      "about":/ { print n "\t" $4 }')
+while IFS= read -r line; do
+  if [[ $line == STARTUPS ]]; then printf '%s' "$chapters"; else echo "$line"; fi
+done <docs/book/SUMMARY.md >"$src/SUMMARY.md"
+
+mdbook build --dest-dir "$PWD/$work/out" "$work"
+rm -rf "$out"
+cp -r "$work/out" "$out"
+if [[ $profile == release ]]; then web=web; else web=iterate; fi
+bash ci/playground.sh "$out/playground" "$web"
