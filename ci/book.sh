@@ -25,6 +25,7 @@ cp docs/book/book.toml "$work"
 cp -r docs/*.md docs/*.png docs/results docs/validation docs/samples "$src"
 cp docs/book/*.md "$src/book"
 rm "$src/book/"{SUMMARY,rows}.md
+mv "$src/book/index.md" "$src"
 # What is not in the book is in the repository.
 sed -i 's|](\.\./|](https://github.com/slowstart/slowstart/blob/main/|g' "$src"/*.md
 
