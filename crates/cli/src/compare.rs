@@ -536,10 +536,10 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], curves: 
 fn curves(engine: Engine, study: &Study, rows: &[Row], sampling: Option<Sampling>) -> Result<Vec<Curve>> {
     let jobs = report::sampled(study, rows);
     let mut curves = Vec::new();
-    let run = |(index, job): (usize, Job)| {
-        let row = &rows[index];
-        let outcome = engine.run(study, job, sampling.unwrap_or_else(|| report::sampling(row)), false)?;
-        Ok(report::curve(study, index, row, &outcome.trace, jobs.len()))
+    let run = |s: report::Sampled| {
+        let row = &rows[s.index];
+        let outcome = engine.run(study, s.job, sampling.unwrap_or_else(|| report::sampling(row)), false)?;
+        Ok(report::curve(study, s.index, row, &outcome.trace, s.samples))
     };
     in_order(&jobs, run, |curve: Result<Curve>| -> Result<()> {
         curves.push(curve?);

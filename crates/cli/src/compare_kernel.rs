@@ -7,6 +7,7 @@ use crate::study_args::startups;
 use anyhow::{Result, bail};
 use slowstart::units::{Bytes, Span};
 use slowstart_lab::record::Row;
+use slowstart_lab::report::data::SAMPLES;
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::words;
 use slowstart_lab::run::{Job, Outcome};
@@ -102,7 +103,7 @@ pub(super) fn compare(c: Compare) -> Result<()> {
     if let Some(release) = rows.first().map(|r: &Row| &r.profile) {
         if let Some(folder) = &folder {
             let at = |d: &Drawn| rows.iter().position(|r| r.startup == d.row.startup && r.run == d.row.run);
-            let curve = |d: &Drawn| Some(report::curve(&study, at(d)?, &d.row, &d.trace, drawn.len()));
+            let curve = |d: &Drawn| Some(report::curve(&study, at(d)?, &d.row, &d.trace, SAMPLES));
             write(folder, &study, &rows, &drawn, drawn.iter().filter_map(curve).collect())?;
         }
         let title = title(&study).replace(&study.profile_label, &format!("Linux {release}"));

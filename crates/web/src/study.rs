@@ -77,11 +77,10 @@ impl Task {
     pub fn report(&self) -> String {
         let mut curves = Vec::new();
         let mut drawn = Vec::new();
-        let sampled = about::sampled(&self.study, &self.rows);
-        for &(index, job) in &sampled {
+        for about::Sampled { index, job, samples } in about::sampled(&self.study, &self.rows) {
             let row = &self.rows[index];
             let trace = self.study.run(job, about::sampling(row), false).trace;
-            curves.push(about::curve(&self.study, index, row, &trace, sampled.len()));
+            curves.push(about::curve(&self.study, index, row, &trace, samples));
             let first = index - index % self.study.runs as usize;
             let of_startup = &self.rows[first..(first + self.study.runs as usize).min(self.rows.len())];
             if about::middle(of_startup).run == job.run {

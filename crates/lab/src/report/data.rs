@@ -15,7 +15,7 @@ use std::io::Write;
 /// The most samples of a run that a page holds; of more, some are left out.
 pub const SAMPLES: usize = 1500;
 /// Samples of all runs of a page: about 8 bytes each, compressed.
-const SAMPLES_OF_ALL: usize = 150_000;
+const SAMPLES_OF_ALL: usize = 80_000;
 
 /// The most samples of each of so many runs on one page.
 pub fn samples_of_each(runs: usize) -> usize {
@@ -58,8 +58,6 @@ pub struct Curve {
     pub t: Vec<i64>,
     /// Congestion window; 0 where it is not known.
     pub cwnd: Vec<i64>,
-    /// Slow-start threshold; 0 where there is none.
-    pub ssthresh: Vec<i64>,
     /// Bytes in flight.
     pub inflight: Vec<i64>,
     /// Round-trip time; 0 where there is no sample.
@@ -68,12 +66,9 @@ pub struct Curve {
     pub delivered: Vec<i64>,
     /// Bytes waiting at the bottleneck.
     pub queue: Vec<i64>,
-    /// The times of drops.
-    pub drops: Vec<i64>,
+    /// Packets dropped so far.
+    pub lost: Vec<i64>,
 }
-
-/// The most drops of a run that a page holds.
-const DROPS: usize = 5000;
 
 /// Microseconds.
 fn us(seconds: f64) -> i64 {
@@ -96,17 +91,17 @@ impl Curve {
         let kept: Vec<_> =
             own.iter().enumerate().filter(|(i, _)| i % every == 0 || *i + 1 == own.len()).collect();
         let column = |of: &dyn Fn(&crate::record::Sample) -> i64| deltas(kept.iter().map(|(_, s)| of(s)));
-        let drops = trace.events.iter().filter(|e| e.flow == row.flow && e.what == "drop");
+        let dropped = trace.events.iter().filter(|e| e.flow == row.flow && e.what == "drop");
+        let drops: Vec<f64> = dropped.map(|e| e.time_s).collect();
         Self {
             row: index,
             t: column(&|s| us(s.time_s - start_s)),
             cwnd: column(&|s| s.cwnd_bytes as i64),
-            ssthresh: column(&|s| s.ssthresh_bytes.map_or(0, |b| b.min(1 << 50) as i64)),
             inflight: column(&|s| s.inflight_bytes as i64),
             rtt: column(&|s| s.rtt_s.map_or(0, us)),
             delivered: column(&|s| s.delivered_bytes as i64),
             queue: column(&|s| s.queue_bytes as i64),
-            drops: deltas(drops.take(DROPS).map(|e| us(e.time_s - start_s))),
+            lost: column(&|s| drops.partition_point(|t| *t <= s.time_s) as i64),
         }
     }
 }
@@ -168,7 +163,7 @@ mod tests {
         let curve = Curve::new(4, row, &trace, 10.0, SAMPLES);
         assert_eq!((curve.row, &curve.t[..]), (4, &[0, 500_000, 500_000][..]));
         assert_eq!(curve.cwnd, [10, 20, -10]);
-        assert_eq!((&curve.rtt[..], &curve.drops[..]), (&[100_000, 0, 0][..], &[250_000][..]));
+        assert_eq!((&curve.rtt[..], &curve.lost[..]), (&[100_000, 0, 0][..], &[0, 1, 0][..]));
     }
 
     #[test]

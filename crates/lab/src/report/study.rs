@@ -1,6 +1,6 @@
 //! What a page and a terminal say about a study: its title, its path, its caveats, and the run that is drawn.
 
-use super::data::{Curve, Data, Kind, samples_of_each};
+use super::data::{Curve, Data, Kind, SAMPLES, samples_of_each};
 use super::summary::label;
 use super::{Page, Series, verdict, words};
 use crate::engine::Sampling;
@@ -85,18 +85,29 @@ pub fn middle(rows: &[Row]) -> &Row {
 }
 
 /// Samples of a run that is drawn, over the longest time it may take.
-const SAMPLES: f64 = 4000.0;
+const OVER_DURATION: f64 = 4000.0;
 /// Runs of a startup with samples: those with the best, the median and the worst completion, and as many of the first.
 const SAMPLED: usize = 10;
 
 /// The interval of the samples of a run.
 pub fn sampling(row: &Row) -> Sampling {
-    Sampling::Every(Span(((row.duration_s / SAMPLES * 1e9) as u64).clamp(50_000, 100_000_000)))
+    Sampling::Every(Span(((row.duration_s / OVER_DURATION * 1e9) as u64).clamp(50_000, 100_000_000)))
 }
 
-/// The runs of which a page has samples, each with the index of its row: the same seeds for all startups where it can.
-/// `rows` are those of [`Study::jobs`] from the first on.
-pub fn sampled(study: &Study, rows: &[Row]) -> Vec<(usize, Job)> {
+/// A run of which a page has samples.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// The index of its row.
+    pub index: usize,
+    /// The run.
+    pub job: Job,
+    /// The most samples of it: more of the median run, which is drawn first.
+    pub samples: usize,
+}
+
+/// The runs of which a page has samples: the same seeds for all startups where it can. `rows` are those of
+/// [`Study::jobs`] from the first on.
+pub fn sampled(study: &Study, rows: &[Row]) -> Vec<Sampled> {
     let runs = study.runs as usize;
     let each = |(contender, rows): (usize, &[Row])| {
         let order = by_completion(rows);
@@ -104,10 +115,15 @@ pub fn sampled(study: &Study, rows: &[Row]) -> Vec<(usize, Job)> {
         let mut wanted: BTreeSet<u32> = ends.into();
         let others = rows.iter().map(|r| r.run).filter(|r| !ends.contains(r)).take(SAMPLED - wanted.len());
         wanted.extend(others.collect::<Vec<u32>>());
+        let middle = ends[1];
         wanted
             .into_iter()
-            .map(|run| (contender * runs + run as usize, Job { contender, run }))
-            .collect::<Vec<(usize, Job)>>()
+            .map(|run| {
+                let most = samples_of_each(study.contenders.len() * runs.min(SAMPLED));
+                let samples = if run == middle { (3 * most).min(SAMPLES) } else { most };
+                Sampled { index: contender * runs + run as usize, job: Job { contender, run }, samples }
+            })
+            .collect::<Vec<Sampled>>()
     };
     rows.chunks(runs).enumerate().flat_map(each).collect()
 }
@@ -123,9 +139,9 @@ pub struct Drawn<'a> {
     pub trace: &'a Trace,
 }
 
-/// The samples of a run for [`page`], one of `runs` on it; `index` is that of its row.
-pub fn curve(study: &Study, index: usize, row: &Row, trace: &Trace, runs: usize) -> Curve {
-    Curve::new(index, row, trace, Span(study.start().0).as_secs_f64(), samples_of_each(runs))
+/// The samples of a run for [`page`], at most `samples`; `index` is that of its row.
+pub fn curve(study: &Study, index: usize, row: &Row, trace: &Trace, samples: usize) -> Curve {
+    Curve::new(index, row, trace, Span(study.start().0).as_secs_f64(), samples)
 }
 
 /// The page of a study. `command` is the command line that makes it.

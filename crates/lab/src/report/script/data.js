@@ -38,25 +38,18 @@ function column(differences, unit) {
 /** The curves of `data`, each with its row, its label, times in seconds, round trips in ms, and amounts in bytes. */
 export function curvesOf(data) {
   return data.curves.map((c) => {
-    const drops = column(c.drops, 1e6);
-    const t = column(c.t, 1e6);
-    const lost = new Float64Array(t.length);
-    for (let i = 0, n = 0; i < t.length; i += 1) {
-      while (n < drops.length && drops[n] <= t[i]) n += 1;
-      lost[i] = n;
-    }
     return {
       row: data.rows[c.row],
       label: data.labels[c.row],
       mss: data.mss,
       recording: data.kind === 'recording',
-      t,
+      t: column(c.t, 1e6),
       cwnd: column(c.cwnd, 1),
       inflight: column(c.inflight, 1),
       rtt: column(c.rtt, 1e3),
       delivered: column(c.delivered, 1),
       queue: column(c.queue, 1),
-      lost,
+      lost: column(c.lost, 1),
     };
   });
 }

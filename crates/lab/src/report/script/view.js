@@ -169,10 +169,11 @@ export async function start(fixed, packed) {
   const labels = [...new Set(curves.map((c) => c.label))];
   const indexOf = new Map(labels.map((label, i) => [label, i]));
   for (const c of curves) c.index = indexOf.get(c.label);
-  // At first the startups that are fastest in their median run, and the slowest.
+  // At first standard slow start, and those that are fastest in their median run.
   const median = (label) => { const o = ordered(groups.get(label)); return o[(o.length - 1) >> 1]; };
   const ranking = ordered(labels.map((label) => ({ ...median(label), label })));
-  const first = labels.length <= FEW || recording ? labels.slice(0, FEW) : [...ranking.slice(0, FEW - 1), ranking[ranking.length - 1]].map((r) => r.label);
+  const first = labels.length <= FEW || recording ? labels.slice(0, FEW)
+    : [...new Set([...labels.filter((l) => l === 'standard'), ...ranking.map((r) => r.label)])].slice(0, FEW);
   const chosen = new Set(first);
   const how = { amounts: 'BDP', times: 's', log: false };
   let which = 'median';
