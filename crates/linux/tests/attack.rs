@@ -239,6 +239,21 @@ fn last_flight(control: &str, receiver: Receiver, n: usize) -> usize {
 /// Startups that do not decide by time, and must give an attacker no more than an honest receiver.
 const TIMELESS: [&str; 4] = ["standard", "limited", "restricted", "tsl"];
 
+/// The startups that are measured; for the others of the table no bound has been stated yet (docs/kernel.md).
+const MEASURED: [&str; 11] = [
+    "standard",
+    "limited",
+    "hystart",
+    "hystart++",
+    "search-1.0",
+    "search-2.0",
+    "search",
+    "ess",
+    "restricted",
+    "stopeg",
+    "tsl",
+];
+
 #[test]
 fn manipulated_acknowledgements_gain_nothing() {
     if !Check::new().can_load || !Path::new("/dev/net/tun").exists() {
@@ -254,7 +269,7 @@ fn manipulated_acknowledgements_gain_nothing() {
             })
             .collect()
     };
-    for (i, entry) in TABLE.iter().enumerate() {
+    for (i, entry) in TABLE.iter().filter(|c| MEASURED.contains(&c.startup)).enumerate() {
         let spec = Spec::read(entry.startup, "cubic").expect("in the table");
         let held =
             load_as(&spec, format!("ss_a{}_{i}", std::process::id())).unwrap_or_else(|e| panic!("{e}"));
