@@ -112,8 +112,8 @@ step clippy cargo clippy --locked "${packages[@]}" --all-targets -- -D warnings
 step test cargo test --locked "${packages[@]}" --no-fail-fast -- --show-output
 step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
 # The command with its features.
-features=quic
-tests=(--test quic)
+features=quic,sweep
+tests=(--test quic --test sweep --test rows)
 if [[ $kernel ]]; then
   features+=,kernel
   tests+=(--test kernel --test emulate)

@@ -17,13 +17,15 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
 use crate::paths_summary::{self, PathResult};
 use crate::printable::printable;
+use crate::row_output::{RowArgs, RowWriter};
 use crate::study_args::StudyArgs;
 use crate::table::{Column, Comparison, Order, View};
 use crate::{spark, table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use slowstart_lab::axis;
 use slowstart_lab::engine::Sampling;
-use slowstart_lab::record::{Row, Trace};
+use slowstart_lab::record::{ROW_SCHEMA, Row, Trace};
 use slowstart_lab::report::data::Curve;
 use slowstart_lab::report::study::{self as report, caveats, middle, title};
 use slowstart_lab::report::summary::label;
@@ -46,6 +48,7 @@ use std::time::Instant;
 #[command(after_help = "Examples:
   slowstart compare geo
   slowstart compare \"rate=50Mbit rtt=80ms queue=2bdp\" --startup search,hystart:detect=delay
+  slowstart compare \"rate=10,50,200Mbit rtt=20..300ms/4 queue=1bdp\" --startup search,hystart
   slowstart compare lte --against cubic@-10s --top 5
   slowstart compare geo leo scenarios/paths --startup standard,search,bbr --out results
 
@@ -55,7 +58,8 @@ dropped in this order: queue, 1mb, at, 10mb, cwnd, lost.
 Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Compare {
     /// Paths. Each is a built-in name (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), a folder of TOML files,
-    /// or written inline as "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`)
+    /// or written inline as "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`). An inline path may begin with one
+    /// whose keys it replaces ("geo rate=20Mbit"), and have lists and ranges ("rate=10,50Mbit rtt=20..300ms/4")
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     #[command(flatten)]
@@ -92,9 +96,8 @@ pub(crate) struct Run {
 /// How results are shown and kept.
 #[derive(Args)]
 struct How {
-    /// Print rows as JSON lines on standard output, and nothing else there
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Keep rows, samples, events and a page (report.html) in this folder. If it holds finished runs of the same study, the
     /// study goes on after them; a folder with anything else in it is refused
     #[arg(long, help_heading = "Output", value_name = "DIR")]
@@ -143,11 +146,16 @@ fn order(text: &str) -> Result<Order, String> {
     }
 }
 
-/// The paths that the arguments name: each folder stands for the TOML files in it, in order of their names.
+/// The paths that the arguments name: each folder stands for the TOML files in it, in order of their names, and an inline path
+/// with axes for one path at each of their points.
 fn expand(paths: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for path in paths {
-        if path.contains('=') || !Path::new(path).is_dir() {
+        if path.contains('=') {
+            all.extend(axis::paths(path)?);
+            continue;
+        }
+        if !Path::new(path).is_dir() {
             all.push(path.clone());
             continue;
         }
@@ -205,22 +213,31 @@ impl Compare {
         }
         let studies = engine.studies(&self.study, &paths)?;
         let interrupt = Interrupt::record_first()?;
-        if let [study] = &studies[..] {
-            return self.how.study(engine, study, self.how.out.as_deref(), &interrupt);
-        }
-        self.several(engine, &studies, &interrupt)
+        let mut writer = self.how.rows.writer(ROW_SCHEMA)?;
+        let result = match &studies[..] {
+            [study] => self.how.study(engine, study, self.how.out.as_deref(), &interrupt, &mut writer),
+            _ => self.several(engine, &studies, &interrupt, &mut writer),
+        };
+        ended(result, writer)
     }
 
     /// Runs the same study over several paths and prints a summary over them.
-    fn several(&self, engine: Engine, studies: &[Study], interrupt: &Interrupt) -> Result<()> {
+    fn several(
+        &self,
+        engine: Engine,
+        studies: &[Study],
+        interrupt: &Interrupt,
+        writer: &mut RowWriter,
+    ) -> Result<()> {
         let names: Vec<String> = studies.iter().map(|s| s.path.name.clone()).collect();
         let dirs = self.how.out.as_deref().map(|out| folders(out, &names)).transpose()?;
         let mut results = Vec::new();
         let (mut done, of) = (0, studies.iter().map(|s| s.jobs().len()).sum());
         for (i, study) in studies.iter().enumerate() {
-            let finished = self.how.run(engine, study, dirs.as_ref().map(|d| d[i].as_path()), interrupt)?;
+            let finished =
+                self.how.run(engine, study, dirs.as_ref().map(|d| d[i].as_path()), interrupt, writer)?;
             done += finished.rows.len();
-            if !self.how.json {
+            if !self.how.rows.printed() {
                 print(&output::wrap(&printable(&title(study)), 2))?;
                 print(&output::wrap(&format!("  {}", printable(&table::verdict(&finished.rows))), 2))?;
             }
@@ -229,7 +246,7 @@ impl Compare {
                 break;
             }
         }
-        if !self.how.json {
+        if !self.how.rows.printed() {
             let view = self.how.view();
             print("")?;
             let (text, legend) = paths_summary::render(&results, &view, output::color(), output::width());
@@ -255,13 +272,23 @@ impl Run {
             None => None,
         };
         let interrupt = Interrupt::record_first()?;
-        for (i, study) in studies.iter().enumerate() {
-            if i > 0 && !self.how.json {
+        let mut writer = self.how.rows.writer(ROW_SCHEMA)?;
+        let result = studies.iter().enumerate().try_for_each(|(i, study)| {
+            if i > 0 && !self.how.rows.printed() {
                 print("")?;
             }
-            self.how.study(Engine::Sim, study, dirs.as_ref().map(|d| d[i].as_path()), &interrupt)?;
-        }
-        Ok(())
+            let dir = dirs.as_ref().map(|d| d[i].as_path());
+            self.how.study(Engine::Sim, study, dir, &interrupt, &mut writer)
+        });
+        ended(result, writer)
+    }
+}
+
+/// Completes the rows, also those of a study that was interrupted.
+fn ended(result: Result<()>, mut writer: RowWriter) -> Result<()> {
+    match result {
+        Err(e) if !e.is::<Interrupted>() => Err(e),
+        result => writer.finish().and(result),
     }
 }
 
@@ -290,19 +317,27 @@ impl How {
     }
 
     /// Runs a study and shows it.
-    fn study(&self, engine: Engine, study: &Study, out: Option<&Path>, interrupt: &Interrupt) -> Result<()> {
-        let finished = self.run(engine, study, out, interrupt)?;
+    fn study(
+        &self,
+        engine: Engine,
+        study: &Study,
+        out: Option<&Path>,
+        interrupt: &Interrupt,
+        writer: &mut RowWriter,
+    ) -> Result<()> {
+        let finished = self.run(engine, study, out, interrupt, writer)?;
         self.show(study, &finished.rows, &finished.drawn, &title(study))?;
         check_finished(interrupt, finished.rows.len(), study.jobs().len())
     }
 
-    /// Runs a study: what is missing in its folder, if it has one. Writes the folder, and prints rows with --json.
+    /// Runs a study: what is missing in its folder, if it has one. Writes the folder and the rows.
     fn run(
         &self,
         engine: Engine,
         study: &Study,
         out: Option<&Path>,
         interrupt: &Interrupt,
+        writer: &mut RowWriter,
     ) -> Result<Finished> {
         let sampling = match self.samples.as_deref() {
             None => None,
@@ -326,9 +361,7 @@ impl How {
             }
             None => (None, Vec::new()),
         };
-        if self.json {
-            rows.iter().try_for_each(|row| print(&serde_json::to_string(row)?))?;
-        }
+        rows.iter().try_for_each(|row| writer.write(row))?;
         #[allow(clippy::disallowed_methods, reason = "for --timing only: no result depends on it")]
         let started = Instant::now();
         let before = rows.len();
@@ -340,9 +373,7 @@ impl How {
             if let Some(folder) = &mut folder {
                 folder.row(&outcome.row)?;
             }
-            if self.json {
-                print(&serde_json::to_string(&outcome.row)?)?;
-            }
+            writer.write(&outcome.row)?;
             rows.push(outcome.row);
             bar.inc(1);
             check_finished(interrupt, rows.len(), jobs.len())
@@ -355,7 +386,7 @@ impl How {
         if self.timing {
             timing(&rows[before..], started.elapsed().as_secs_f64());
         }
-        if self.json && folder.is_none() {
+        if self.rows.printed() && folder.is_none() {
             return Ok(Finished { rows, drawn: Vec::new() });
         }
         // A line of the table needs one drawing; the page has one for each startup.
@@ -379,7 +410,7 @@ impl How {
 
     /// Prints a result: the table and its legend, what happened to other flows, sparklines, the verdict and notes.
     fn show(&self, study: &Study, rows: &[Row], drawn: &[Drawn], title: &str) -> Result<()> {
-        if self.json {
+        if self.rows.printed() {
             return Ok(());
         }
         let (color, width) = (output::color(), output::width());

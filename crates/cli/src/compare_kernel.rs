@@ -2,11 +2,11 @@
 
 use super::{Compare, Drawn, middle, report, title, write};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, Folder, print};
+use crate::output::{self, Folder};
 use crate::study_args::startups;
 use anyhow::{Result, bail};
 use slowstart::units::{Bytes, Span};
-use slowstart_lab::record::Row;
+use slowstart_lab::record::{ROW_SCHEMA, Row};
 use slowstart_lab::report::data::SAMPLES;
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::words;
@@ -61,6 +61,7 @@ pub(super) fn compare(c: Compare) -> Result<()> {
     }
     let interrupt = Interrupt::record()?;
     let mut folder = c.how.out.as_deref().map(|dir| Folder::start(dir, c.how.force)).transpose()?;
+    let mut writer = c.how.rows.writer(ROW_SCHEMA)?;
     let total = study.runs as usize * wanted.len();
     let bar = output::progress(total as u64);
     let (mut rows, mut drawn) = (Vec::new(), Vec::new());
@@ -79,9 +80,7 @@ pub(super) fn compare(c: Compare) -> Result<()> {
             if let Some(folder) = &mut folder {
                 folder.row(&outcome.row)?;
             }
-            if c.how.json {
-                print(&serde_json::to_string(&outcome.row)?)?;
-            }
+            writer.write(&outcome.row)?;
             outcomes.push(outcome);
             bar.inc(1);
         }
@@ -100,6 +99,7 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         rows.extend(finished);
     }
     bar.finish_and_clear();
+    writer.finish()?;
     if let Some(release) = rows.first().map(|r: &Row| &r.profile) {
         if let Some(folder) = &folder {
             let at = |d: &Drawn| rows.iter().position(|r| r.startup == d.row.startup && r.run == d.row.run);

@@ -3,6 +3,7 @@
 use crate::compare::command;
 use crate::output::{self, Folder, note, print};
 use crate::printable::printable;
+use crate::row_output::RowArgs;
 use crate::study_args::startups;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result, bail};
@@ -12,7 +13,7 @@ use slowstart::registry;
 use slowstart_lab::scenario::algorithm;
 use slowstart_lab::suggest::did_you_mean;
 use slowstart_league::against::{Baseline, Difference, differences};
-use slowstart_league::game::{self, GameRow};
+use slowstart_league::game::{self, GAME_SCHEMA, GameRow};
 use slowstart_league::page::{self, Page};
 use slowstart_league::population::{self, Case, Population};
 use slowstart_league::score;
@@ -61,11 +62,10 @@ pub(crate) struct League {
     #[arg(long, value_name = "FILE")]
     against_baseline: Option<PathBuf>,
     /// Show the tables of each population too
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
     by_population: bool,
-    /// Print rows as JSON lines on standard output, and nothing else there
-    #[arg(long, conflicts_with = "by_population")]
-    json: bool,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Write a page (league.html), the tables (league.md) and the rows (league.jsonl) to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -115,11 +115,12 @@ impl League {
         if cases.is_empty() {
             bail!("--against-baseline: found no case of these populations; name others, or use --runs");
         }
+        let mut writer = self.rows.writer(GAME_SCHEMA)?;
         let rows = self.play(&contenders, &cases)?;
         let differences = baseline.map_or(Vec::new(), |b| differences(&rows, &b.rows));
-        if self.json {
-            rows.iter().try_for_each(|row| print(&serde_json::to_string(row)?))?;
-        } else {
+        rows.iter().try_for_each(|row| writer.write(row))?;
+        writer.finish()?;
+        if !self.rows.printed() {
             self.show(&rows, &differences)?;
         }
         self.write(&populations, &rows, &differences)

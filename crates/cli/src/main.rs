@@ -30,11 +30,17 @@ mod printable;
 mod prometheus;
 mod replay;
 mod reproduce;
+mod row_output;
 mod shell;
 #[cfg(feature = "kernel")]
 mod signals;
 mod spark;
 mod study_args;
+#[cfg(not(feature = "sweep"))]
+#[path = "no_sweep.rs"]
+mod sweep;
+#[cfg(feature = "sweep")]
+mod sweep;
 mod table;
 mod validate;
 #[cfg(feature = "kernel")]
@@ -96,6 +102,7 @@ struct Args {
 enum Command {
     Compare(Box<compare::Compare>),
     Run(compare::Run),
+    Sweep(Box<sweep::Sweep>),
     Explain(explain::Explain),
     Diff(diff::Diff),
     League(league::League),
@@ -125,6 +132,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     let passed = match args.command {
         Command::Compare(c) => c.main().map(|()| true),
         Command::Run(r) => r.main().map(|()| true),
+        Command::Sweep(s) => s.main().map(|()| true),
         Command::Explain(e) => e.main().map(|()| true),
         Command::Diff(d) => d.main(),
         Command::League(l) => l.main().map(|()| true),

@@ -147,6 +147,38 @@ fn others_are_asked_what_was_done_to_them() {
     assert!(table.contains("goodput dip") && table.contains("delay p99"), "{table}\n{}", text(&out.stderr));
 }
 
+/// An inline path with a list and a range stands for a path at each point.
+#[test]
+fn an_inline_path_may_have_axes() {
+    let rows = |path: &str| {
+        let out = slowstart(&[
+            "compare",
+            path,
+            "--startup",
+            "standard",
+            "--runs",
+            "1",
+            "--size",
+            "100kB",
+            "--json",
+        ]);
+        let rows: Vec<serde_json::Value> =
+            text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("a row")).collect();
+        rows.iter().map(|r| (r["rate_bps"].as_u64(), r["base_rtt_s"].as_f64())).collect::<Vec<_>>()
+    };
+    let four = rows("rate=10,20Mbit rtt=20..40ms/2");
+    let point = |rate, rtt| (Some(rate), Some(rtt));
+    let all =
+        [point(10_000_000, 0.02), point(10_000_000, 0.04), point(20_000_000, 0.02), point(20_000_000, 0.04)];
+    assert_eq!(four, all);
+    assert_eq!(rows("geo-144 rate=10Mbit,20Mbit rtt=30ms random_drop=0%@18MB queue=1bdp").len(), 2);
+    refuses(
+        &["compare", "rate=20..10Mbit/3 rtt=20ms"],
+        &["rate", "20..10Mbit", "first number below its second"],
+    );
+    refuses(&["compare", "rate=1..2Mbit/999 rtt=1..2ms/999"], &["at most 1000 paths", "slowstart sweep"]);
+}
+
 #[test]
 fn shipped_studies_are_sound() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");

@@ -6,6 +6,8 @@
 //! - [`app`]: what applications send
 //! - [`engine`]: flows over a path
 //! - [`record`]: the types of rows, samples and events
+//! - [`axis`]: several values of one key
+//! - [`columns`]: flat columns of rows, from their JSON Schema
 //! - [`eval`]: the row of a flow: exit, class, losses, times
 //! - [`scenario`]: studies, read from TOML and checked
 //! - [`run`]: the runs of a study, in parallel and in order
@@ -16,6 +18,8 @@
 //! - [`packetdrill`]: packetdrill scripts against one endpoint
 
 pub mod app;
+pub mod axis;
+pub mod columns;
 pub mod engine;
 pub mod eval;
 mod fifo;

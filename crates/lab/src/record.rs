@@ -10,6 +10,16 @@ use std::collections::BTreeMap;
 /// The version of the schema.
 pub const SCHEMA: u32 = 1;
 
+/// Rows of many studies as this version computes them: a change of results changes them. The tests compare them to the byte.
+pub const GOLDEN_ROWS: &str = include_str!("../tests/data/golden.jsonl");
+
+/// JSON Schema of a [`Row`], of version [`SCHEMA`].
+pub const ROW_SCHEMA: &str = include_str!("../schema/row.json");
+/// JSON Schema of a line of `samples.jsonl`: a [`Sample`] with its startup and run.
+pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
+/// JSON Schema of a line of `events.jsonl`: an [`EventRow`] with its startup and run.
+pub const EVENT_SCHEMA: &str = include_str!("../schema/event.json");
+
 /// A parameter's value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

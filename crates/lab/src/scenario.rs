@@ -36,6 +36,9 @@ pub enum StudyError {
         /// What was expected.
         expected: String,
     },
+    /// It is no TOML, or has a key that is no key of a study.
+    #[error("{0}")]
+    Toml(String),
     /// The file cannot be read.
     #[error("{}: {why}", file.display())]
     File {
@@ -337,8 +340,14 @@ impl Study {
     pub fn load(file: &FilePath) -> Result<Self, StudyError> {
         let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
         let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-        let text: StudyText = toml::from_str(&text).map_err(|e| failed(with_hint(&e.to_string())))?;
-        Self::check(&text, file.parent()).map_err(|e| failed(e.to_string()))
+        Self::read(&text, file.parent()).map_err(|e| failed(e.to_string()))
+    }
+
+    /// Reads a study from its text in TOML. Files it names are relative to `root`.
+    pub fn read(text: &str, root: Option<&FilePath>) -> Result<Self, StudyError> {
+        let text: StudyText =
+            toml::from_str(text).map_err(|e| StudyError::Toml(with_hint(&e.to_string())))?;
+        Self::check(&text, root)
     }
 
     /// Checks what was written. Files it names are relative to `root`.

@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// The version of the schema of rows.
 pub const SCHEMA: u32 = 1;
 
+/// JSON Schema of a [`GameRow`], of version [`SCHEMA`].
+pub const GAME_SCHEMA: &str = include_str!("../schema/game.json");
+
 /// The result of a startup on a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GameRow {

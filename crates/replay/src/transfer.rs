@@ -17,6 +17,11 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// Version of the schema.
 pub const SCHEMA: u32 = 1;
 
+/// JSON Schema of a [`Transfer`], of version [`SCHEMA`].
+pub const TRANSFER_SCHEMA: &str = include_str!("../schema/transfer.json");
+/// JSON Schema of a [`Sample`].
+pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
+
 /// Class of an exit as in [`Class`], with a value for what is not known.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

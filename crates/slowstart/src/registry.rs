@@ -20,6 +20,9 @@ pub enum Algorithm {
     Bbr,
     /// See [`crate::bbr::v3`].
     Bbr3,
+    /// A startup that a host defines, which an avoidance follows.
+    #[cfg(feature = "foreign")]
+    Foreign(crate::startup::foreign::Foreign),
 }
 
 /// One name in the list.
@@ -81,7 +84,7 @@ impl Algorithm {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         match self {
             Self::Startup(s) => s.set(key, value),
-            Self::Bbr | Self::Bbr3 => Err(ParamError::Unknown(&[])),
+            _ => Err(ParamError::Unknown(&[])),
         }
     }
 
@@ -101,13 +104,13 @@ impl Algorithm {
     pub fn has_exit_rule(&self) -> bool {
         match self {
             Self::Startup(s) => s.has_exit_rule(),
-            Self::Bbr | Self::Bbr3 => true,
+            _ => true,
         }
     }
 
     /// Returns true if it is a complete controller, which no avoidance follows.
     pub fn is_standalone(&self) -> bool {
-        !matches!(self, Self::Startup(_))
+        matches!(self, Self::Bbr | Self::Bbr3)
     }
 
     /// Returns the size of the state that one connection keeps, in bytes: of a startup without its avoidance, of a
@@ -117,6 +120,8 @@ impl Algorithm {
             Self::Startup(s) => s.state_bytes(),
             Self::Bbr => size_of::<Bbr>(),
             Self::Bbr3 => size_of::<Bbr3>(),
+            #[cfg(feature = "foreign")]
+            Self::Foreign(f) => size_of_val(f),
         }
     }
 
@@ -127,6 +132,8 @@ impl Algorithm {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
             Self::Bbr => AnyController::Bbr(Bbr::new(iw, seed)),
             Self::Bbr3 => AnyController::Bbr3(Bbr3::new(iw, seed)),
+            #[cfg(feature = "foreign")]
+            Self::Foreign(f) => AnyController::Foreign(Composed::new(f.begin(), avoidance.clone(), iw)),
         }
     }
 }
@@ -141,6 +148,9 @@ pub enum AnyController {
     Bbr(Bbr),
     /// See [`crate::bbr::v3`].
     Bbr3(Bbr3),
+    /// A startup that a host defines and the avoidance that follows it.
+    #[cfg(feature = "foreign")]
+    Foreign(Composed<crate::startup::foreign::Foreign, AnyAvoidance>),
 }
 
 /// Makes the same call on whichever variant it is.
@@ -150,6 +160,8 @@ macro_rules! each {
             Self::Composed($c) => $call,
             Self::Bbr($c) => $call,
             Self::Bbr3($c) => $call,
+            #[cfg(feature = "foreign")]
+            Self::Foreign($c) => $call,
         }
     };
 }

@@ -7,6 +7,7 @@ mod tables;
 use self::results::Results;
 use crate::output::print;
 use crate::printable::printable;
+use crate::row_output::RowArgs;
 use crate::study_args::startups;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -47,9 +48,8 @@ pub(crate) struct Replay {
     /// Leave out transfers of fewer bytes
     #[arg(long)]
     min_bytes: Option<String>,
-    /// Print one JSON line per transfer on standard output, and nothing else there
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Folder for rows, samples, and a page for each of the largest transfers
     #[arg(long)]
     out: Option<PathBuf>,
@@ -89,7 +89,7 @@ impl Replay {
             match read_file(file, &options, &mut results) {
                 Ok(summary) => {
                     read += 1;
-                    if !self.json && files.len() <= results::LINES {
+                    if !self.rows.printed() && files.len() <= results::LINES {
                         print(&title(file, &summary))?;
                     }
                     if let Some(e) = &summary.incomplete {
@@ -106,11 +106,11 @@ impl Replay {
                 return Err(e);
             }
         }
-        if !self.json && !self.fork && !self.no_fork {
+        if !self.rows.printed() && !self.fork && !self.no_fork {
             results.continue_largest(&options)?;
         }
         results.finish(&options.candidates)?;
-        if !self.json {
+        if !self.rows.printed() {
             results.print()?;
         }
         if read == 0 {

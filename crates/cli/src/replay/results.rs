@@ -5,6 +5,7 @@ use super::{Replay, tables};
 use crate::compare::command;
 use crate::output::{Folder, note, print, width, wrap};
 use crate::printable::printable;
+use crate::row_output::RowWriter;
 use crate::table::Table;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -53,6 +54,7 @@ pub(super) struct Results<'a> {
     args: &'a Replay,
     several_files: bool,
     out: Option<Out>,
+    rows: RowWriter,
     /// The first transfers, in the order in which their connections ended.
     first: Vec<Transfer>,
     /// The largest transfers, with findings, the largest first.
@@ -92,6 +94,7 @@ impl<'a> Results<'a> {
             args,
             several_files,
             out,
+            rows: args.rows.writer(transfer::TRANSFER_SCHEMA)?,
             first: Vec::new(),
             largest: Vec::new(),
             pending: None,
@@ -143,9 +146,7 @@ impl<'a> Results<'a> {
 
     /// Writes the row of a transfer, and keeps what is printed or drawn at the end.
     fn write(&mut self, t: AnalysedTransfer) -> Result<()> {
-        if self.args.json {
-            print(&serde_json::to_string(&t.row)?)?;
-        }
+        self.rows.write(&t.row)?;
         if let Some(out) = &mut self.out {
             out.rows.write(&t.row)?;
             for s in t.findings.iter().flat_map(|f| transfer::samples(&t.row, f)) {
@@ -210,6 +211,7 @@ impl<'a> Results<'a> {
             t.row.fork = Some(continued(&t, candidates).context("--fork")?);
             self.write(t)?;
         }
+        self.rows.finish()?;
         // In the order of the file.
         self.first.sort_by(|a, b| (&a.file, a.connection).cmp(&(&b.file, b.connection)));
         let Some(out) = &mut self.out else { return Ok(()) };

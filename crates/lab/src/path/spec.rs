@@ -114,7 +114,8 @@ pub struct PathSpec {
 }
 impl PathSpec {
     /// Loads the path that `arg` names: a built-in path, a file `*.toml`, or a line such as `rate=100Mbit rtt=40ms
-    /// queue=1bdp`. Relative names of files are looked for in `root`, or else in the current directory; those within a
+    /// queue=1bdp`. The first word of a line may name a built-in path or a file, whose keys the others replace or add to:
+    /// `geo rate=50Mbit`. Relative names of files are looked for in `root`, or else in the current directory; those within a
     /// TOML file, in that file's folder.
     pub fn load(arg: &str, root: Option<&fs_path::Path>) -> Result<Self, PathError> {
         Self::load_from(arg, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
@@ -123,8 +124,15 @@ impl PathSpec {
     /// The same with the files that `files` has.
     pub fn load_from(arg: &str, files: &Files) -> Result<Self, PathError> {
         if arg.contains('=') {
-            Self::inline(arg, files.clone())
-        } else if fs_path::Path::new(arg).extension().is_some_and(|e| e == "toml") {
+            return Self::inline(arg, files.clone());
+        }
+        let (keys, name, sources) = Self::named(arg, files)?;
+        Self::from_keys(keys, name, sources)
+    }
+
+    /// The keys of a built-in path or of a file, its name and its sources.
+    fn named(arg: &str, files: &Files) -> Result<(Keys, String, Vec<String>), PathError> {
+        if fs_path::Path::new(arg).extension().is_some_and(|e| e == "toml") {
             let file = files.place(arg);
             let text = files.text(&file).map_err(|e| PathError::File {
                 file: file.display().to_string(),
@@ -197,8 +205,22 @@ impl PathSpec {
     }
 
     fn inline(line: &str, files: Files) -> Result<Self, PathError> {
-        let mut keys = Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None };
-        for word in split_unquoted(line) {
+        let mut words = split_unquoted(line).peekable();
+        let base = words.next_if(|word| !word.contains('='));
+        let (mut keys, sources) = match base {
+            Some(base) => {
+                let (mut keys, _, sources) = Self::named(base, &files)?;
+                // Both stand for the path as it was.
+                keys.values.retain(|key, _| !["fixed", "name"].contains(&key.as_str()));
+                (keys, sources)
+            }
+            None => {
+                let keys = Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None };
+                (keys, Vec::new())
+            }
+        };
+        let mut seen = Vec::new();
+        for word in words {
             let (key, value) = word
                 .split_once('=')
                 .ok_or_else(|| keys.wrong(word, "nothing", "key=value, such as rate=100Mbit"))?;
@@ -206,15 +228,25 @@ impl PathSpec {
             let value = inner.unwrap_or(Some(value).filter(|v| !v.contains('"')));
             let value =
                 value.ok_or_else(|| keys.wrong(key, &word[key.len() + 1..], "quotes around the value"))?;
-            if keys.values.insert(key.into(), value.into()).is_some() {
+            if seen.contains(&key) {
                 return Err(keys.wrong(key, value, "each key once"));
             }
+            seen.push(key);
+            // A path has one supply of rate.
+            if SUPPLIES.contains(&key) {
+                keys.values.retain(|k, _| !SUPPLIES.contains(&k.as_str()) || seen.contains(&k.as_str()));
+            }
+            keys.values.insert(key.into(), value.into());
         }
         let name = line.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        Self::from_keys(keys, name, Vec::new())
+        Self::from_keys(keys, name, sources)
     }
 
-    fn toml(file: &fs_path::Path, text: &str, files: &Files) -> Result<Self, PathError> {
+    fn toml(
+        file: &fs_path::Path,
+        text: &str,
+        files: &Files,
+    ) -> Result<(Keys, String, Vec<String>), PathError> {
         let source = file.display().to_string();
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let at = e.span().map_or(0, |s| s.start);
@@ -244,7 +276,7 @@ impl PathSpec {
             keys.values.insert(key, value);
         }
         let stem = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        Self::from_keys(keys, stem, sources)
+        Ok((keys, stem, sources))
     }
 
     fn from_keys(keys: Keys, name: String, sources: Vec<String>) -> Result<Self, PathError> {
@@ -288,6 +320,9 @@ impl PathSpec {
         }
     }
 }
+
+/// The keys of which a path has one.
+const SUPPLIES: [&str; 3] = ["rate", "schedule", "trace"];
 
 /// The words of a line; white space within double quotes separates none.
 fn split_unquoted(line: &str) -> impl Iterator<Item = &str> {

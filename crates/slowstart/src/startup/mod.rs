@@ -5,6 +5,8 @@ use crate::step::{Resume, Step};
 use crate::units::Rate;
 use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
 
+#[cfg(feature = "foreign")]
+pub mod foreign;
 pub mod not_implemented;
 
 /// A startup: an algorithm that finds the capacity of a path at the beginning of a connection.

@@ -31,6 +31,13 @@ pub struct PathKey {
     pub about: &'static str,
 }
 
+impl PathKey {
+    /// True if a value is one number, perhaps with a unit.
+    pub fn is_quantity(&self) -> bool {
+        [RATE, SPAN, SHARE, COUNT, QUEUE].contains(&self.expects)
+    }
+}
+
 const fn key(name: &'static str, expects: &'static str, about: &'static str) -> PathKey {
     PathKey { name, expects, about }
 }

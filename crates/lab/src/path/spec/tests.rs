@@ -298,7 +298,11 @@ fn facts_of_an_ensemble_are_those_of_its_medians() {
 
 #[test]
 fn toml_says_where() {
-    let read = |text: &str| PathSpec::toml(fs_path::Path::new("paths/my.toml"), text, &Files::default());
+    let read = |text: &str| {
+        let (keys, name, sources) =
+            PathSpec::toml(fs_path::Path::new("paths/my.toml"), text, &Files::default())?;
+        PathSpec::from_keys(keys, name, sources)
+    };
     let spec = read("about = 'x'\nrate = '5Mbit'\nrtt = '40ms'\nloss = 0.01\ndrop_syn = 2\n").expect("good");
     assert_eq!((spec.name.as_str(), spec.about.as_str(), spec.forward.loss), ("my", "x", 10_000));
     let say = |text: &str| read(text).expect_err(text).to_string();
@@ -366,5 +370,25 @@ proptest! {
         if let Ok(spec) = PathSpec::load(&format!("{base}{key}={value}"), None) {
             spec.build(1);
         }
+    }
+}
+
+/// The first word of a line may name a path, whose keys the others replace.
+#[test]
+fn a_line_may_begin_with_a_path() {
+    let load = |line: &str| PathSpec::load(line, None).unwrap_or_else(|e| panic!("{line}: {e}"));
+    let (geo, changed) = (load("geo-144"), load("geo-144 rate=10Mbit"));
+    assert_eq!(changed.facts().rate, Rate(10_000_000));
+    assert_eq!(changed.facts().base_rtt, geo.facts().base_rtt);
+    assert_eq!(changed.name, "geo-144 rate=10Mbit");
+    assert_eq!(load("lte-75 rate=10Mbit").facts().rate, Rate(10_000_000));
+    for (line, says) in [
+        ("goe rate=1Mbit", "geo"),
+        ("geo rate=1Mbit rate=2Mbit", "once"),
+        ("geo-144 colour=red", "colour"),
+        ("rate=1Mbit geo", "key=value"),
+    ] {
+        let e = PathSpec::load(line, None).expect_err("it is wrong").to_string();
+        assert!(e.contains(says), "{line}: {e}");
     }
 }

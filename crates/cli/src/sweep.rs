@@ -1,0 +1,310 @@
+//! `slowstart sweep`: startups over regions of paths, with a store of results.
+
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::output::{self, note, print};
+use crate::printable::printable;
+use crate::row_output::RowArgs;
+use crate::table::{Align, Table};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use slowstart_lab::columns::{Cell, Column};
+use slowstart_lab::report::words::number;
+use slowstart_sweep::map::{self, Place};
+use slowstart_sweep::plan::Plan;
+use slowstart_sweep::query::{self, Answer, Filter, Query};
+use slowstart_sweep::run::{self, Shard};
+use slowstart_sweep::store::Store;
+use slowstart_sweep::table::ParquetFile;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Run startups over a region of paths, with a store of results that survives interruptions
+///
+/// STUDY is a study file with a table `axes`: lists, ranges and logarithmic ranges over any key of path, stack, startup and
+/// workload; and perhaps `draws`, points at random. Started again, it computes only what is missing in the store.
+/// docs/sweeps.md explains both.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  slowstart sweep scenarios/sweeps/geo.toml --out store
+  slowstart sweep scenarios/sweeps/geo.toml --out store --shard 3/10
+  slowstart sweep status store
+  slowstart sweep query store --where 'rate>=50Mbit' --group startup,rate --value completion_s
+  slowstart sweep map store --x rate --y rtt
+
+Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is kept)."
+)]
+pub(crate) struct Sweep {
+    #[command(subcommand)]
+    of_store: Option<OfStore>,
+    /// The sweep, in TOML
+    #[arg(required = true, value_name = "STUDY")]
+    study: Option<PathBuf>,
+    /// The folder of the store; an empty or missing folder becomes one. Several processes may use one store
+    #[arg(long, required = true, value_name = "STORE")]
+    out: Option<PathBuf>,
+    /// Compute only part K of N, from 1 on, as a job of an array does
+    #[arg(long, value_name = "K/N")]
+    shard: Option<String>,
+    /// Print the number of runs and chunks, and compute nothing
+    #[arg(long)]
+    count: bool,
+}
+
+#[derive(Subcommand)]
+enum OfStore {
+    /// Show how much of each sweep in a store is finished
+    Status {
+        /// The folder of the store
+        store: PathBuf,
+    },
+    Query(QueryArgs),
+    Map(MapArgs),
+}
+
+/// Filter and group the rows of a store
+#[derive(Args)]
+struct QueryArgs {
+    /// The folder of the store
+    store: PathBuf,
+    /// Only rows that meet this, such as rate>=50Mbit or startup=search; may be given several times
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<String>,
+    /// Columns of the answer, without --group [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
+    columns: Vec<String>,
+    /// Summarise rows that have the same values of these columns
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
+    group: Vec<String>,
+    /// With --group: summarise these columns by median, mean, least and greatest value
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN", default_value = "completion_s")]
+    value: Vec<String>,
+    #[command(flatten)]
+    rows: RowArgs,
+}
+
+/// Show which startup is first at each place of two axes, by how much, and what it loses
+#[derive(Args)]
+struct MapArgs {
+    /// The folder of the store
+    store: PathBuf,
+    /// The axis of the columns
+    #[arg(long)]
+    x: String,
+    /// The axis of the lines
+    #[arg(long)]
+    y: String,
+    /// The column whose least median is best
+    #[arg(long, default_value = "completion_s")]
+    value: String,
+    /// Only rows that meet this; may be given several times
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<String>,
+    /// Write the map as a page with a heat map
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Sweep {
+    pub(crate) fn main(self) -> Result<()> {
+        match self.of_store {
+            Some(OfStore::Status { store }) => status(&store),
+            Some(OfStore::Query(q)) => q.main(),
+            Some(OfStore::Map(m)) => m.main(),
+            None => {
+                let study = self.study.context("sweep: found no study")?;
+                let out = self.out.context("sweep: found no --out")?;
+                sweep(&study, &out, self.shard.as_deref(), self.count)
+            }
+        }
+    }
+}
+
+fn sweep(study: &Path, out: &Path, shard: Option<&str>, count: bool) -> Result<()> {
+    let shard = match shard {
+        None => Shard::ALL,
+        Some(text) => Shard::parse(text).with_context(|| {
+            format!("--shard: found {text:?}, expected K/N with K from 1 to N, such as 3/10")
+        })?,
+    };
+    let plan = Plan::load(study)?;
+    if count {
+        return print(&format!("{} runs in {} chunks", plan.runs.len(), plan.chunks()));
+    }
+    let store = Store::create(out)?;
+    let interrupt = Interrupt::record_first()?;
+    let mine: usize =
+        (0..plan.chunks()).filter(|c| c % shard.1 == shard.0).map(|c| plan.chunk_runs(c).len()).sum();
+    let bar = output::progress(mine as u64);
+    #[allow(clippy::disallowed_methods, reason = "for the note at the end: no result depends on it")]
+    let started = Instant::now();
+    let each = |n: usize, computed: bool| {
+        bar.inc(n as u64);
+        if !computed && n > 0 {
+            // What was there says nothing about the time that is left.
+            bar.reset_eta();
+        }
+        interrupt.signal().is_none()
+    };
+    let report = run::run(&plan, &store, shard, rayon::current_num_threads(), &each);
+    bar.finish_and_clear();
+    let report = report?;
+    let manifest = store.manifest()?;
+    note(&format!(
+        "{}: {} runs computed in {:.1} s; {} rows in the store",
+        out.display(),
+        report.computed,
+        started.elapsed().as_secs_f64(),
+        manifest.rows
+    ));
+    match interrupt.signal() {
+        Some(signal) if !report.finished => Err(Interrupted { signal, finished: None }.into()),
+        _ => Ok(()),
+    }
+}
+
+fn status(dir: &Path) -> Result<()> {
+    let store = Store::open(dir)?;
+    let (manifest, journalled) = (store.manifest()?, store.journalled()?);
+    for (id, started) in store.sweeps()? {
+        let parts = manifest.parts.iter().filter(|p| p.name.starts_with(&id)).count();
+        let state = if parts >= started.chunks { "finished" } else { "not finished" };
+        print(&format!(
+            "{id}: {state}, {} runs, {parts} of {} chunks in parts",
+            started.runs, started.chunks
+        ))?;
+    }
+    let bytes: u64 = manifest.parts.iter().map(|p| p.bytes).sum();
+    print(&format!(
+        "{} rows in {} parts of {} kB; {journalled} rows in journals",
+        number(manifest.rows as f64),
+        manifest.parts.len(),
+        number(bytes as f64 / 1e3)
+    ))
+}
+
+fn filters(written: &[String]) -> Result<Vec<Filter>> {
+    Ok(written.iter().map(|f| Filter::parse(f)).collect::<Result<_, _>>()?)
+}
+
+/// A cell as JSON.
+fn json(cell: &Cell) -> serde_json::Value {
+    match cell {
+        Cell::Null => serde_json::Value::Null,
+        Cell::Integer(n) => (*n).into(),
+        Cell::Number(x) => (*x).into(),
+        Cell::Boolean(b) => (*b).into(),
+        Cell::Text(t) => t.clone().into(),
+    }
+}
+
+fn object(columns: &[Column], row: &[Cell]) -> serde_json::Value {
+    columns.iter().map(|c| c.name.clone()).zip(row.iter().map(json)).collect::<serde_json::Map<_, _>>().into()
+}
+
+impl QueryArgs {
+    fn main(self) -> Result<()> {
+        if !self.group.is_empty() && !self.columns.is_empty() {
+            bail!(
+                "--columns: found it with --group, whose columns are those of the groups; expected one of the two"
+            );
+        }
+        let store = Store::open(&self.store)?;
+        let filters = filters(&self.filters)?;
+        let q = Query { filters, columns: self.columns, group: self.group, values: self.value };
+        let answer = query::query(&store, &q)?;
+        if let Some(file) = &self.rows.parquet {
+            let write = || -> Result<()> {
+                let mut out = ParquetFile::create(file, answer.columns.clone())?;
+                for row in &answer.rows {
+                    out.write(&object(&answer.columns, row))?;
+                }
+                Ok(out.finish()?)
+            };
+            write().with_context(|| format!("--parquet {}", file.display()))?;
+        }
+        if self.rows.json {
+            return answer.rows.iter().try_for_each(|r| print(&object(&answer.columns, r).to_string()));
+        }
+        if self.rows.csv {
+            let mut out = csv::Writer::from_writer(io::stdout());
+            out.write_record(answer.columns.iter().map(|c| &c.name))?;
+            for row in &answer.rows {
+                out.write_record(row.iter().map(Cell::text))?;
+            }
+            return Ok(out.flush()?);
+        }
+        show(&answer)
+    }
+}
+
+/// Lines of an answer on the terminal.
+const MOST_LINES: usize = 100;
+
+/// A number with three figures, or text.
+fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Number(x) => number(*x),
+        other => printable(&other.text()).into_owned(),
+    }
+}
+
+/// Prints a table of text, aligned to the right.
+fn print_table(headers: Vec<String>, rows: Vec<Vec<String>>) -> Result<()> {
+    let table = Table {
+        alignments: vec![Align::Right; headers.len()],
+        headers,
+        rows: rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect(),
+    };
+    print(table.render(output::color(), None).trim_end())
+}
+
+fn show(answer: &Answer) -> Result<()> {
+    let headers = answer.columns.iter().map(|c| c.name.clone()).collect();
+    let rows = answer.rows.iter().take(MOST_LINES).map(|row| row.iter().map(text).collect());
+    print_table(headers, rows.collect())?;
+    if answer.rows.len() > MOST_LINES {
+        note(&format!("{} more lines; --csv, --json and --parquet have all", answer.rows.len() - MOST_LINES));
+    }
+    Ok(())
+}
+
+impl MapArgs {
+    fn main(self) -> Result<()> {
+        let store = Store::open(&self.store)?;
+        let places = map::map(&store, &self.x, &self.y, &self.value, filters(&self.filters)?)?;
+        if places.is_empty() {
+            bail!("map: found no place at which a startup has {}, expected at least one", self.value);
+        }
+        if let Some(file) = &self.html {
+            let page = map::html(&places, &self.x, &self.y, &self.value);
+            std::fs::write(file, page).with_context(|| format!("--html {}", file.display()))?;
+        }
+        let (xs, ys) = map::axes(&places);
+        let mut headers = vec![format!("{} \\ {}", self.y, self.x)];
+        headers.extend(xs.iter().map(text));
+        let line = |y: &Cell| {
+            let place = |x: &Cell| places.iter().find(|p| p.x == *x && p.y == *y);
+            let mut line = vec![text(y)];
+            line.extend(xs.iter().map(|x| place(x).map_or(String::new(), describe)));
+            line
+        };
+        print_table(headers, ys.iter().map(line).collect())?;
+        if !output::quiet() {
+            let legend = format!(
+                "first startup, by the median of {}; the second's over it; packets that the first loses in startup",
+                self.value
+            );
+            print(&output::wrap(&legend, 2))?;
+        }
+        Ok(())
+    }
+}
+
+fn describe(p: &Place) -> String {
+    let over = p.over.map_or(String::new(), |o| format!(" {o:.2}x"));
+    format!("{}{over}, {}", printable(&p.first), number(p.lost))
+}

@@ -1,0 +1,146 @@
+//! What is written conforms to the JSON Schemas, and CSV has their columns.
+
+use serde_json::Value;
+use slowstart_lab::columns::{columns, differences};
+use slowstart_lab::record::{EVENT_SCHEMA, ROW_SCHEMA, SAMPLE_SCHEMA};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn slowstart(args: &[&str]) -> String {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).current_dir(root).output().expect("it runs");
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("text")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    dir
+}
+
+/// Each line conforms; returns the top-level keys that occur.
+fn conform(lines: &str, schema: &str) -> BTreeSet<String> {
+    let schema: Value = serde_json::from_str(schema).expect("a schema in JSON");
+    let mut keys = BTreeSet::new();
+    for line in lines.lines() {
+        let row: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(differences(&row, &schema), Vec::<String>::new(), "{line}");
+        keys.extend(row.as_object().expect("an object").keys().cloned());
+    }
+    keys
+}
+
+fn properties(schema: &str) -> BTreeSet<String> {
+    let schema: Value = serde_json::from_str(schema).expect("a schema in JSON");
+    schema["properties"].as_object().expect("properties").keys().cloned().collect()
+}
+
+/// Rows with marks, objects of a browser, drawn values, other flows; samples with internal values; events with reasons:
+/// between them every property of the schemas occurs.
+#[test]
+fn rows_samples_and_events_conform() {
+    let (mut rows, mut samples, mut events) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (i, args) in [
+        &["geo", "--size", "300kB"][..],
+        &[
+            "rate=20Mbit rtt=20ms mark=1ms",
+            "--set",
+            "ecn=accecn",
+            "--against",
+            "cubic@-1s",
+            "--size",
+            "500kB",
+        ],
+        &["cable", "--app", "browser", "--duration", "2s"],
+        &["rate=10Mbit rtt=40ms loss=2%", "--size", "500kB"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let dir = folder(&format!("conform-{i}"));
+        let out = dir.to_str().expect("UTF-8");
+        let common = ["--startup", "hystart,standard,bbr", "--runs", "2", "--json", "--out", out];
+        let printed = slowstart(&[&["compare"], args, &common].concat());
+        let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
+        assert_eq!(printed, read("results.jsonl"));
+        rows.extend(conform(&printed, ROW_SCHEMA));
+        samples.extend(conform(&read("samples.jsonl"), SAMPLE_SCHEMA));
+        events.extend(conform(&read("events.jsonl"), EVENT_SCHEMA));
+    }
+    assert_eq!(rows, properties(ROW_SCHEMA));
+    assert_eq!(samples, properties(SAMPLE_SCHEMA));
+    assert_eq!(events, properties(EVENT_SCHEMA));
+}
+
+#[test]
+fn rows_of_replay_and_league_conform() {
+    let dir = folder("conform-replay");
+    let out = dir.to_str().expect("UTF-8");
+    let capture = "scenarios/captures/download.pcapng.gz";
+    let printed =
+        slowstart(&["replay", capture, "--startup", "hystart,search", "--json", "--fork", "--out", out]);
+    conform(&printed, slowstart_replay::transfer::TRANSFER_SCHEMA);
+    let samples = std::fs::read_to_string(dir.join("samples.jsonl")).expect("samples");
+    conform(&samples, slowstart_replay::transfer::SAMPLE_SCHEMA);
+    let league = ["league", "hystart", "--population", "lte", "--runs", "2", "--json"];
+    conform(&slowstart(&league), slowstart_league::game::GAME_SCHEMA);
+}
+
+/// CSV has the values of JSON in the columns of the schema, quoted where needed.
+#[test]
+fn csv_has_the_columns_of_the_schema() {
+    let study =
+        ["compare", "geo", "--startup", "hystart:detect=delay,search", "--runs", "2", "--size", "300kB"];
+    let json = slowstart(&[&study[..], &["--json"]].concat());
+    let text = slowstart(&[&study[..], &["--csv"]].concat());
+    let mut csv = csv::Reader::from_reader(text.as_bytes());
+    let columns = columns(ROW_SCHEMA);
+    let names: Vec<String> = csv.headers().expect("a header").iter().map(str::to_string).collect();
+    assert_eq!(names, columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>());
+    let records: Vec<csv::StringRecord> = csv.records().map(|r| r.expect("a record")).collect();
+    assert_eq!(records.len(), 4);
+    for (record, line) in records.iter().zip(json.lines()) {
+        let row: Value = serde_json::from_str(line).expect("JSON");
+        for (column, text) in columns.iter().zip(record) {
+            assert_eq!(text, column.cell(&row).text(), "{}", column.name);
+        }
+        assert_eq!(&record[names.iter().position(|n| n == "engine").expect("it is there")], "sim");
+    }
+}
+
+/// docs/rows.md lists the columns of every schema. `SLOWSTART_BLESS=1` rewrites the lists.
+#[test]
+fn the_document_lists_the_columns() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/rows.md");
+    let text = std::fs::read_to_string(&file).expect("docs/rows.md");
+    let mut wanted = String::new();
+    let mut rest = text.as_str();
+    for (name, schema) in [
+        ("row", ROW_SCHEMA),
+        ("sample", SAMPLE_SCHEMA),
+        ("event", EVENT_SCHEMA),
+        ("transfer", slowstart_replay::transfer::TRANSFER_SCHEMA),
+        ("replay-sample", slowstart_replay::transfer::SAMPLE_SCHEMA),
+        ("game", slowstart_league::game::GAME_SCHEMA),
+    ] {
+        let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
+        let from = rest.find(&begin).unwrap_or_else(|| panic!("{begin}")) + begin.len();
+        wanted += &rest[..from];
+        wanted += "| Column | Type | Meaning |\n|---|---|---|\n";
+        for c in columns(schema) {
+            wanted += &format!("| `{}` | {} | {} |\n", c.name, c.kind.name(), c.about);
+        }
+        rest = &rest[rest.find(&end).unwrap_or_else(|| panic!("{end}"))..];
+    }
+    wanted += rest;
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        std::fs::write(&file, &wanted).expect("docs/rows.md");
+    }
+    assert!(
+        text == wanted || std::env::var_os("SLOWSTART_BLESS").is_some(),
+        "docs/rows.md is not what the schemas say"
+    );
+}

@@ -1,0 +1,312 @@
+//! Sweeps: what a store holds after kills, on a full disk, with two processes; what is refused; queries.
+
+#![cfg(feature = "sweep")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+fn command(args: &[&str]) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    c.args(args).env("NO_COLOR", "1");
+    c
+}
+
+fn slowstart(args: &[&str]) -> Output {
+    command(args).output().expect("it runs")
+}
+
+fn succeeds(args: &[&str]) -> String {
+    let out = slowstart(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("text")
+}
+
+fn refuses(args: &[&str], says: &[&str]) {
+    let out = slowstart(args);
+    let err = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
+    for s in says {
+        assert!(err.contains(s), "{args:?}: {err:?} does not say {s:?}");
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sweep-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Writes a sweep of so many rates.
+fn study(dir: &Path, rates: usize, axes: &str) -> PathBuf {
+    let file = dir.join("sweep.toml");
+    let toml = format!(
+        "path = \"rate=5Mbit rtt=20ms queue=1bdp\"\nstartups = [\"standard\", \"hystart\"]\nsize = \"100kB\"\nruns = 1\n\
+         [axes]\nrate = \"5..25Mbit/{rates}\"\n{axes}\n"
+    );
+    fs::write(&file, toml).expect("a study");
+    file
+}
+
+/// Every file of a store with its bytes.
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for sub in ["", "parts", "journal", "sweeps"] {
+        for entry in fs::read_dir(dir.join(sub)).expect("a folder").flatten().filter(|e| e.path().is_file()) {
+            let name = format!("{sub}/{}", entry.file_name().to_string_lossy());
+            all.insert(name, fs::read(entry.path()).expect("a file"));
+        }
+    }
+    all
+}
+
+/// A random number below `n`, from a seed that moves on.
+fn random(seed: &mut u64, n: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % n
+}
+
+/// A sweep that is killed with SIGKILL again and again ends with the same bytes as one that is not, and loses no more than
+/// the runs that were being computed. `SLOWSTART_LONG=1`: 2,000 runs, 100 kills.
+#[test]
+fn killed_again_and_again_it_gives_the_same_bytes() {
+    let long = std::env::var_os("SLOWSTART_LONG").is_some();
+    let (rates, runs, kills) = if long { (1000, 2000, 100) } else { (60, 120, 5) };
+    let dir = folder("kill");
+    let file = study(&dir, rates, "");
+    let (whole, killed) = (dir.join("whole"), dir.join("killed"));
+    #[allow(clippy::disallowed_methods, reason = "the time of a sweep decides when to kill, not a result")]
+    let begun = std::time::Instant::now();
+    succeeds(&["sweep", text(&file), "--out", text(&whole)]);
+    let time = begun.elapsed().as_micros() as u64;
+    let count = dir.join("count");
+    let args = ["-j", "2", "sweep", text(&file), "--out", text(&killed)];
+    let start = || -> Child {
+        let mut c = command(&args);
+        c.env("SLOWSTART_COUNT_RUNS", &count).stderr(Stdio::null()).spawn().expect("it runs")
+    };
+    let mut seed = 7;
+    let mut done = 0;
+    for _ in 0..kills {
+        let mut child = start();
+        // Long enough on the whole that the kills are spread over the sweep.
+        std::thread::sleep(Duration::from_micros(random(&mut seed, 1 + time * 3 / kills.min(20))));
+        let finished = child.try_wait().expect("a child").is_some();
+        child.kill().expect("SIGKILL");
+        child.wait().expect("a child");
+        done += u64::from(!finished);
+    }
+    assert!(start().wait().expect("a child").success());
+    let begun = fs::metadata(&count).expect("a count").len();
+    println!("{runs} runs, {done} kills of a running sweep, {} runs computed twice", begun - runs);
+    assert!(done > 0, "no kill met a running sweep");
+    assert!((runs..=runs + 2 * done).contains(&begun), "{begun} runs begun for {runs}");
+    assert_eq!(contents(&whole), contents(&killed));
+}
+
+#[test]
+fn an_extended_axis_computes_the_new_cells_only() {
+    let dir = folder("extend");
+    let out = dir.join("store");
+    let count = dir.join("count");
+    let begun = |rtts: &str| {
+        let file = study(&dir, 3, &format!("rtt = \"{rtts}\""));
+        let ran = command(&["sweep", text(&file), "--out", text(&out)])
+            .env("SLOWSTART_COUNT_RUNS", &count)
+            .output();
+        assert!(ran.expect("it runs").status.success());
+        let n = fs::metadata(&count).expect("a count").len();
+        let _ = fs::remove_file(&count);
+        n
+    };
+    assert_eq!(begun("20,40ms"), 12);
+    assert_eq!(begun("20,40,60ms"), 6);
+    let grouped = succeeds(&["sweep", "query", text(&out), "--group", "rtt,startup", "--csv"]);
+    // Three round-trip times and two startups, three rates in each: no run counts twice.
+    let counts: Vec<&str> = grouped.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
+    assert_eq!(counts, ["3"; 6], "{grouped}");
+}
+
+#[test]
+fn two_processes_and_shards_share_a_store() {
+    let dir = folder("two");
+    let file = study(&dir, 40, "");
+    let (whole, shared, sharded) = (dir.join("whole"), dir.join("shared"), dir.join("sharded"));
+    succeeds(&["sweep", text(&file), "--out", text(&whole)]);
+    let count = dir.join("count");
+    let start = || {
+        let mut c = command(&["-j", "1", "sweep", text(&file), "--out", text(&shared)]);
+        c.env("SLOWSTART_COUNT_RUNS", &count).spawn().expect("it runs")
+    };
+    let (mut a, mut b) = (start(), start());
+    assert!(a.wait().expect("a child").success() && b.wait().expect("a child").success());
+    assert_eq!(fs::metadata(&count).expect("a count").len(), 80, "each run once");
+    assert_eq!(contents(&whole), contents(&shared));
+    for k in 1..=3 {
+        succeeds(&["sweep", text(&file), "--out", text(&sharded), "--shard", &format!("{k}/3")]);
+    }
+    assert_eq!(contents(&whole), contents(&sharded));
+}
+
+#[test]
+fn bad_sweeps_and_stores_are_refused() {
+    let dir = folder("bad");
+    let out = dir.join("store");
+    let bad = |axes: &str, says: &[&str]| {
+        let file = study(&dir, 2, axes);
+        refuses(&["sweep", text(&file), "--out", text(&out)], says);
+        assert!(!out.exists(), "{axes}: it left something");
+    };
+    bad("rate_of_change = \"1,2\"", &["rate_of_change", "expected a key of a path"]);
+    bad("rt = \"20,40ms\"", &["\"rt\"", "did you mean \"rtt\"?"]);
+    bad("\"search:treshold\" = [0.1]", &["did you mean \"threshold\"?"]);
+    bad("\"set.colour\" = [1]", &["set.colour"]);
+    bad("rtt = \"20..40ms/0\"", &["rtt", "2 to 100000 points"]);
+    bad("rtt = []", &["rtt", "at least one value"]);
+    bad("rtt = \"40..20ms/3\"", &["first number below its second"]);
+    bad("queue = [\"0packets\"]", &["queue=0packets", "at least one packet"]);
+    bad("[draws]\npoints = 0\n[draws.axes]\nrtt = \"20..40ms\"", &["draws.points"]);
+    let file = study(&dir, 2, "");
+    let sweep = ["sweep", text(&file), "--out", text(&out)];
+    refuses(&[&sweep[..], &["--shard", "4/3"]].concat(), &["--shard", "\"4/3\"", "from 1 to N"]);
+    fs::create_dir_all(&out).expect("a folder");
+    fs::write(out.join("thesis.tex"), "mine").expect("a file");
+    refuses(&sweep, &["thesis.tex", "another program"]);
+    assert_eq!(fs::read_dir(&out).expect("a folder").count(), 1);
+    fs::remove_file(out.join("thesis.tex")).expect("a file");
+    let marker = out.join("slowstart-store.json");
+    fs::write(&marker, "{\"format\": 1, \"results\": \"0.0.9-0000000000000000\"}").expect("a file");
+    refuses(&sweep, &["0.0.9-0000000000000000", "choose another folder"]);
+    assert_eq!(fs::read_dir(&out).expect("a folder").count(), 1);
+    refuses(&["sweep", "status", text(&dir)], &["expected the store of a sweep"]);
+    fs::remove_dir_all(&out).expect("a folder");
+    succeeds(&sweep);
+    refuses(&["sweep", "query", text(&out), "--columns", "startpu"], &["did you mean \"startup\"?"]);
+    refuses(&["sweep", "query", text(&out), "--where", "rate"], &["filter", "rate>=50Mbit"]);
+}
+
+#[test]
+fn drawn_points_and_parameters_of_one_startup() {
+    let dir = folder("draws");
+    let out = dir.join("store");
+    for (method, points) in [("sobol", 8), ("random", 5)] {
+        let file = dir.join("sweep.toml");
+        let toml = format!(
+            "path = \"rate=5Mbit rtt=20ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"50kB\"\n[axes]\n\
+             \"search:threshold\" = [0.2, 0.3]\n\"set.iw\" = [4, 10]\n[draws]\npoints = {points}\nmethod = \"{method}\"\n\
+             [draws.axes]\nrate = \"log(1..100Mbit)\"\nrtt = \"10..50ms\"\n"
+        );
+        fs::write(&file, toml).expect("a study");
+        // The parameter is one of search alone: standard has half as many runs.
+        let runs = points * 2 * 3;
+        assert_eq!(
+            succeeds(&["sweep", text(&file), "--out", text(&out), "--count"]).split(' ').next(),
+            Some(runs.to_string().as_str())
+        );
+        succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    }
+    let rates = succeeds(&["sweep", "query", text(&out), "--columns", "axis_rate,rate_bps", "--csv"]);
+    let rates: Vec<(f64, f64)> = rates
+        .lines()
+        .skip(1)
+        .map(|l| l.split_once(',').expect("two"))
+        .map(|(a, b)| (a.parse().expect("a number"), b.parse().expect("a number")))
+        .collect();
+    assert_eq!(rates.len(), 13 * 6);
+    assert!(rates.iter().all(|(a, b)| (1e6..=1e8).contains(a) && (a - b).abs() <= 1.0), "{rates:?}");
+    let thresholds = succeeds(&[
+        "sweep",
+        "query",
+        text(&out),
+        "--group",
+        "startup,search:threshold",
+        "--csv",
+        "--value",
+        "iw_bytes",
+    ]);
+    assert_eq!(thresholds.lines().count(), 1 + 3, "{thresholds}");
+}
+
+#[test]
+fn queries_maps_and_status_agree_with_the_rows() {
+    let dir = folder("query");
+    let file = study(&dir, 3, "rtt = \"20,40ms\"");
+    let out = dir.join("store");
+    succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    let status = succeeds(&["sweep", "status", text(&out)]);
+    assert!(status.contains("finished, 12 runs") && status.contains("12 rows"), "{status}");
+    let json = succeeds(&[
+        "sweep",
+        "query",
+        text(&out),
+        "--where",
+        "rate>=15Mbit",
+        "--where",
+        "startup=hystart",
+        "--json",
+    ]);
+    let rows: Vec<serde_json::Value> = json.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|r| r["startup"] == "hystart" && r["rate_bps"].as_u64() >= Some(15_000_000)));
+    // The same rows as those of compare over the same path.
+    let path = format!("rtt=20ms queue=1bdp rate={}Mbit", 25);
+    let direct =
+        succeeds(&["compare", &path, "--startup", "standard", "--size", "100kB", "--runs", "1", "--json"]);
+    let direct: serde_json::Value = serde_json::from_str(direct.trim()).expect("JSON");
+    let same = succeeds(&[
+        "sweep",
+        "query",
+        text(&out),
+        "--where",
+        "rate=25Mbit",
+        "--where",
+        "rtt=20ms",
+        "--where",
+        "startup=standard",
+        "--columns",
+        "completion_s,seed",
+        "--json",
+    ]);
+    let same: serde_json::Value = serde_json::from_str(same.trim()).expect("one row");
+    assert_eq!((&same["completion_s"], &same["seed"]), (&direct["completion_s"], &direct["seed"]));
+    let (page, table) = (dir.join("map.html"), dir.join("rows.parquet"));
+    let map = succeeds(&["sweep", "map", text(&out), "--x", "rate", "--y", "rtt", "--html", text(&page)]);
+    assert!(map.contains("hystart") || map.contains("standard"), "{map}");
+    assert_eq!(fs::read_to_string(&page).expect("a page").matches("<rect").count(), 6);
+    succeeds(&["sweep", "query", text(&out), "--columns", "startup", "--parquet", text(&table), "--json"]);
+    assert_eq!(&fs::read(&table).expect("a file")[..4], b"PAR1");
+}
+
+/// A disk that fills: a message with the file and the reason, and a store that goes on when there is room.
+#[test]
+fn a_full_disk_is_reported_and_the_store_goes_on() {
+    let dir = folder("full");
+    let file = study(&dir, 200, "");
+    let disk = dir.join("disk");
+    fs::create_dir_all(&disk).expect("a folder");
+    let script = format!(
+        "mount -t tmpfs -o size=300k none {disk} && {{ {exe} -j 1 sweep {file} --out {disk}/store; echo status $?; \
+         mount -o remount,size=50m {disk}; {exe} sweep {file} --out {disk}/store; echo status $?; cp -r {disk}/store {dir}/after; }}",
+        disk = text(&disk),
+        exe = env!("CARGO_BIN_EXE_slowstart"),
+        file = text(&file),
+        dir = text(&dir),
+    );
+    let ran = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
+    let Some(ran) = ran.ok().filter(|r| !r.stdout.is_empty()) else {
+        println!("skipped: a full disk (needs root and unshare for a file system of its own)");
+        return;
+    };
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(out.trim(), "status 2\nstatus 0", "{err}");
+    assert!(err.contains("No space left on device") && err.contains("store"), "{err}");
+    succeeds(&["sweep", text(&file), "--out", text(&dir.join("whole"))]);
+    assert_eq!(contents(&dir.join("whole")), contents(&dir.join("after")));
+}

@@ -1,0 +1,282 @@
+//! Flat columns of rows, for CSV and Parquet, from the JSON Schema of the rows.
+//!
+//! The schema is the only list of fields: an object with named properties gives a column for each of them, named
+//! `object_property`; a list, and an object with free keys, is one column that holds JSON.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
+
+/// What a column holds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole numbers from zero on.
+    Integer,
+    /// Numbers.
+    Number,
+    /// True or false.
+    Boolean,
+    /// Text.
+    Text,
+    /// A list or an object with free keys, as JSON.
+    Json,
+}
+
+impl Kind {
+    /// The word in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Text => "text",
+            Self::Json => "JSON",
+        }
+    }
+}
+
+/// A value of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Absent.
+    Null,
+    /// Of [`Kind::Integer`].
+    Integer(u64),
+    /// Of [`Kind::Number`].
+    Number(f64),
+    /// Of [`Kind::Boolean`].
+    Boolean(bool),
+    /// Of [`Kind::Text`] or [`Kind::Json`].
+    Text(String),
+}
+
+impl Cell {
+    /// The value as text, as CSV has it; nothing for an absent one. A number has the fewest digits that identify it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Null => String::new(),
+            Self::Integer(n) => n.to_string(),
+            Self::Number(x) => Value::from(*x).to_string(),
+            Self::Boolean(b) => b.to_string(),
+            Self::Text(t) => t.clone(),
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name: the names of the properties on the way to it, joined by `_`.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it means, from the schema.
+    pub about: String,
+    /// The properties on the way to it.
+    path: Vec<String>,
+}
+
+impl Column {
+    /// A column of a property of the row itself.
+    pub fn new(name: &str, kind: Kind, about: &str) -> Self {
+        Self { name: name.to_string(), kind, about: about.to_string(), path: vec![name.to_string()] }
+    }
+
+    /// A column of a property of the object `object` of the row.
+    pub fn within(object: &str, name: &str, kind: Kind, about: &str) -> Self {
+        let path = vec![object.to_string(), name.to_string()];
+        Self { name: path.join("_"), kind, about: about.to_string(), path }
+    }
+
+    /// The value of this column in a row; null if it is absent or of another kind.
+    pub fn cell(&self, row: &Value) -> Cell {
+        let value = self.path.iter().try_fold(row, |v, key| v.get(key)).unwrap_or(&Value::Null);
+        match (self.kind, value) {
+            (_, Value::Null) => Cell::Null,
+            (Kind::Integer, v) => v.as_u64().map_or(Cell::Null, Cell::Integer),
+            (Kind::Number, v) => v.as_f64().map_or(Cell::Null, Cell::Number),
+            (Kind::Boolean, v) => v.as_bool().map_or(Cell::Null, Cell::Boolean),
+            (Kind::Text, Value::String(s)) => Cell::Text(s.clone()),
+            (Kind::Text | Kind::Json, v) => Cell::Text(v.to_string()),
+        }
+    }
+}
+
+/// The part of a JSON Schema that columns need.
+#[derive(Default, Deserialize)]
+struct Schema {
+    #[serde(default, rename = "type")]
+    types: Value,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    properties: Properties,
+}
+
+/// Properties in the order in which they are written.
+#[derive(Default)]
+struct Properties(Vec<(String, Schema)>);
+
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Properties;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of schemas")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Properties, A::Error> {
+                let mut all = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    all.push(entry);
+                }
+                Ok(Properties(all))
+            }
+        }
+        from.deserialize_map(InOrder)
+    }
+}
+
+impl Schema {
+    /// The kind that `type` names, if it is no object with properties.
+    fn kind(&self) -> Kind {
+        let types: Vec<&str> = match &self.types {
+            Value::String(t) => vec![t],
+            Value::Array(all) => all.iter().filter_map(Value::as_str).filter(|t| *t != "null").collect(),
+            _ => Vec::new(),
+        };
+        match types[..] {
+            ["integer"] => Kind::Integer,
+            ["number"] => Kind::Number,
+            ["boolean"] => Kind::Boolean,
+            ["string"] => Kind::Text,
+            _ => Kind::Json,
+        }
+    }
+
+    fn add(self, path: &[String], all: &mut Vec<Column>) {
+        for (name, schema) in self.properties.0 {
+            let path = [path, &[name]].concat();
+            if schema.properties.0.is_empty() {
+                let (name, kind) = (path.join("_"), schema.kind());
+                all.push(Column { name, kind, about: schema.description, path });
+            } else {
+                schema.add(&path, all);
+            }
+        }
+    }
+}
+
+/// The columns of the rows that `schema` describes: a JSON Schema of an object, in its order.
+///
+/// # Panics
+/// If `schema` is not one; the schemas of this project are tested.
+pub fn columns(schema: &str) -> Vec<Column> {
+    let schema: Schema = serde_json::from_str(schema).expect("a JSON Schema");
+    let mut all = Vec::new();
+    schema.add(&[], &mut all);
+    all
+}
+
+/// The differences between a value and its schema, each with its place, for the part of JSON Schema that the schemas of
+/// this project use: `type`, `enum`, `minimum`, `required`, `properties`, `additionalProperties` and `items`. Empty if it
+/// conforms.
+pub fn differences(value: &Value, schema: &Value) -> Vec<String> {
+    let mut all = Vec::new();
+    compare(value, schema, "row", &mut all);
+    all
+}
+
+fn compare(value: &Value, schema: &Value, at: &str, all: &mut Vec<String>) {
+    let is = |t: &str| match t {
+        "null" => value.is_null(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    };
+    let fits = match &schema["type"] {
+        Value::String(t) => is(t),
+        Value::Array(types) => types.iter().filter_map(Value::as_str).any(is),
+        _ => true,
+    };
+    if !fits {
+        all.push(format!("{at}: found {value}, expected {}", schema["type"]));
+        return;
+    }
+    if let Some(allowed) = schema["enum"].as_array()
+        && !allowed.contains(value)
+    {
+        all.push(format!("{at}: found {value}, expected one of {}", schema["enum"]));
+    }
+    if let (Some(least), Some(x)) = (schema["minimum"].as_f64(), value.as_f64())
+        && x < least
+    {
+        all.push(format!("{at}: found {value}, expected at least {least}"));
+    }
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.as_object().is_some_and(|o| !o.contains_key(key)) {
+            all.push(format!("{at}: {key} is missing"));
+        }
+    }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        let at = format!("{at}.{key}");
+        match (schema["properties"].get(key), &schema["additionalProperties"]) {
+            (Some(schema), _) => compare(inner, schema, &at, all),
+            (None, Value::Bool(false)) => all.push(format!("{at}: not in the schema")),
+            (None, schema) => compare(inner, schema, &at, all),
+        }
+    }
+    for (i, inner) in value.as_array().into_iter().flatten().enumerate() {
+        compare(inner, &schema["items"], &format!("{at}[{i}]"), all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{"type": "object", "required": ["name"], "additionalProperties": false, "properties": {
+        "name": {"type": "string", "description": "Its name."},
+        "exit": {"type": ["object", "null"], "additionalProperties": false, "properties": {
+            "time_s": {"type": "number", "minimum": 0}, "reason": {"type": "string", "enum": ["loss", "delay"]}}},
+        "params": {"type": "object", "additionalProperties": {"type": ["number", "string"]}},
+        "runs": {"type": ["integer", "null"]}}}"#;
+
+    #[test]
+    fn objects_become_columns_and_free_keys_become_json() {
+        let columns = columns(SCHEMA);
+        let kinds: Vec<_> = columns.iter().map(|c| (c.name.as_str(), c.kind)).collect();
+        let expected = [
+            ("name", Kind::Text),
+            ("exit_time_s", Kind::Number),
+            ("exit_reason", Kind::Text),
+            ("params", Kind::Json),
+            ("runs", Kind::Integer),
+        ];
+        assert_eq!(kinds, expected);
+        let row =
+            serde_json::json!({"name": "a", "exit": {"time_s": 0.1, "reason": "loss"}, "params": {"k": 1}});
+        let cell = |name: &str| columns.iter().find(|c| c.name == name).expect("a column").cell(&row);
+        assert_eq!(cell("exit_time_s"), Cell::Number(0.1));
+        assert_eq!(cell("params"), Cell::Text("{\"k\":1}".into()));
+        assert_eq!(cell("runs"), Cell::Null);
+    }
+
+    #[test]
+    fn a_row_that_differs_from_its_schema_is_found() {
+        let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+        let said = |row: Value| differences(&row, &schema).join("; ");
+        assert_eq!(said(serde_json::json!({"name": "a", "exit": null})), "");
+        assert!(said(serde_json::json!({})).contains("name is missing"));
+        assert!(said(serde_json::json!({"name": 1})).contains("row.name: found 1"));
+        assert!(said(serde_json::json!({"name": "a", "more": 1})).contains("row.more: not in the schema"));
+        assert!(said(serde_json::json!({"name": "a", "exit": {"time_s": -1}})).contains("at least 0"));
+        assert!(said(serde_json::json!({"name": "a", "exit": {"reason": "x"}})).contains("one of"));
+        assert!(said(serde_json::json!({"name": "a", "params": {"k": true}})).contains("row.params.k"));
+    }
+}

@@ -1,0 +1,209 @@
+//! Computes what is missing of a sweep.
+
+use crate::plan::{Plan, PlanError, Run};
+use crate::store::{Chunk, Claim, Store, StoreError};
+use slowstart_lab::scenario::Study;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use thiserror::Error;
+
+/// How long to wait before looking again at chunks that another process has.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The variable that names a file to which each run that begins adds a byte: tests count by it.
+const COUNT: &str = "SLOWSTART_COUNT_RUNS";
+
+/// Why a sweep ended early.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A point of the sweep.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// What is to be computed: chunks `shard.0` of each `shard.1`, from 0.
+#[derive(Copy, Clone, Debug)]
+pub struct Shard(pub usize, pub usize);
+
+impl Shard {
+    /// The whole sweep.
+    pub const ALL: Self = Self(0, 1);
+
+    /// Reads `k/n`, k from 1 to n.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (k, n) = text.split_once('/')?;
+        let (k, n): (usize, usize) = (k.parse().ok()?, n.parse().ok()?);
+        (1..=n).contains(&k).then(|| Self(k - 1, n))
+    }
+}
+
+/// What has been done.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Report {
+    /// Runs that this call computed.
+    pub computed: usize,
+    /// True if the shard is finished, by this process or others.
+    pub finished: bool,
+}
+
+/// The chunks of a shard that are not finished, with the runs of each that are in no part of another sweep. Chunks all of
+/// whose runs are elsewhere are left out.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn missing<'a>(
+    plan: &'a Plan,
+    store: &Store,
+    shard: Shard,
+) -> Result<Vec<(usize, Vec<&'a Run>)>, StoreError> {
+    let others = store.keys_of_others(plan)?;
+    let chunks = (0..plan.chunks()).filter(|c| c % shard.1 == shard.0 && !store.is_done(plan, *c));
+    let wanted = |c: usize| plan.chunk_runs(c).iter().filter(|r| !others.contains(&r.key)).collect();
+    Ok(chunks.map(|c| (c, wanted(c))).filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect())
+}
+
+/// Computes what is missing of a shard on `threads` threads. `each` is told of each run that is there, with true if this
+/// call computed it; it returns false to stop, after which runs that have begun are finished.
+///
+/// # Errors
+/// If the store cannot be written.
+pub fn run(
+    plan: &Plan,
+    store: &Store,
+    shard: Shard,
+    threads: usize,
+    each: &(dyn Fn(usize, bool) -> bool + Sync),
+) -> Result<Report, RunError> {
+    store.start(plan)?;
+    let todo = missing(plan, store, shard)?;
+    let mine = (0..plan.chunks()).filter(|c| c % shard.1 == shard.0);
+    let there: usize = mine.map(|c| plan.chunk_runs(c).len()).sum();
+    let mut go_on = each(there - todo.iter().map(|(_, runs)| runs.len()).sum::<usize>(), false);
+    let mut report = Report::default();
+    let mut todo: Vec<&(usize, Vec<&Run>)> = todo.iter().collect();
+    while go_on && !todo.is_empty() {
+        let (next, computed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let stopped = AtomicUsize::new(0);
+        let (theirs, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let work = || {
+            while stopped.load(Ordering::Relaxed) == 0
+                && let Some(item) = todo.get(next.fetch_add(1, Ordering::Relaxed))
+            {
+                let each = |n: usize, ours: bool| {
+                    computed.fetch_add(usize::from(ours), Ordering::Relaxed);
+                    let go_on = each(n, ours) && stopped.load(Ordering::Relaxed) == 0;
+                    if !go_on {
+                        stopped.store(1, Ordering::Relaxed);
+                    }
+                    go_on
+                };
+                match one(plan, store, item.0, &item.1, &each) {
+                    Ok(true) => {}
+                    Ok(false) => theirs.lock().expect("no thread panics").push(*item),
+                    Err(e) => {
+                        stopped.store(1, Ordering::Relaxed);
+                        failed.lock().expect("no thread panics").get_or_insert(e);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, todo.len()) {
+                scope.spawn(work);
+            }
+        });
+        report.computed += computed.into_inner();
+        if let Some(e) = failed.into_inner().expect("no thread panics") {
+            return Err(e);
+        }
+        go_on = stopped.into_inner() == 0;
+        todo = theirs.into_inner().expect("no thread panics");
+        if go_on && !todo.is_empty() {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+    report.finished = go_on;
+    store.write_manifest()?;
+    Ok(report)
+}
+
+/// Computes a chunk. Returns false if another process has it.
+fn one(
+    plan: &Plan,
+    store: &Store,
+    chunk: usize,
+    runs: &[&Run],
+    each: &dyn Fn(usize, bool) -> bool,
+) -> Result<bool, RunError> {
+    let mut ours = match store.claim(plan, chunk)? {
+        Claim::Ours(chunk) => chunk,
+        Claim::Theirs => return Ok(false),
+        Claim::Done => {
+            each(runs.len(), false);
+            return Ok(true);
+        }
+    };
+    each(ours.lines.len(), false);
+    let mut at: Option<(u32, Study)> = None;
+    for run in runs {
+        if ours.lines.contains_key(&run.key) {
+            continue;
+        }
+        if !each(0, false) {
+            return Ok(true);
+        }
+        let study = match at.take() {
+            Some((point, study)) if point == run.point => study,
+            _ => plan.study(run.point)?,
+        };
+        count_run();
+        let line = plan.compute(&study, run);
+        at = Some((run.point, study));
+        ours.append(run.key, line)?;
+        each(1, true);
+    }
+    finish(plan, ours, runs)?;
+    Ok(true)
+}
+
+/// Writes the part of a chunk all of whose runs are in its journal.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish(plan: &Plan, chunk: Chunk, runs: &[&Run]) -> Result<(), StoreError> {
+    let keys: Vec<u128> = runs.iter().map(|r| r.key).collect();
+    chunk.finish(plan.columns(), &keys)
+}
+
+/// The lines of these runs, computed one after the other: a task for another process.
+///
+/// # Errors
+/// If a point has no valid study.
+pub fn compute(plan: &Plan, runs: &[Run]) -> Result<Vec<String>, PlanError> {
+    let mut at: Option<(u32, Study)> = None;
+    let mut lines = Vec::new();
+    for run in runs {
+        let study = match at.take() {
+            Some((point, study)) if point == run.point => study,
+            _ => plan.study(run.point)?,
+        };
+        count_run();
+        lines.push(plan.compute(&study, run));
+        at = Some((run.point, study));
+    }
+    Ok(lines)
+}
+
+/// Adds a byte to the file that [`COUNT`] names, if it is set.
+fn count_run() {
+    if let Some(file) = std::env::var_os(COUNT)
+        && let Ok(mut out) = OpenOptions::new().append(true).create(true).open(file)
+    {
+        let _ = out.write_all(b".");
+    }
+}

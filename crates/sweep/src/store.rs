@@ -1,0 +1,473 @@
+//! The store of a sweep: a folder that several processes may use, and that survives being killed.
+//!
+//! | name | holds |
+//! |---|---|
+//! | `slowstart-store.json` | the version of the format and of the results; written first, once |
+//! | `sweeps/ID.json` | each sweep that was started: its text and its numbers of runs and chunks |
+//! | `parts/ID-CHUNK.parquet` | the rows of a chunk that is finished |
+//! | `journal/ID-CHUNK.jsonl` | the rows of a chunk that is not: a line each, written when a run ends |
+//! | `manifest.json` | the parts with their rows and bytes, as of the end of the last `sweep` |
+//!
+//! A process that computes a chunk holds a lock on its journal, which ends with the process. A part is written beside the
+//! journal under that lock and renamed. So a killed process loses the runs that it was computing, and no reader sees half a
+//! part. The rows of a part are read from the lines of the journal, whether this process wrote them or another, so that its
+//! bytes do not depend on that.
+
+use crate::plan::{Plan, part_columns, results_version};
+use crate::table::{TableBuilder, TableError, properties};
+use arrow_array::cast::AsArray;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use slowstart_lab::columns::{Column, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The file that marks a store.
+const MARKER: &str = "slowstart-store.json";
+/// Version of the format.
+const FORMAT: u32 = 1;
+
+/// Why a store cannot be used.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// A folder that is no store, or one of another version.
+    #[error("{dir}: {why}")]
+    Refused {
+        /// Which.
+        dir: String,
+        /// What was found and expected.
+        why: String,
+    },
+    /// A file.
+    #[error("{file}: {why}")]
+    File {
+        /// Which.
+        file: String,
+        /// Why.
+        why: TableError,
+    },
+}
+
+/// Adds the name of a file to an error.
+fn named<T, E: Into<TableError>>(file: &Path, result: Result<T, E>) -> Result<T, StoreError> {
+    result.map_err(|e| StoreError::File { file: file.display().to_string(), why: e.into() })
+}
+
+/// The marker.
+#[derive(Debug, Serialize, Deserialize)]
+struct Marker {
+    /// Version of the format.
+    format: u32,
+    /// Version of the results.
+    results: String,
+}
+
+/// A sweep that was started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Started {
+    /// Its text.
+    pub text: String,
+    /// Its runs.
+    pub runs: usize,
+    /// Its chunks.
+    pub chunks: usize,
+}
+
+/// A part in the manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The name of its file.
+    pub name: String,
+    /// Its rows.
+    pub rows: usize,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// What a store holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the format.
+    pub format: u32,
+    /// Version of the results.
+    pub results: String,
+    /// Rows of all parts.
+    pub rows: usize,
+    /// The parts, in order of their names.
+    pub parts: Vec<Part>,
+}
+
+/// A store.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// A chunk that this process computes.
+pub struct Chunk {
+    journal: PathBuf,
+    part: PathBuf,
+    file: File,
+    len: u64,
+    /// The lines that are there, by key.
+    pub lines: BTreeMap<u128, String>,
+}
+
+/// Whether a chunk can be computed.
+pub enum Claim {
+    /// By this process.
+    Ours(Chunk),
+    /// Another process computes it.
+    Theirs,
+    /// It is finished.
+    Done,
+}
+
+/// The key at the beginning of a line.
+fn key_of(line: &str) -> Option<u128> {
+    u128::from_str_radix(line.strip_prefix("{\"key\":\"")?.get(..32)?, 16).ok()
+}
+
+/// Writes a small file whole, under a temporary name with this ending first.
+fn write_json(file: &Path, ending: &str, value: &impl Serialize) -> Result<(), StoreError> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = file.with_file_name(format!(".{name}{ending}"));
+    let mut text = serde_json::to_string_pretty(value).expect("plain data");
+    text.push('\n');
+    let write = || -> io::Result<()> {
+        let mut out = File::create(&temporary)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&temporary, file)
+    };
+    named(file, write().inspect_err(|_| drop(fs::remove_file(&temporary))))
+}
+
+impl Store {
+    /// Opens a store to write into it; an empty or missing folder becomes one.
+    ///
+    /// # Errors
+    /// If the folder holds anything else, or a store of another version; nothing is changed then.
+    pub fn create(dir: &Path) -> Result<Self, StoreError> {
+        named(dir, fs::create_dir_all(dir))?;
+        let marker = dir.join(MARKER);
+        if !marker.exists() {
+            // A process that was killed between these steps left nothing but the temporary file of the marker.
+            let temporary = format!(".{MARKER}-");
+            let mut entries = named(dir, fs::read_dir(dir))?.flatten();
+            if let Some(other) = entries.find(|e| !e.file_name().to_string_lossy().starts_with(&temporary)) {
+                // Another process may have made it a store meanwhile.
+                if !marker.exists() {
+                    let why = format!(
+                        "found {:?} and no {MARKER}, so the folder is of another program; expected a store or an empty folder",
+                        other.file_name()
+                    );
+                    return Err(StoreError::Refused { dir: dir.display().to_string(), why });
+                }
+            } else {
+                let ending = format!("-{}", std::process::id());
+                let written =
+                    write_json(&marker, &ending, &Marker { format: FORMAT, results: results_version() });
+                // Another process may have written it, and removed what others had begun.
+                written.or_else(|e| if marker.exists() { Ok(()) } else { Err(e) })?;
+            }
+        }
+        let store = Self::open(dir)?;
+        // The marker is there: what a killed process left of another is of no use.
+        for entry in named(dir, fs::read_dir(dir))?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&format!(".{MARKER}-")) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        for sub in ["parts", "journal", "sweeps"] {
+            named(dir, fs::create_dir_all(dir.join(sub)))?;
+        }
+        Ok(store)
+    }
+
+    /// Opens a store.
+    ///
+    /// # Errors
+    /// If the folder is no store, or one of another version.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let refused = |why: String| StoreError::Refused { dir: dir.display().to_string(), why };
+        let text = match fs::read_to_string(dir.join(MARKER)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(refused(format!("found no {MARKER}, expected the store of a sweep")));
+            }
+            text => named(&dir.join(MARKER), text)?,
+        };
+        let marker: Marker = serde_json::from_str(&text)
+            .map_err(|e| refused(format!("{MARKER}: {e}, expected a store's marker")))?;
+        if marker.format != FORMAT || marker.results != results_version() {
+            return Err(refused(format!(
+                "found a store of format {} with results {}, expected format {FORMAT} and results {}; choose another folder",
+                marker.format,
+                marker.results,
+                results_version()
+            )));
+        }
+        Ok(Self { dir: dir.to_path_buf() })
+    }
+
+    /// Its folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Records a sweep, and finishes what others left in journals that no process holds.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn start(&self, plan: &Plan) -> Result<(), StoreError> {
+        let started = Started { text: plan.text.clone(), runs: plan.runs.len(), chunks: plan.chunks() };
+        let file = self.dir.join("sweeps").join(format!("{}.json", plan.id));
+        if !file.exists() {
+            self.write_alone(&file, &started)?;
+        }
+        for (name, journal) in self.files("journal", "jsonl")? {
+            if !name.starts_with(&plan.id) {
+                self.salvage(&name, &journal)?;
+            } else if self.dir.join("parts").join(format!("{name}.parquet")).exists()
+                && self.lock(&name, &journal)?.is_some()
+            {
+                // Of a process that was killed when its part was there and its journal too.
+                let _ = fs::remove_file(&journal);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sweeps that were started, by their names.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn sweeps(&self) -> Result<BTreeMap<String, Started>, StoreError> {
+        let mut all = BTreeMap::new();
+        for (name, file) in self.files("sweeps", "json")? {
+            let text = named(&file, fs::read_to_string(&file))?;
+            let started = named(&file, serde_json::from_str(&text).map_err(io::Error::from))?;
+            all.insert(name, started);
+        }
+        Ok(all)
+    }
+
+    /// The files of a folder with this extension: their names without it, and their paths, in order.
+    fn files(&self, sub: &str, extension: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
+        let dir = self.dir.join(sub);
+        if !dir.exists() {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for entry in named(&dir, fs::read_dir(&dir))? {
+            let file = named(&dir, entry)?.path();
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if file.extension().is_some_and(|e| e == extension) && !stem.starts_with('.') {
+                all.push((stem, file));
+            }
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    /// The parts: their names without extension, and their files, in order.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn parts(&self) -> Result<Vec<(String, PathBuf)>, StoreError> {
+        self.files("parts", "parquet")
+    }
+
+    /// Lines in journals: runs that are finished and in no part yet.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn journalled(&self) -> Result<usize, StoreError> {
+        let mut n = 0;
+        for (_, file) in self.files("journal", "jsonl")? {
+            n += fs::read(&file).map_or(0, |bytes| bytes.iter().filter(|b| **b == b'\n').count());
+        }
+        Ok(n)
+    }
+
+    fn part_name(plan: &Plan, chunk: usize) -> String {
+        format!("{}-{chunk:05}", plan.id)
+    }
+
+    /// True if a chunk of a sweep is finished.
+    pub fn is_done(&self, plan: &Plan, chunk: usize) -> bool {
+        self.dir.join("parts").join(Self::part_name(plan, chunk)).with_extension("parquet").exists()
+    }
+
+    /// The keys in parts of other sweeps.
+    ///
+    /// # Errors
+    /// If a part cannot be read.
+    pub fn keys_of_others(&self, plan: &Plan) -> Result<BTreeSet<u128>, StoreError> {
+        let own: BTreeSet<String> = (0..plan.chunks()).map(|c| Self::part_name(plan, c)).collect();
+        let mut keys = BTreeSet::new();
+        for (_, file) in self.parts()?.into_iter().filter(|(name, _)| !own.contains(name)) {
+            keys.extend(read_keys(&file)?);
+        }
+        Ok(keys)
+    }
+
+    /// Takes a chunk, if no other process has it and it is not finished.
+    ///
+    /// # Errors
+    /// If its journal cannot be opened.
+    pub fn claim(&self, plan: &Plan, chunk: usize) -> Result<Claim, StoreError> {
+        if self.is_done(plan, chunk) {
+            return Ok(Claim::Done);
+        }
+        let name = Self::part_name(plan, chunk);
+        let journal = self.dir.join("journal").join(format!("{name}.jsonl"));
+        let Some(chunk_of) = self.lock(&name, &journal)? else { return Ok(Claim::Theirs) };
+        // The process that had it may have finished it meanwhile.
+        if self.is_done(plan, chunk) {
+            let _ = fs::remove_file(&journal);
+            return Ok(Claim::Done);
+        }
+        Ok(Claim::Ours(chunk_of))
+    }
+
+    /// Opens and locks a journal; `None` if another process holds it.
+    fn lock(&self, name: &str, journal: &Path) -> Result<Option<Chunk>, StoreError> {
+        let open = OpenOptions::new().read(true).append(true).create(true).open(journal);
+        let file = named(journal, open)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            // A file system without locks is not refused: each process would write the same bytes.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let (mut lines, mut len) = (BTreeMap::new(), 0);
+        let mut reader = BufReader::new(&file);
+        let mut line = String::new();
+        // A line that a killed process did not finish is not there.
+        while named(journal, reader.read_line(&mut line))? > 0 && line.ends_with('\n') {
+            let Some(key) = key_of(&line) else { break };
+            len += line.len() as u64;
+            lines.insert(key, line.trim_end().to_string());
+            line.clear();
+        }
+        named(journal, file.set_len(len))?;
+        let part = self.dir.join("parts").join(format!("{name}.parquet"));
+        Ok(Some(Chunk { journal: journal.to_path_buf(), part, file, len, lines }))
+    }
+
+    /// Makes a part of a journal of another sweep that no process holds.
+    fn salvage(&self, name: &str, journal: &Path) -> Result<(), StoreError> {
+        let Some(mut chunk) = self.lock(name, journal)? else { return Ok(()) };
+        chunk.part = self.dir.join("parts").join(format!("{name}-cut.parquet"));
+        if chunk.lines.is_empty() {
+            let _ = fs::remove_file(journal);
+            return Ok(());
+        }
+        let mut axes: BTreeMap<String, Kind> = BTreeMap::new();
+        let values: Vec<Value> = chunk.lines.values().filter_map(|l| serde_json::from_str(l).ok()).collect();
+        for (axis, value) in values.iter().filter_map(|v| v["axis"].as_object()).flatten() {
+            let kind = if value.is_number() { Kind::Number } else { Kind::Text };
+            let known = axes.entry(axis.clone()).or_insert(kind);
+            if *known != kind {
+                *known = Kind::Text;
+            }
+        }
+        let mut keys: Vec<u128> = chunk.lines.keys().copied().collect();
+        keys.sort_unstable();
+        chunk.finish(part_columns(axes.into_iter().collect()), &keys)
+    }
+
+    /// What the store holds, from its parts.
+    ///
+    /// # Errors
+    /// If a part cannot be read.
+    pub fn manifest(&self) -> Result<Manifest, StoreError> {
+        let mut parts = Vec::new();
+        for (name, file) in self.parts()? {
+            let open = named(&file, File::open(&file))?;
+            let bytes = named(&file, open.metadata())?.len();
+            let reader = named(&file, ParquetRecordBatchReaderBuilder::try_new(open))?;
+            let rows = reader.metadata().file_metadata().num_rows() as usize;
+            parts.push(Part { name: format!("{name}.parquet"), rows, bytes });
+        }
+        let rows = parts.iter().map(|p| p.rows).sum();
+        Ok(Manifest { format: FORMAT, results: results_version(), rows, parts })
+    }
+
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    /// If a part cannot be read, or the manifest not written.
+    pub fn write_manifest(&self) -> Result<Manifest, StoreError> {
+        let manifest = self.manifest()?;
+        self.write_alone(&self.dir.join("manifest.json"), &manifest)?;
+        Ok(manifest)
+    }
+
+    /// Writes a small file that other processes may write too. Its temporary file has the same name always, so that a process
+    /// that is killed leaves nothing that the next does not replace.
+    fn write_alone(&self, file: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+        let marker = self.dir.join(MARKER);
+        let lock = named(&marker, File::open(&marker))?;
+        // A file system without locks is not refused.
+        let _ = lock.lock();
+        write_json(file, "", value)
+    }
+}
+
+impl Chunk {
+    /// Appends a row. If it cannot be written whole, for example because the disk is full, none of it stays.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn append(&mut self, key: u128, line: String) -> Result<(), StoreError> {
+        let whole = format!("{line}\n");
+        if let Err(e) = self.file.write_all(whole.as_bytes()) {
+            let _ = self.file.set_len(self.len);
+            return named(&self.journal, Err(e));
+        }
+        self.len += whole.len() as u64;
+        self.lines.insert(key, line);
+        Ok(())
+    }
+
+    /// Writes the part with the rows of these keys, in this order, and removes the journal.
+    ///
+    /// # Errors
+    /// If it cannot be written; the journal then stays.
+    pub fn finish(self, columns: Vec<Column>, keys: &[u128]) -> Result<(), StoreError> {
+        let temporary = self.journal.with_extension("part");
+        let write = || -> Result<(), TableError> {
+            let mut table = TableBuilder::new(columns);
+            for line in keys.iter().filter_map(|k| self.lines.get(k)) {
+                table.push(&serde_json::from_str(line).map_err(io::Error::from)?);
+            }
+            let out = File::create(&temporary)?;
+            let mut writer = ArrowWriter::try_new(out, table.schema(), Some(properties()))?;
+            writer.write(&table.batch()?)?;
+            writer.into_inner()?.sync_all()?;
+            Ok(fs::rename(&temporary, &self.part)?)
+        };
+        named(&self.part, write().inspect_err(|_| drop(fs::remove_file(&temporary))))?;
+        named(&self.journal, fs::remove_file(&self.journal))
+    }
+}
+
+/// The keys of a part.
+pub(crate) fn read_keys(file: &Path) -> Result<Vec<u128>, StoreError> {
+    let reader = named(file, ParquetRecordBatchReaderBuilder::try_new(named(file, File::open(file))?))?;
+    let mask = ProjectionMask::columns(reader.parquet_schema(), ["key"]);
+    let mut keys = Vec::new();
+    for batch in named(file, reader.with_projection(mask).build())? {
+        let batch = named(file, batch)?;
+        let column = batch.column(0).as_string::<i32>();
+        keys.extend(column.iter().flatten().filter_map(|k| u128::from_str_radix(k, 16).ok()));
+    }
+    Ok(keys)
+}

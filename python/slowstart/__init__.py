@@ -1,0 +1,132 @@
+"""Slow start and its successors: simulate, compare, replay and sweep startups of transport connections.
+
+>>> import slowstart
+>>> result = slowstart.compare("rate=20Mbit rtt=40ms", startups=["hystart", "standard"], runs=2, size="1MB")
+>>> len(result.rows)
+4
+>>> sorted(set(result.rows["startup"]))
+['hystart', 'standard']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from . import _slowstart
+from ._slowstart import (
+    Ack,
+    Comparison,
+    Congestion,
+    Step,
+    Sweep,
+    Table,
+    View,
+    __version__,
+    paths,
+    query,
+    rows,
+    startups,
+    winners,
+)
+from ._sweep import sweep
+
+__all__ = [
+    "Ack",
+    "Comparison",
+    "Congestion",
+    "Step",
+    "Sweep",
+    "Table",
+    "View",
+    "__version__",
+    "compare",
+    "fit",
+    "paths",
+    "query",
+    "replay",
+    "reproduce",
+    "rows",
+    "run",
+    "startups",
+    "sweep",
+    "winners",
+]
+
+
+def _bar(progress: bool) -> tuple[Callable[[int, int], None] | None, Callable[[], None]]:
+    """A progress bar by tqdm, if that is installed: a function that is told of progress, and one that ends it."""
+    if not progress:
+        return None, lambda: None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None, lambda: None
+    bar = tqdm(unit="run", leave=False)
+
+    def told(done: int, of: int) -> None:
+        bar.total = of
+        bar.update(done - bar.n)
+
+    return told, bar.close
+
+
+def compare(
+    path: str,
+    startups: Sequence[str | type] | None = None,
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    progress: bool = False,
+    samples: bool = True,
+    **study: Any,
+) -> Comparison:
+    """Compares startups over a path: a built-in name, a TOML file, or a line such as ``rate=50Mbit rtt=80ms``.
+
+    ``startups`` are names, perhaps with parameters (``"search:threshold=0.3"``), or classes with a method ``on_ack``; all of
+    the registry without it. Other keywords are the keys of a study file: size, duration, avoidance, profile, set, app,
+    against, remember.
+
+    >>> compare("rate=20Mbit rtt=40ms", startups=["standard"], runs=1, size="500kB").rows["run"]
+    [0]
+    >>> compare("atlantis")
+    Traceback (most recent call last):
+    ...
+    ValueError: path: found "atlantis", ...
+    """
+    told, end = _bar(progress)
+    try:
+        names = None if startups is None else list(startups)
+        return _slowstart.compare(path, names, runs=runs, seed=seed, progress=told, samples=samples, **study)
+    finally:
+        end()
+
+
+def run(study: str | PathLike[str], *, progress: bool = False, samples: bool = True) -> Comparison:
+    """Runs a study file, or a study as TOML text.
+
+    >>> run('path = "rate=20Mbit rtt=40ms"\\nstartups = ["standard"]\\nsize = "500kB"\\nruns = 1\\n').rows["class"]
+    ['late']
+    """
+    told, end = _bar(progress)
+    try:
+        return _slowstart.run(fspath(study), progress=told, samples=samples)
+    finally:
+        end()
+
+
+def replay(path: str | PathLike[str], startups: Sequence[str] | None = None, *, min_bytes: int = 0) -> Table:
+    """When the connections of a capture or log left slow start, and when each startup would have: a row a connection."""
+    return _slowstart.replay(fspath(path), None if startups is None else list(startups), min_bytes=min_bytes)
+
+
+def fit(files: str | PathLike[str] | Sequence[str | PathLike[str]], *, min_bytes: int = 1_000_000) -> Table:
+    """Paths fitted to the transfers of captures: a row a transfer; its ``path`` is one that ``compare`` takes."""
+    named = [files] if isinstance(files, (str, PathLike)) else list(files)
+    return _slowstart.fit([fspath(f) for f in named], min_bytes=min_bytes)
+
+
+def reproduce(ids: str | Sequence[str], *, seed: int = 1, full: bool = False) -> Table:
+    """Repeats experiments of papers, such as ``"hystart/fig1"``: a row a claim, with what was claimed and measured."""
+    return _slowstart.reproduce([ids] if isinstance(ids, str) else list(ids), seed=seed, full=full)

@@ -1,0 +1,181 @@
+//! Tables: Arrow batches that other libraries read without a copy.
+
+use crate::bad;
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+use serde::Serialize;
+use slowstart_lab::columns::{Column, Kind};
+use slowstart_sweep::query::Answer;
+use slowstart_sweep::table::TableBuilder;
+
+/// A table of results: columns of equal length, each with a name.
+#[pyclass(module = "slowstart", frozen)]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+fn value(py: Python<'_>, array: &ArrayRef, row: usize) -> PyResult<Py<PyAny>> {
+    if array.is_null(row) {
+        return Ok(py.None());
+    }
+    Ok(match array.data_type() {
+        DataType::UInt64 => {
+            array.as_primitive::<UInt64Type>().value(row).into_pyobject(py)?.into_any().unbind()
+        }
+        DataType::Float64 => {
+            array.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any().unbind()
+        }
+        DataType::Boolean => array.as_boolean().value(row).into_pyobject(py)?.to_owned().into_any().unbind(),
+        _ => array.as_string::<i32>().value(row).into_pyobject(py)?.into_any().unbind(),
+    })
+}
+
+impl Table {
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches }
+    }
+
+    /// A table of rows with these columns.
+    pub(crate) fn of<T: Serialize>(columns: Vec<Column>, rows: &[T]) -> PyResult<Self> {
+        let mut builder = TableBuilder::new(columns);
+        for row in rows {
+            builder.push(&serde_json::to_value(row).map_err(bad)?);
+        }
+        let batch = builder.batch().map_err(bad)?;
+        Ok(Self::new(builder.schema(), vec![batch]))
+    }
+
+    /// A table of JSON objects of text and numbers, whose columns are those named.
+    pub(crate) fn plain<T: Serialize>(columns: &[(&str, Kind)], rows: &[T]) -> PyResult<Self> {
+        Self::of(columns.iter().map(|(name, kind)| Column::new(name, *kind, "")).collect(), rows)
+    }
+
+    pub(crate) fn answer(answer: Answer) -> PyResult<Self> {
+        let (columns, rows) = (answer.columns, answer.rows);
+        let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
+        let mut builder = TableBuilder::new(columns);
+        for cells in rows {
+            let object: serde_json::Map<_, _> = names.iter().cloned().zip(cells.iter().map(json)).collect();
+            builder.push(&object.into());
+        }
+        let batch = builder.batch().map_err(bad)?;
+        Ok(Self::new(builder.schema(), vec![batch]))
+    }
+}
+
+fn json(cell: &slowstart_lab::columns::Cell) -> serde_json::Value {
+    use slowstart_lab::columns::Cell;
+    match cell {
+        Cell::Null => serde_json::Value::Null,
+        Cell::Integer(n) => (*n).into(),
+        Cell::Number(x) => (*x).into(),
+        Cell::Boolean(b) => (*b).into(),
+        Cell::Text(t) => t.clone().into(),
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|f| f.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// The values of a column as a list; absent values are None.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let at = self.schema.index_of(name).map_err(|_| {
+            bad(format!("column: found {name:?}, expected one of {}", self.column_names().join(", ")))
+        })?;
+        let list = PyList::empty(py);
+        for batch in &self.batches {
+            let array = batch.column(at);
+            for row in 0..array.len() {
+                list.append(value(py, array, row)?)?;
+            }
+        }
+        Ok(list)
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        self.column(py, name)
+    }
+
+    /// A dictionary with a list for each column.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for name in self.column_names() {
+            all.set_item(&name, self.column(py, &name)?)?;
+        }
+        Ok(all)
+    }
+
+    /// The table as a pandas `DataFrame` (needs pandas).
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("pandas")?.getattr("DataFrame")?.call1((self.to_dict(py)?,))
+    }
+
+    /// The table as a polars `DataFrame`, without a copy (needs polars).
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.getattr("from_arrow")?.call1((slf,))
+    }
+
+    /// The Arrow C stream of the `PyCapsule` interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A producer may ignore what is requested.
+        drop(requested_schema);
+        let batches: Vec<Result<RecordBatch, ArrowError>> = self.batches.iter().cloned().map(Ok).collect();
+        let reader = RecordBatchIterator::new(batches, self.schema.clone());
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<slowstart.Table: {} rows, {} columns>", self.__len__(), self.schema.fields().len())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let escape = |t: &str| t.replace('&', "&amp;").replace('<', "&lt;");
+        let names: String = self.column_names().iter().map(|n| format!("<th>{}</th>", escape(n))).collect();
+        let mut rows = String::new();
+        let mut n = 0;
+        for batch in &self.batches {
+            for row in 0..batch.num_rows() {
+                n += 1;
+                if n > 20 {
+                    break;
+                }
+                let cells = batch.columns().iter().map(|array| {
+                    let text = match array.data_type() {
+                        _ if array.is_null(row) => String::new(),
+                        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+                        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).to_string(),
+                        DataType::Boolean => array.as_boolean().value(row).to_string(),
+                        _ => escape(array.as_string::<i32>().value(row)),
+                    };
+                    format!("<td>{text}</td>")
+                });
+                rows += &format!("<tr>{}</tr>", cells.collect::<String>());
+            }
+        }
+        format!(
+            "<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{} rows</p>",
+            self.__len__()
+        )
+    }
+}
