@@ -45,8 +45,6 @@ pub struct Data<'a> {
     pub labels: Vec<String>,
     /// The runs of which there are samples.
     pub curves: Vec<Curve>,
-    /// The playground's state for the same study, if it can run it: what follows `#` in its address.
-    pub playground: Option<String>,
 }
 
 /// The samples of a run.
@@ -109,14 +107,7 @@ impl Curve {
 impl<'a> Data<'a> {
     /// The data of these rows without samples.
     pub fn new(kind: Kind, mss: u64, rows: &'a [Row]) -> Self {
-        Self {
-            kind,
-            mss,
-            rows,
-            labels: rows.iter().map(label).collect(),
-            curves: Vec::new(),
-            playground: None,
-        }
+        Self { kind, mss, rows, labels: rows.iter().map(label).collect(), curves: Vec::new() }
     }
 
     /// JSON, compressed by gzip, in base64: no character of it has a meaning in HTML.
