@@ -131,6 +131,7 @@ mod parquet {
         match *file {}
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "the other module's function takes the file")]
     pub(super) fn finish(file: File) -> Result<()> {
         match file {}
     }

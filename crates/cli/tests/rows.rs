@@ -4,6 +4,7 @@ use serde_json::Value;
 use slowstart_lab::columns::{columns, differences};
 use slowstart_lab::record::{EVENT_SCHEMA, ROW_SCHEMA, SAMPLE_SCHEMA};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -131,7 +132,8 @@ fn the_document_lists_the_columns() {
         wanted += &rest[..from];
         wanted += "| Column | Type | Meaning |\n|---|---|---|\n";
         for c in columns(schema) {
-            wanted += &format!("| `{}` | {} | {} |\n", c.name, c.kind.name(), c.about);
+            writeln!(wanted, "| `{}` | {} | {} |", c.name, c.kind.name(), c.about)
+                .expect("a String takes everything");
         }
         rest = &rest[rest.find(&end).unwrap_or_else(|| panic!("{end}"))..];
     }

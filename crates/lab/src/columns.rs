@@ -225,10 +225,9 @@ fn compare(value: &Value, schema: &Value, at: &str, all: &mut Vec<String>) {
     }
     for (key, inner) in value.as_object().into_iter().flatten() {
         let at = format!("{at}.{key}");
-        match (schema["properties"].get(key), &schema["additionalProperties"]) {
-            (Some(schema), _) => compare(inner, schema, &at, all),
-            (None, Value::Bool(false)) => all.push(format!("{at}: not in the schema")),
-            (None, schema) => compare(inner, schema, &at, all),
+        match schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]) {
+            Value::Bool(false) => all.push(format!("{at}: not in the schema")),
+            schema => compare(inner, schema, &at, all),
         }
     }
     for (i, inner) in value.as_array().into_iter().flatten().enumerate() {

@@ -206,18 +206,13 @@ impl PathSpec {
 
     fn inline(line: &str, files: Files) -> Result<Self, PathError> {
         let mut words = split_unquoted(line).peekable();
-        let base = words.next_if(|word| !word.contains('='));
-        let (mut keys, sources) = match base {
-            Some(base) => {
-                let (mut keys, _, sources) = Self::named(base, &files)?;
-                // Both stand for the path as it was.
-                keys.values.retain(|key, _| !["fixed", "name"].contains(&key.as_str()));
-                (keys, sources)
-            }
-            None => {
-                let keys = Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None };
-                (keys, Vec::new())
-            }
+        let (mut keys, sources) = if let Some(base) = words.next_if(|word| !word.contains('=')) {
+            let (mut keys, _, sources) = Self::named(base, &files)?;
+            // Both stand for the path as it was.
+            keys.values.retain(|key, _| !["fixed", "name"].contains(&key.as_str()));
+            (keys, sources)
+        } else {
+            (Keys { source: "path".into(), files, values: BTreeMap::new(), loaded: None }, Vec::new())
         };
         let mut seen = Vec::new();
         for word in words {
