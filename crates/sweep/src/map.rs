@@ -23,6 +23,9 @@ pub struct Place {
     pub lost: f64,
 }
 
+/// A startup at a place: its median, its name, and the packets that it loses in startup.
+type Contender = (f64, String, f64);
+
 /// Which startup has the least median of `value` (`completion_s`) at each place of two axes. Startups in alphabetical order
 /// if they are equal.
 ///
@@ -48,7 +51,7 @@ pub fn map(
     for row in &answer.rows {
         variants.entry(row[2].text()).or_default().insert(row[3].text());
     }
-    let mut places: Vec<(Cell, Cell, Vec<(f64, String, f64)>)> = Vec::new();
+    let mut places: Vec<(Cell, Cell, Vec<Contender>)> = Vec::new();
     for row in answer.rows {
         let [x, y, startup, params, _, median, _, _, _, lost, ..] = &row[..] else { continue };
         let (Cell::Number(median), Cell::Number(lost)) = (median, lost) else { continue };
@@ -61,7 +64,7 @@ pub fn map(
             _ => places.push((x.clone(), y.clone(), vec![of])),
         }
     }
-    let place = |(x, y, mut all): (Cell, Cell, Vec<(f64, String, f64)>)| {
+    let place = |(x, y, mut all): (Cell, Cell, Vec<Contender>)| {
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
         let over = all.get(1).map(|second| second.0 / all[0].0);
         let (value, first, lost) = all.swap_remove(0);

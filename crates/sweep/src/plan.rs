@@ -57,7 +57,7 @@ pub enum PlanError {
         /// The values of the axes.
         at: String,
         /// Why it is not valid.
-        why: StudyError,
+        why: Box<StudyError>,
     },
     /// Anything else.
     #[error("{0}")]
@@ -261,7 +261,7 @@ impl Plan {
                 Ok(Axis { name: name.clone(), target: Target::of(name)?, values: written(name, value)? })
             })
             .collect::<Result<Vec<_>, PlanError>>()?;
-        let draws = draws.map(|d| Self::draws(d, &axes)).transpose()?;
+        let draws = draws.map(|d| Self::draws(&d, &axes)).transpose()?;
         let mut plan = Self {
             text: text.to_string(),
             base,
@@ -276,7 +276,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn draws(d: DrawsText, axes: &[Axis]) -> Result<Draws, PlanError> {
+    fn draws(d: &DrawsText, axes: &[Axis]) -> Result<Draws, PlanError> {
         if d.points == 0 || d.points > MOST_POINTS {
             return Err(PlanError::Other(format!(
                 "draws.points: found {}, expected a number from 1 to {MOST_POINTS}",
@@ -389,7 +389,8 @@ impl Plan {
         }
         Study::check(&text, self.root.as_deref()).map_err(|why| {
             let at: Vec<String> = at.iter().map(|(name, _, value)| format!("{name}={value}")).collect();
-            PlanError::Point { at: if at.is_empty() { "the study".into() } else { at.join(" ") }, why }
+            let at = if at.is_empty() { "the study".into() } else { at.join(" ") };
+            PlanError::Point { at, why: Box::new(why) }
         })
     }
 

@@ -314,6 +314,9 @@ fn summary(values: &mut [f64]) -> [Cell; 4] {
     [median, mean, values[0], values[n - 1]].map(Cell::Number)
 }
 
+/// A group: the values of its columns, its number of rows, and the values to summarise.
+type Group = (Vec<Cell>, usize, Vec<Vec<f64>>);
+
 /// Answers a query. Groups are in order of their values; other rows in the order of the parts. A run that two sweeps
 /// computed counts once.
 ///
@@ -346,7 +349,7 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
     );
     let key_at = key.as_ref().map(place);
     let mut seen = BTreeSet::new();
-    let mut groups: BTreeMap<String, (Vec<Cell>, usize, Vec<Vec<f64>>)> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let (mut rows, mut read) = (Vec::new(), 0);
     let mut name = String::new();
     scan(&parts, &all, &wanted, |arrays, n| {
@@ -412,7 +415,7 @@ fn append(name: &mut String, values: &Values, row: usize) {
         _ if array.is_null(row) => {}
         DataType::Utf8 => name.push_str(array.as_string::<i32>().value(row)),
         DataType::Float64 => {
-            name.push_str(&hex(&array.as_primitive::<Float64Type>().value(row).to_be_bytes()))
+            name.push_str(&hex(&array.as_primitive::<Float64Type>().value(row).to_be_bytes()));
         }
         DataType::UInt64 => name.push_str(&hex(&array.as_primitive::<UInt64Type>().value(row).to_be_bytes())),
         _ => name.push_str(&values.cell(row).text()),

@@ -165,8 +165,8 @@ impl Store {
                 // Another process may have made it a store meanwhile.
                 if !marker.exists() {
                     let why = format!(
-                        "found {:?} and no {MARKER}, so the folder is of another program; expected a store or an empty folder",
-                        other.file_name()
+                        "found {} and no {MARKER}, so the folder is of another program; expected a store or an empty folder",
+                        other.file_name().display()
                     );
                     return Err(StoreError::Refused { dir: dir.display().to_string(), why });
                 }
@@ -291,7 +291,7 @@ impl Store {
     pub fn journalled(&self) -> Result<usize, StoreError> {
         let mut n = 0;
         for (_, file) in self.files("journal", "jsonl")? {
-            n += fs::read(&file).map_or(0, |bytes| bytes.iter().filter(|b| **b == b'\n').count());
+            n += fs::read_to_string(&file).map_or(0, |text| text.matches('\n').count());
         }
         Ok(n)
     }
