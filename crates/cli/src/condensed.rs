@@ -120,8 +120,10 @@ mod tests {
     fn a_run_is_told_in_few_lines() {
         let all = trace("rate=20Mbit rtt=40ms queue=1bdp", "standard");
         let exit = all.iter().position(|l| l.contains("exit (loss)")).expect("it leaves");
-        assert!((8..20).contains(&exit), "{all:#?}");
-        assert_eq!(all[..exit].iter().filter(|l| l.contains("  drop ")).count(), 1, "{all:#?}");
+        assert!((8..25).contains(&exit), "{all:#?}");
+        // The queue overflows for a round trip before the sender knows. Changes of the window divide these drops.
+        let drops = all[..exit].iter().filter(|l| l.contains("  drop ")).count();
+        assert!((1..=5).contains(&drops), "{all:#?}");
         assert!(all[exit + 1..].iter().any(|l| l.contains("avoidance")), "{all:#?}");
         let times: Vec<f64> = all[1..]
             .iter()

@@ -134,7 +134,10 @@ fn a_folder_gets_rows_samples_events_and_a_page() {
     assert!(read("samples.jsonl").lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
     assert!(read("events.jsonl").contains("\"what\":\"drop\""));
     let page = read("report.html");
-    assert!(page.contains("<svg") && !page.contains("NaN") && !page.contains("src=\"http"));
+    // Its scripts may name NaN; what it shows may not.
+    let shown: String =
+        page.split("<script").map(|part| part.rsplit("</script>").next().unwrap_or_default()).collect();
+    assert!(shown.contains("<svg") && !shown.contains("NaN") && !page.contains("src=\"http"));
 }
 
 #[test]

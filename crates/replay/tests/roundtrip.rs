@@ -260,7 +260,7 @@ fn old(trace: &Trace) -> impl Iterator<Item = Instant> + '_ {
     })
 }
 
-/// Every startup on every built-in path: in at least 94 % of the runs the exit is found within a round trip, with
+/// Every startup on every built-in path: in at least 95 % of the runs the exit is found within a round trip, with
 /// its class, or rightly reported to have left no trace.
 #[test]
 fn captures_give_the_exits_of_the_runs() {
@@ -285,8 +285,7 @@ fn captures_give_the_exits_of_the_runs() {
     let [right, untraced, wrong] =
         [Verdict::Right, Verdict::Untraced, Verdict::Wrong].map(|w| all.iter().filter(|a| **a == w).count());
     println!("{} runs: {right} right, {untraced} said to leave no trace, {wrong} wrong", all.len());
-    // In all 27 of 612 (4.4 %); without the paths that debug builds leave out 26 of 504 (5.2 %).
-    assert!(wrong * 100 <= all.len() * 6, "{wrong} of {}", all.len());
+    assert!(wrong * 20 <= all.len(), "{wrong} of {}", all.len());
     // Few runs may be reported to have left no trace.
     assert!(untraced * 6 <= all.len(), "{untraced} of {}", all.len());
 }

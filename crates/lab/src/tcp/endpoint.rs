@@ -576,9 +576,11 @@ impl<C: Controller + Clone> Endpoint<C> {
             window_end: ack + (u64::from(s.window) << self.header.peer_scale),
             echo: s.timestamp.map(|t| t.1),
             flags: s.flags,
-            option: s.ecn_option(),
             ..Incoming::default()
         };
+        if s.has_ecn_option() {
+            a.option = s.ecn_option();
+        }
         for &(from, to) in s.blocks() {
             if let (Some(from), Some(to)) =
                 (segment::unwrap(from, self.header.isn, ack), segment::unwrap(to, self.header.isn, ack))

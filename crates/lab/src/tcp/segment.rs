@@ -81,6 +81,7 @@ impl Segment {
     }
 
     /// The `AccECN` option.
+    #[cold]
     pub fn ecn_option(&self) -> Option<EcnOption> {
         let has = |field: u8, value: u32| if self.ecn_fields & field != 0 { value } else { 0 };
         let [_, (e0b, _), (e1b, ceb)] = self.sack;
