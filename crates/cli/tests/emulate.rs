@@ -287,8 +287,8 @@ fn the_kernel_engine_says_how_long_it_takes() {
     assert!(err.contains("a transfer of 20 kB may end before its startup does"), "{err}");
 }
 
-/// Runs the emulator with a clock that jumps by an hour with every second call, and returns the largest lateness in
-/// microseconds.
+/// Runs the emulator with a clock that jumps with every second call, by an hour more each time. Returns the largest
+/// lateness in microseconds.
 fn lateness_with_jumping_clock(library: &Path, clock: &str) -> f64 {
     // The datagrams go to a closed port, so that the server's kernel answers each with an ICMP message.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do echo x >/dev/udp/10.77.0.1/9; sleep 0.02; done";

@@ -1,4 +1,4 @@
-/* Preloaded by tests/emulate.rs: the clock named by JUMPING_CLOCK jumps by an hour with every second call. */
+/* Preloaded by tests/emulate.rs: the clock named by JUMPING_CLOCK jumps with every second call, each time by an hour more. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,10 @@ static long jump(clockid_t clock)
 	const char *name = getenv("JUMPING_CLOCK");
 	clockid_t jumping = name && !strcmp(name, "monotonic") ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
-	return clock == jumping && __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % 2 ? 3600 : 0;
+	if (clock != jumping)
+		return 0;
+	unsigned call = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+	return call % 2 ? 3600L * (1 + call / 2) : 0;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t)
