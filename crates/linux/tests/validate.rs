@@ -1,6 +1,7 @@
-//! Three cells of `slowstart validate kernel`, one run each, with bounds wide enough for a busy machine; the command runs
+//! Three cells of `slowstart validate kernel`, three runs each, with bounds wide enough for a busy machine; the command runs
 //! all with narrow bounds. Needs root and TUN devices, and is skipped otherwise.
 
+use slowstart_lab::run::Outcome;
 use slowstart_lab::validate::kernel::{Cell, compare};
 use slowstart_linux::emulate::INVALID;
 use slowstart_linux::{Check, LoadedControl, run_transfer};
@@ -47,20 +48,27 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
     for cell in Cell::all().into_iter().filter(|c| cells.contains(&c.name.as_str())) {
         let study = cell.study(None).expect("a path without a trace");
         let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance).expect("it loads");
-        let job = study.jobs().into_iter().next().expect("five runs");
-        // Runs in which packets were released too late are repeated.
-        let valid = (0..4).find_map(|_| {
-            let outcome = run_transfer(&study, &control, job, &|| false).expect("the emulator runs");
-            (!outcome.row.caveats.iter().any(|c| c == INVALID)).then_some(outcome)
-        });
-        let Some(kernel) = valid else {
+        let jobs = study.jobs();
+        // Runs in which packets were released too late are repeated. A pause of the machine ends HyStart early or late in
+        // one run: the medians of three are compared.
+        let run = |n: usize| {
+            run_transfer(&study, &control, jobs[n % jobs.len()], &|| false).expect("the emulator runs")
+        };
+        let valid = |o: &Outcome| !o.row.caveats.iter().any(|c| c == INVALID);
+        let kernel: Vec<Outcome> = (0..8).map(run).filter(valid).take(3).collect();
+        if kernel.len() < 3 {
             println!("skipped: cell {} (this machine releases packets too late)", cell.name);
             continue;
-        };
-        let figures = compare(&cell, &Cell::ours(&study), std::slice::from_ref(&kernel));
+        }
+        let simulated = Cell::ours(&study);
+        let figures: Vec<_> =
+            kernel.iter().map(|o| compare(&cell, &simulated, std::slice::from_ref(o))).collect();
         for (name, ratio) in MAX_RATIO {
-            let f = figures.iter().find(|f| f.name == name).expect("compared");
-            let (ours, theirs) = (f.ours.expect("ours has it"), f.kernel.expect("the kernel has it").0);
+            let each = figures.iter().map(|run| run.iter().find(|f| f.name == name).expect("compared"));
+            let ours = each.clone().next().and_then(|f| f.ours).expect("ours has it");
+            let mut theirs: Vec<f64> = each.map(|f| f.kernel.expect("the kernel has it").0).collect();
+            theirs.sort_by(f64::total_cmp);
+            let theirs = theirs[1];
             assert!(
                 (1.0 / ratio..ratio).contains(&(ours / theirs)),
                 "{}: {name}: simulator {ours}, kernel {theirs}",
