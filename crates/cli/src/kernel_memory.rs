@@ -136,7 +136,7 @@ fn from_json(line: &str) -> Result<(String, MemoryEntry)> {
     Ok((text("control")?.to_string(), entry))
 }
 
-/// The most lines that are read: as many entries as a control has room for, for eight controls.
+/// The largest number of lines that an import may have: the entries of eight full maps.
 const LINES: usize = 8 * 16_384;
 
 fn import(file: &Path) -> Result<()> {

@@ -215,7 +215,7 @@ fn drive(net: &Net, load: impl Fn(f64) -> f64, packets: usize) -> (Vec<Sent>, BT
                 packet[..4].copy_from_slice(&(sent.len() as u32).to_le_bytes());
                 let socket = &sources[flow as usize];
                 setsockopt(socket, Ipv4Tos, &i32::from(ecn as u8)).expect("a codepoint");
-                socket.send(&packet).expect("room in the socket");
+                socket.send(&packet).expect("the socket takes the packet");
                 sent.push(Sent { bytes: payload as u32 + 28, flow, ecn });
                 bytes += payload as f64 + 42.0;
             }

@@ -156,7 +156,7 @@ impl Values {
     }
 }
 
-/// What is asked of a store.
+/// A query of a store: which rows, which columns, and how they are grouped.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     /// Conditions, all of which a row meets.

@@ -67,8 +67,9 @@ pub fn missing<'a>(
     Ok(chunks.map(|c| (c, wanted(c))).filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect())
 }
 
-/// Computes what is missing of a shard on `threads` threads. `each` is told of each run that is there, with true if this
-/// call computed it; it returns false to stop, after which runs that have begun are finished.
+/// Computes what is missing of a shard on `threads` threads. Calls `each` for every run that is in the
+/// store, with true if this call computed it. If `each` returns false, no further run begins, and runs that have begun are
+/// finished.
 ///
 /// # Errors
 /// If the store cannot be written.

@@ -32,7 +32,7 @@ impl Task {
         self.0.run_next()
     }
 
-    /// What is said about the rows so far.
+    /// Returns the title, verdict and tables of the rows so far, as JSON.
     pub fn summary(&self) -> String {
         self.0.summary()
     }

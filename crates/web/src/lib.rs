@@ -3,7 +3,7 @@
 //! Everything goes in and out as JSON text, so that the same functions are tested without a browser:
 //!
 //! - [`request`]: what a page asks for, and how it is written as a study file and as a command line
-//! - [`study`]: the runs of a study, one after another, and what is said about them
+//! - [`study`]: the runs of a study, one after another, and their verdict and tables
 //! - [`packets`]: the packets of one run on the path
 //! - [`capture`]: the analysis of a capture or log
 //! - [`catalogue`]: the names that a request may use

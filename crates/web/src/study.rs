@@ -1,4 +1,4 @@
-//! The runs of a study, one after another, and what is said about them.
+//! The runs of a study, one after another, and their verdict and tables.
 
 use crate::request::Request;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct Task {
     rows: Vec<Row>,
 }
 
-/// What is said about the rows so far.
+/// Title, verdict and tables of the rows so far.
 #[derive(Debug, Serialize)]
 struct Summary {
     title: String,
@@ -58,7 +58,7 @@ impl Task {
         Some(line)
     }
 
-    /// What is said about the rows so far, as JSON.
+    /// Returns the title, verdict and tables of the rows so far, as JSON.
     pub fn summary(&self) -> String {
         let summary = Summary {
             title: about::title(&self.study),

@@ -1,6 +1,6 @@
 //! The page of a comparison, and the summaries that tables and verdicts are made from.
 //!
-//! - [`study`]: what is said about a study
+//! - [`study`]: title, path, caveats and the drawn run of a study
 //! - [`data`]: runs as data for the page's script
 //! - [`summary`]: rows, a summary a startup, and their order
 //! - [`verdict()`]: one sentence with the reason

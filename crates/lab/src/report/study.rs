@@ -1,4 +1,4 @@
-//! What a page and a terminal say about a study: its title, its path, its caveats, and the run that is drawn.
+//! The words of a page and a terminal for a study: its title, its path, its caveats, and the run that is drawn.
 
 use super::data::{Curve, Data, Kind, SAMPLES, samples_of_each};
 use super::summary::label;
