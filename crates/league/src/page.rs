@@ -6,7 +6,7 @@ use crate::population::Population;
 use crate::score;
 use crate::sheet::{self, LEGEND, Sheet};
 use maud::{Markup, html};
-use slowstart_lab::report::document;
+use slowstart_lab::report::{Script, document};
 
 /// What a page shows.
 #[derive(Copy, Clone, Debug)]
@@ -69,7 +69,7 @@ pub fn html(page: &Page) -> String {
         h2 { "Command" }
         pre { code { (page.command) } }
     };
-    document("The league of startups", &body, None)
+    document("The league of startups", &body, Script::Tables)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A small league: two cases of each population, three startups. Its figures are in `data/small.md`, for a reviewer to read
+//! A small league: two cases of each population, four startups. Its figures are in `data/small.md`, for a reviewer to read
 //! when a change of results is meant: `SLOWSTART_BLESS=1 cargo test -p slowstart-league --test small`.
 
 use rayon::prelude::*;
@@ -8,7 +8,7 @@ use slowstart_league::population;
 use slowstart_league::{score, sheet};
 use std::sync::OnceLock;
 
-const STARTUPS: [&str; 3] = ["standard", "hystart++", "search"];
+const STARTUPS: [&str; 4] = ["standard", "hystart++", "search", "rate-bound"];
 const SEED: u64 = 20_260;
 const CASES: u32 = 2;
 

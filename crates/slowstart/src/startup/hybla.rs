@@ -11,7 +11,7 @@
 use super::Startup;
 use crate::param::params;
 use crate::step::{Resume, Step};
-use crate::units::{Bytes, Span};
+use crate::units::Span;
 use crate::view::{Ack, Handshake, Restart, View};
 
 params! {
@@ -63,8 +63,8 @@ impl Startup for Hybla {
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         self.measure(v.min_rtt);
-        let room: Bytes = v.mss * CLAMP - v.cwnd;
-        Step::grow(v.slow_start_growth(ack).scale(self.gain(), 128).min(room))
+        let grown = v.cwnd + v.slow_start_growth(ack).scale(self.gain(), 128);
+        Step::raise(v.cwnd, grown.min(v.mss * CLAMP))
     }
 
     fn on_restart(&mut self, _: &View, _: Restart) -> Resume {

@@ -167,7 +167,7 @@ impl RateBound {
     fn grow(&self, v: &View, ack: &Ack, base: Span) -> Step {
         let cap = self.cap(base);
         let gain = if cap > self.flight * 2 { self.params.fast.0 - Fixed::ONE } else { Fixed::ONE };
-        Step::grow(times(v.slow_start_growth(ack), Fixed(gain)).min(cap - v.cwnd))
+        Step::raise(v.cwnd, (v.cwnd + times(v.slow_start_growth(ack), Fixed(gain))).min(cap))
     }
 }
 
