@@ -152,6 +152,23 @@ fn the_timestamp_tells_which_syn_ack_was_answered() {
     }
 }
 
+/// RFC 6298 §3, RFC 7323 §4: the peer's SYN arrives again after 500 ms, because the path is longer than the peer's timeout, and
+/// is answered again. The ACK comes at the same moment. Only the timestamp shows that it is of the first SYN-ACK.
+#[test]
+fn a_repeated_syn_does_not_shorten_the_rtt_of_the_handshake() {
+    for (echo, srtt) in [(1000, Some(500)), (1500, None)] {
+        let mut s = Script::listening(&LINUX);
+        let syn = Segment { seq: PEER_ISN, flags: SYN, timestamp: Some((5, 0)), ..Segment::default() };
+        s.receive(&syn);
+        s.wait(Span::millis(500));
+        s.receive(&syn);
+        assert_eq!(s.take().len(), 2);
+        s.receive(&Segment { timestamp: Some((6, echo)), ..s.bare(1) });
+        assert_eq!(s.end.state(), State::Established);
+        assert_eq!(s.end.tx.rtt().srtt(), srtt.map(Span::millis));
+    }
+}
+
 // Sending.
 
 #[test]

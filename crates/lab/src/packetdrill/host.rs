@@ -19,6 +19,8 @@ pub struct Host {
     pub profile: Profile,
     startup: &'static str,
     avoidance: &'static str,
+    /// The rule of a client; a server has that of the profile.
+    client_ecn: EcnRule,
     /// The socket is writable while fewer unsent bytes than this are queued (`tcp_notsent_lowat`).
     pub notsent_lowat: u64,
     /// The first send buffer and the largest, bytes (`tcp_wmem`).
@@ -35,6 +37,7 @@ impl Default for Host {
             profile,
             startup: "hystart",
             avoidance: "cubic",
+            client_ecn: EcnRule::Off,
             notsent_lowat: u64::from(u32::MAX),
             wmem: (256 << 10, 4 << 20),
             blocked: false,
@@ -53,8 +56,8 @@ impl Host {
             let mut words = line.split_whitespace();
             match words.next() {
                 None => {}
-                // The test suite runs this command before every script.
-                Some(c) if c.ends_with("common/defaults.sh") => {
+                // The test suites of packetdrill and of the kernel run this command before every script.
+                Some(c) if c.ends_with("/defaults.sh") => {
                     *self = Self::default();
                     self.profile.idle_restart = false;
                     self.profile.syn_retries = 5;
@@ -144,14 +147,20 @@ impl Host {
             "tcp_pacing_ss_ratio" => return (value == "200").then_some(()),
             "tcp_pacing_ca_ratio" => return (value == "120").then_some(()),
             "tcp_ecn" => {
-                p.ecn = match value {
-                    "0" => EcnRule::Off,
-                    "1" => EcnRule::Rfc3168,
-                    "2" => EcnRule::Passive,
-                    "3" => EcnRule::AccEcn,
+                // What a client asks for, and what a server agrees to.
+                (self.client_ecn, p.ecn) = match value {
+                    "0" => (EcnRule::Off, EcnRule::Off),
+                    "1" => (EcnRule::Rfc3168, EcnRule::Rfc3168),
+                    "2" => (EcnRule::Passive, EcnRule::Passive),
+                    "3" => (EcnRule::AccEcn, EcnRule::AccEcn),
+                    "4" => (EcnRule::Rfc3168, EcnRule::AccEcn),
+                    "5" => (EcnRule::Passive, EcnRule::AccEcn),
                     _ => return None,
                 }
             }
+            // A setting of routes, and how often the option is sent at least: in each segment here.
+            "tcp_ecn_fallback" => return (value == "0" || value == "1").then_some(()),
+            "tcp_ecn_option_beacon" => return value.parse::<u8>().is_ok().then_some(()),
             // Never, or in each segment.
             "tcp_ecn_option" => match value {
                 "0" => p.ecn_option = false,
@@ -168,9 +177,17 @@ impl Host {
         Queue::new(self.wmem.0, self.wmem.1)
     }
 
-    /// A TCP endpoint on this host.
-    pub fn endpoint(&self) -> Endpoint<Control> {
-        let p = &self.profile;
+    /// A TCP endpoint on this host that will connect.
+    pub fn client(&self) -> Endpoint<Control> {
+        self.endpoint(&Profile { ecn: self.client_ecn, ..self.profile })
+    }
+
+    /// A TCP endpoint on this host that listens.
+    pub fn server(&self) -> Endpoint<Control> {
+        self.endpoint(&self.profile).into_listening()
+    }
+
+    fn endpoint(&self, p: &Profile) -> Endpoint<Control> {
         let startup = scenario::startup("startup", self.startup).map(|s| s.1);
         let startup = startup.unwrap_or_else(|e| unreachable!("{} is registered: {e}", self.startup));
         let avoidance = avoidance::REGISTRY.iter().find(|a| a.name == self.avoidance);

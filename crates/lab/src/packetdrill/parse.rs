@@ -193,11 +193,13 @@ impl<'a> Cursor<'a> {
         when.relative = self.take("+");
         when.from = Some(self.time()?);
         self.spaces_before("...");
+        self.spaces_before("~");
         if self.take("...") {
             self.spaces();
             self.take("+");
             when.returns = Some(self.time()?);
         } else if self.take("~") {
+            self.spaces();
             self.take("+");
             when.to = Some(self.time()?);
         }

@@ -229,7 +229,7 @@ impl Sockets {
             "listen" => {
                 self.listener = Some(fd);
                 self.buffer = self.host.buffer();
-                self.end = Some(self.host.endpoint().into_listening());
+                self.end = Some(self.host.server());
                 return Ok(ok);
             }
             "accept" => {
@@ -242,7 +242,7 @@ impl Sockets {
             }
             "connect" => {
                 if !again {
-                    let mut end = self.host.endpoint();
+                    let mut end = self.host.client();
                     end.connect(now, out);
                     self.end = Some(end);
                     self.fd = Some(fd);
@@ -463,6 +463,7 @@ impl Sockets {
         // The algorithm learns the peer's segment size with the first data.
         let window = if t.counters.packets == 0 { u64::from(self.host.profile.iw) } else { t.window() };
         let (busy, peer, buffer) = self.chrono.spent(now);
+        let [e1, ce, e0] = t.ecn.reported_bytes();
         let threshold = t.control().state().ssthresh.map_or(0x7fff_ffff, |s| s.units(mss).cast_signed());
         let ca = match t.phase() {
             Phase::Open => 0,
@@ -488,7 +489,11 @@ impl Sockets {
             ("tcpi_rtt", micros(t.rtt().srtt())),
             ("tcpi_min_rtt", micros(t.rtt().min())),
             ("tcpi_rto", micros(Some(t.rtt().rto()))),
-            ("tcpi_delivered_ce", (t.counters.marked / mss.0).cast_signed()),
+            // Bytes are counted, of which a packet may have less than a full segment.
+            ("tcpi_delivered_ce", t.counters.marked.div_ceil(mss.0).cast_signed()),
+            ("tcpi_delivered_e1_bytes", i64::from(e1)),
+            ("tcpi_delivered_ce_bytes", i64::from(ce)),
+            ("tcpi_delivered_e0_bytes", i64::from(e0)),
             ("tcpi_received_ce", e.rx.ecn.marked.cast_signed()),
             ("tcpi_reordering", i64::from(t.rack().degree)),
             ("tcpi_reord_seen", i64::from(t.rack().reorderings)),

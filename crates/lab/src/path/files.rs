@@ -1,17 +1,30 @@
 //! Where the files that a path names are found: in a folder, or given as bytes by a caller without a file system.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The files that a path may name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Files {
     /// Where relative names are looked for; empty: the current directory.
     folder: PathBuf,
     given: Arc<BTreeMap<String, Vec<u8>>>,
+    /// True if the file system is not asked.
+    only_given: bool,
+}
+
+#[allow(
+    clippy::missing_fields_in_debug,
+    reason = "the text identifies a study with its files, however they are found"
+)]
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("folder", &self.folder).field("given", &self.given).finish()
+    }
 }
 
 impl Files {
@@ -22,12 +35,17 @@ impl Files {
 
     /// Files by their names, before those of the file system.
     pub fn given(files: BTreeMap<String, Vec<u8>>) -> Self {
-        Self { folder: PathBuf::new(), given: Arc::new(files) }
+        Self { given: Arc::new(files), ..Self::default() }
+    }
+
+    /// No file at all.
+    pub fn none() -> Self {
+        Self { only_given: true, ..Self::default() }
     }
 
     /// The same files with another folder.
     pub(super) fn within(&self, folder: PathBuf) -> Self {
-        Self { folder, given: Arc::clone(&self.given) }
+        Self { folder, given: Arc::clone(&self.given), only_given: self.only_given }
     }
 
     /// The place of a name.
@@ -39,6 +57,7 @@ impl Files {
     pub(super) fn open(&self, place: &Path) -> io::Result<Box<dyn Read + '_>> {
         match place.to_str().and_then(|name| self.given.get(name)) {
             Some(bytes) => Ok(Box::new(Cursor::new(bytes.as_slice()))),
+            None if self.only_given => Err(io::ErrorKind::NotFound.into()),
             None => Ok(Box::new(File::open(place)?)),
         }
     }

@@ -102,6 +102,11 @@ impl Default for Reported {
 }
 
 impl Reported {
+    /// The bytes with ECT(1), CE and ECT(0).
+    pub(super) fn bytes(&self) -> [u32; 3] {
+        std::array::from_fn(|i| self.bytes[i].wrapping_sub(FIRST[i]) & MASK)
+    }
+
     /// Takes an option; returns the bytes newly reported as marked, if it has that field (`tcp_update_ecn_bytes`).
     pub(super) fn take(&mut self, option: &EcnOption) -> Option<u64> {
         let mut marked = None;

@@ -71,13 +71,13 @@ const fn report(ecn: Ecn) -> u8 {
 }
 
 impl EcnRule {
-    /// The flags of a SYN. A SYN that is sent again asks for nothing (RFC 3168 §6.1.1.1).
-    pub(super) const fn syn_flags(self, again: bool) -> u8 {
-        match self {
-            _ if again => 0,
-            Self::Off | Self::Passive => 0,
-            Self::Rfc3168 | Self::Dctcp => ECE | CWR,
-            Self::AccEcn => ACE,
+    /// The flags of a SYN that was lost so often. One that is sent again asks for nothing (RFC 3168 §6.1.1.1); for accurate
+    /// feedback the first retransmission still asks (RFC 9768 §3.1.4.1).
+    pub(super) const fn syn_flags(self, losses: u8) -> u8 {
+        match (self, losses) {
+            (Self::Rfc3168 | Self::Dctcp, 0) => ECE | CWR,
+            (Self::AccEcn, 0 | 1) => ACE,
+            _ => 0,
         }
     }
 
@@ -106,11 +106,13 @@ impl EcnRule {
 }
 
 impl Feedback {
-    /// The flags of a SYN-ACK that agrees, for a SYN that arrived with this codepoint.
-    pub(super) const fn syn_ack_flags(self, syn: Ecn) -> u8 {
+    /// The flags of a SYN-ACK that agrees and was lost so often, for a SYN that arrived with this codepoint. From the second
+    /// retransmission on it does not agree to accurate feedback, which may be why it is lost (`tcp_ecn_make_synack`).
+    pub(super) const fn syn_ack_flags(self, syn: Ecn, losses: u8) -> u8 {
         match self {
             Self::None => 0,
             Self::Echo | Self::EchoEach => ECE,
+            Self::Count if losses > 1 => 0,
             Self::Count => report(syn),
         }
     }
@@ -221,7 +223,7 @@ impl EcnReceiver {
 
 /// The sender's state: what the peer's feedback said so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct EcnSender {
+pub(crate) struct EcnSender {
     pub(super) feedback: Feedback,
     /// The flags that may bring news, and their value if they bring none: the last value of the ACE field, or no ECE.
     news: u8,
@@ -246,6 +248,11 @@ impl EcnSender {
     #[inline]
     pub(super) fn has_news(&self, flags: u8) -> bool {
         flags & self.news != self.known
+    }
+
+    /// The bytes that the peer's options have reported with ECT(1), CE and ECT(0).
+    pub(crate) fn reported_bytes(&self) -> [u32; 3] {
+        self.reported.bytes()
     }
 
     /// Takes flags and option of an ACK that delivered `packets` packets with `bytes` bytes, `mss` in a full one; returns how
@@ -311,12 +318,18 @@ mod tests {
             (AccEcn, Rfc3168, Echo),
             (AccEcn, AccEcn, Count),
         ] {
-            let accepted = server.accept(client.syn_flags(false));
+            let accepted = server.accept(client.syn_flags(0));
             assert_eq!(accepted, agreed, "{client:?} and {server:?}");
             for syn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
-                assert_eq!(client.agreed(accepted.syn_ack_flags(syn)), agreed, "{client:?} and {server:?}");
+                assert_eq!(
+                    client.agreed(accepted.syn_ack_flags(syn, 0)),
+                    agreed,
+                    "{client:?} and {server:?}"
+                );
             }
-            assert_eq!(server.accept(client.syn_flags(true)), None);
+            assert_eq!(server.accept(client.syn_flags(2)), None);
+            let again = if client == AccEcn { agreed } else { None };
+            assert_eq!(server.accept(client.syn_flags(1)), again);
         }
         // A server that reflects all flags does not understand them.
         assert_eq!(AccEcn.agreed(ACE), None);

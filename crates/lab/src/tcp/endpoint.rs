@@ -146,6 +146,8 @@ pub struct Endpoint<C> {
     plain: bool,
     peer_closed_first: bool,
     syn_losses: u8,
+    /// A second copy of the peer's SYN was answered by a second SYN-ACK.
+    syn_repeated: bool,
     /// The remainder of the peer's Quick-Start request, to be reported to it (RFC 4782); 0 if none.
     rate_response: u8,
     /// The codepoint of the peer's SYN or SYN-ACK.
@@ -195,6 +197,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             syn_timer: None,
             syn_sent: Instant::ZERO,
             syn_losses: 0,
+            syn_repeated: false,
             rate_response: 0,
             remembered: None,
             peer_closed_first: false,
@@ -242,7 +245,7 @@ impl<C: Controller + Clone> Endpoint<C> {
     /// Sends the SYN.
     pub fn connect(&mut self, now: Instant, out: &mut impl Wire) {
         self.set_state(State::SynSent);
-        self.send_syn(now, out);
+        self.send_syn(now, true, out);
     }
 
     fn set_state(&mut self, state: State) {
@@ -253,8 +256,9 @@ impl<C: Controller + Clone> Endpoint<C> {
             && !self.rx.reads_slowly();
     }
 
-    fn send_syn(&mut self, now: Instant, out: &mut impl Wire) {
-        if self.syn_losses == 0 {
+    /// Sends the SYN, or the SYN-ACK that answers the peer's.
+    fn send_syn(&mut self, now: Instant, first: bool, out: &mut impl Wire) {
+        if self.syn_losses == 0 && !self.syn_repeated {
             self.syn_sent = now;
         }
         let answering = self.state == State::SynReceived;
@@ -264,9 +268,9 @@ impl<C: Controller + Clone> Endpoint<C> {
             // The window of a SYN is not scaled (RFC 7323 §2.2).
             window: u16::try_from(self.rx.advertise_window(now)).unwrap_or(u16::MAX),
             flags: if answering {
-                SYN | ACK | self.header.feedback.syn_ack_flags(self.peer_syn)
+                SYN | ACK | self.header.feedback.syn_ack_flags(self.peer_syn, self.syn_losses)
             } else {
-                SYN | self.profile.ecn.syn_flags(self.syn_losses > 0)
+                SYN | self.profile.ecn.syn_flags(self.syn_losses)
             },
             timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
@@ -277,7 +281,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             ..Segment::default()
         };
         // A SYN-ACK that is sent again may have been lost because of the option (tcp_synack_options).
-        if answering && self.counts_bytes() && self.syn_losses == 0 {
+        if answering && self.counts_bytes() && first {
             syn.set_ecn_option(&EcnOption::FIRST);
         }
         out.put(&syn);
@@ -439,7 +443,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 if self.counts_bytes() {
                     self.make_room_for_option();
                 }
-                self.send_syn(now, out);
+                self.send_syn(now, true, out);
             }
             State::SynSent if s.has(SYN | ACK) && s.ack == self.header.isn.wrapping_add(1) => {
                 self.accept_syn(s);
@@ -452,15 +456,22 @@ impl<C: Controller + Clone> Endpoint<C> {
                 self.acknowledge_syn(now, out);
                 self.send(now, out);
             }
-            State::SynReceived if s.has(SYN) => self.send_syn(now, out),
+            State::SynReceived if s.has(SYN) => {
+                self.syn_repeated = true;
+                self.peer_syn = s.ecn;
+                self.send_syn(now, false, out);
+            }
             State::SynReceived if s.has(ACK) && s.ack == self.header.isn.wrapping_add(1) => {
                 // The response went with the SYN-ACK.
                 self.rate_response = 0;
                 self.establish(now, s, u64::from(s.window) << self.header.peer_scale);
                 return true;
             }
-            // The ACK of our SYN-ACK was lost.
-            State::Established => self.acknowledge(now, out),
+            // The ACK of the SYN-ACK was lost (tcp_send_challenge_ack).
+            State::Established => {
+                self.peer_syn = s.ecn;
+                self.acknowledge_syn(now, out);
+            }
             State::Listen | State::SynSent | State::SynReceived => {}
         }
         false
@@ -494,8 +505,9 @@ impl<C: Controller + Clone> Endpoint<C> {
         // If the echo is that of the first SYN-ACK, the retransmissions were spurious (RFC 7323 §4): the RTT exceeds
         // the timeout and nothing was lost.
         let echo = s.timestamp.map(|t| t.1);
-        let spurious = self.syn_losses > 0 && echo == Some(milliseconds(self.syn_sent));
-        let clear = self.syn_losses == 0 || spurious;
+        let first = echo == Some(milliseconds(self.syn_sent));
+        let spurious = self.syn_losses > 0 && first;
+        let clear = (self.syn_losses == 0 && !self.syn_repeated) || first;
         let hs = Handshake {
             syn_losses: self.syn_losses,
             spurious,
@@ -634,7 +646,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 return;
             }
             self.syn_losses += 1;
-            self.send_syn(now, out);
+            self.send_syn(now, false, out);
         }
         if self.state != State::Established {
             return;

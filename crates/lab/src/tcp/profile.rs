@@ -98,7 +98,7 @@ pub struct Profile {
     /// TCP small queues: what a connection may have in the queue of its own host is this binary fraction of a second at its
     /// pacing rate (`sk_pacing_shift`), and two bursts at least; `None` for no limit. Only on a path with `host_rate`.
     pub tsq: Option<u8>,
-    /// The most it may have there without pacing, bytes (`tcp_limit_output_bytes`).
+    /// The most it may have there in any case, bytes (`tcp_limit_output_bytes`, 4 MB since Linux 6.16).
     pub limit_output: Bytes,
     /// Retransmissions of a SYN that come a second apart before their timer doubles (`tcp_syn_linear_timeouts`).
     pub syn_linear: u32,
@@ -373,7 +373,7 @@ impl Profile {
         (
             "limit_output",
             "bytes from 2920 to 1073741824",
-            "The most that small queues let wait without pacing (tcp_limit_output_bytes).",
+            "The most that small queues let wait (tcp_limit_output_bytes).",
         ),
         (
             "syn_linear",

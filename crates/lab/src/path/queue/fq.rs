@@ -4,11 +4,12 @@
 //! hash, and forgets a flow some time after it was idle for 3 s; pacing and its horizon are not there. All packets have the
 //! priority 0, whose band is the second; yet Linux puts a flow that it has not seen before into the first for its first turn.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use slowstart::units::{Instant, Span};
 
 use super::store::{List, Pool};
+use super::turns::Turns;
 use super::{Departure, Packet};
 use crate::path::Cause;
 
@@ -36,8 +37,7 @@ const BAND: usize = 1;
 /// The flows of one band.
 #[derive(Clone, Debug, Default)]
 struct Band {
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    turns: Turns,
     credit: i32,
 }
 
@@ -113,7 +113,7 @@ impl Fq {
             flow.list.push(&mut self.pool, p);
             if !flow.is_listed {
                 flow.is_listed = true;
-                self.bands[band].new.push_back(place);
+                self.bands[band].turns.add_new(place);
                 // As in Linux, which compares without signs, only a credit that is not negative is raised.
                 if p.at.since(flow.left) > REFILL && flow.credit >= 0 {
                     flow.credit = flow.credit.max(self.params.quantum);
@@ -140,28 +140,26 @@ impl Fq {
     fn take_from_flow(&mut self, now: Instant) -> Option<Packet> {
         loop {
             let band = &mut self.bands[self.turn];
-            let is_new = !band.new.is_empty();
-            let list = if is_new { &mut band.new } else { &mut band.old };
-            let Some(place) = list.front().copied().filter(|_| band.credit > 0) else {
+            let Some(turn) = band.turns.first().filter(|_| band.credit > 0) else {
                 self.turn = (self.turn + 1) % BANDS.len();
                 let next = &mut self.bands[self.turn];
                 next.credit = (next.credit + BANDS[self.turn]).min(BANDS[self.turn]);
                 continue;
             };
-            let flow = &mut self.flows[place as usize];
+            let flow = &mut self.flows[turn.flow as usize];
             if flow.credit <= 0 {
                 flow.credit += self.params.quantum;
             } else if let Some(p) = flow.list.pop(&mut self.pool) {
                 flow.credit -= p.frame() as i32;
                 band.credit -= p.frame() as i32;
                 return Some(p);
-            } else if !is_new {
+            } else if !turn.is_new {
                 (flow.is_listed, flow.left) = (false, now);
-                list.pop_front();
+                band.turns.end(turn);
                 continue;
             }
-            list.pop_front();
-            self.bands[BAND].old.push_back(place);
+            band.turns.end(turn);
+            self.bands[BAND].turns.add_old(turn.flow);
         }
     }
 }

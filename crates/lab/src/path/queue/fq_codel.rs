@@ -3,12 +3,11 @@
 //! Flows are hashed into queues by a hash drawn from the seed (Linux: `skb_get_hash` with a random key). A full discipline
 //! drops from the head of the queue with most bytes: up to `drop_batch` packets or half of it.
 
-use std::collections::VecDeque;
-
 use slowstart::units::Instant;
 
 use super::codel::{Control, Feed, Law};
 use super::store::{List, Pool};
+use super::turns::Turns;
 use super::{Departure, Packet};
 use crate::path::Cause;
 use crate::random;
@@ -47,8 +46,7 @@ pub(super) struct FqCodel {
     key: u64,
     pool: Pool,
     flows: Vec<Flow>,
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    turns: Turns,
     total: Total,
 }
 
@@ -94,8 +92,7 @@ impl FqCodel {
             key,
             pool: Pool::default(),
             flows: vec![Flow::default(); params.flows as usize],
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            turns: Turns::default(),
             total: Total::default(),
         }
     }
@@ -122,7 +119,7 @@ impl FqCodel {
         if !flow.is_listed {
             flow.is_listed = true;
             flow.deficit = self.params.quantum;
-            self.new.push_back(place as u32);
+            self.turns.add_new(place as u32);
         }
         if self.total.packets > self.params.limit || self.total.memory > self.params.memory_limit {
             self.drop_from_longest(p.at, out);
@@ -155,13 +152,12 @@ impl FqCodel {
 
     pub(super) fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
         loop {
-            let is_new = !self.new.is_empty();
-            let place = *if is_new { self.new.front() } else { self.old.front() }?;
-            let flow = &mut self.flows[place as usize];
+            let turn = self.turns.first()?;
+            let flow = &mut self.flows[turn.flow as usize];
             if flow.deficit <= 0 {
                 flow.deficit += self.params.quantum;
-                self.next_turn(is_new);
-                self.old.push_back(place);
+                self.turns.end(turn);
+                self.turns.add_old(turn.flow);
                 continue;
             }
             let mut head = Head { pool: &mut self.pool, list: &mut flow.list, total: &mut self.total };
@@ -169,23 +165,14 @@ impl FqCodel {
                 flow.deficit -= p.frame() as i32;
                 return Some(p);
             }
-            flow.is_listed = is_new && !self.old.is_empty();
-            let stays = flow.is_listed;
-            self.next_turn(is_new);
             // A new flow that is empty waits behind the old ones, so that it cannot starve them by coming again.
+            flow.is_listed = turn.is_new && self.turns.has_old();
+            let stays = flow.is_listed;
+            self.turns.end(turn);
             if stays {
-                self.old.push_back(place);
+                self.turns.add_old(turn.flow);
             }
         }
-    }
-
-    /// Ends the turn of the flow that has it.
-    fn next_turn(&mut self, is_new: bool) {
-        if is_new {
-            self.new.pop_front()
-        } else {
-            self.old.pop_front()
-        };
     }
 }
 
@@ -269,7 +256,12 @@ mod tests {
             for flow in 0..8 {
                 q.enqueue(packet(flow, 1500), &mut Vec::new());
             }
-            q.new.iter().copied().collect::<Vec<_>>()
+            std::iter::from_fn(|| {
+                let turn = q.turns.first()?;
+                q.turns.end(turn);
+                Some(turn.flow)
+            })
+            .collect::<Vec<_>>()
         };
         assert!(shares(1) == shares(1) && shares(1) != shares(2));
     }

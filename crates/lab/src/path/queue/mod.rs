@@ -11,6 +11,7 @@ mod fq_codel;
 mod pie;
 mod red;
 mod store;
+mod turns;
 mod words;
 
 use slowstart::units::{Instant, Span};

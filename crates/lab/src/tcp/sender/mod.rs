@@ -222,7 +222,7 @@ pub struct Sender<C> {
     cwnd: u64,
     cwnd_bytes: Bytes,
     /// What the peer says of marks.
-    pub(super) ecn: EcnSender,
+    pub(crate) ecn: EcnSender,
     board: Scoreboard,
     window_end: u64,
     usage_mark: u64,

@@ -19,10 +19,8 @@ impl<C: Controller + Clone> Sender<C> {
         let (Some(held), Some(shift)) = (held, self.profile.tsq) else { return false };
         let bytes = Bytes(u64::from(burst) * u64::from(self.profile.packet()));
         let at_rate = self.pacer.rate().map_or(Bytes::MAX, |rate| Bytes((rate.0 / 8) >> shift));
-        let mut limit = at_rate.max(bytes * 2);
-        if !self.pacer.on() {
-            limit = limit.min(self.profile.limit_output);
-        }
+        // Before 6.16 the last limit held only without pacing.
+        let mut limit = at_rate.max(bytes * 2).min(self.profile.limit_output);
         if again {
             // tcp_xmit_retransmit_queue: retransmissions have twice the room.
             limit = limit * 2;
