@@ -2,8 +2,10 @@
 
 use crate::result::{ChartKind, RunResult};
 use maud::{Markup, html};
-use slowstart_lab::record::Sample;
+use slowstart_lab::record::{Row, Sample};
 use slowstart_lab::report::chart::{Axis, Chart, Key, Point};
+use slowstart_lab::report::data::{self, Curve, Data, Kind, More, Unit};
+use slowstart_lab::report::live;
 
 fn value(draw: ChartKind, s: &Sample) -> Option<f64> {
     match draw {
@@ -73,20 +75,57 @@ pub fn line_chart(
     html! { figure { h3 { (title) } (c.draw(&inside, &html! {})) } }
 }
 
+/// Samples of a run for the script.
+const SAMPLES: usize = 400;
+
+/// The runs of a study as data for the script, which draws more quantities than the fixed charts.
+fn data<'a>(runs: &[&RunResult], rows: &'a [Row]) -> Data<'a> {
+    let mut data = Data::new(Kind::Study, rows);
+    data.labels = runs.iter().map(|s| s.label.clone()).collect();
+    let curve = |(i, s): (usize, &&RunResult)| {
+        let stalled: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
+        let threshold = |x: &Sample| x.ssthresh_bytes.unwrap_or(0) as i64;
+        let train = |x: &Sample| x.gauges.get("train_s").map_or(0, |t| data::us(*t));
+        let stalls = |x: &Sample| stalled.partition_point(|t| *t <= x.time_s) as i64;
+        let all: [(ChartKind, More); 3] = [
+            (ChartKind::Threshold, ("slow-start threshold", Unit::Bytes, &threshold)),
+            (ChartKind::Train, ("length of the ACK train", Unit::Time, &train)),
+            (ChartKind::Stalls, ("stalls taken as congestion", Unit::Count, &stalls)),
+        ];
+        let more: Vec<More> =
+            all.into_iter().filter(|(kind, _)| s.charts.contains(kind)).map(|(_, more)| more).collect();
+        Curve::with(i, &rows[i], (&s.samples, &s.events), s.start_s, SAMPLES, &more)
+    };
+    data.curves = runs.iter().enumerate().map(curve).collect();
+    data
+}
+
 /// All charts of all studies.
 pub fn charts(studies: &[&str], results: &[RunResult]) -> Markup {
-    let mut charts = Vec::new();
-    for study in studies {
-        let first = |s: &&RunResult| s.study == *study && s.run == 0 && !s.charts.is_empty();
-        let runs: Vec<&RunResult> = results.iter().filter(first).collect();
-        for draw in runs.first().map_or(&[][..], |s| &s.charts) {
-            charts.push(chart(charts.len(), study, *draw, &runs));
-        }
-    }
+    let mut id = 0;
+    let groups: Vec<(&str, Markup)> = studies
+        .iter()
+        .filter_map(|study| {
+            let first = |s: &&RunResult| s.study == *study && s.run == 0 && !s.charts.is_empty();
+            let runs: Vec<&RunResult> = results.iter().filter(first).collect();
+            let kinds = &runs.first()?.charts;
+            let charts = html! {
+                div class="charts" {
+                    @for (i, kind) in kinds.iter().enumerate() { (chart(id + i, study, *kind, &runs)) }
+                }
+            };
+            id += kinds.len();
+            let rows: Vec<Row> = runs.iter().map(|s| s.rows[0].clone()).collect();
+            Some((*study, live(&charts, &data(&runs, &rows))))
+        })
+        .collect();
     html! {
-        @if !charts.is_empty() {
+        @if !groups.is_empty() {
             h2 { "Charts" }
-            div class="charts" { @for c in &charts { (c) } }
+            @for (study, group) in &groups {
+                @if groups.len() > 1 { h3 { (study) } }
+                (group)
+            }
         }
     }
 }

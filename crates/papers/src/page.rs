@@ -8,7 +8,7 @@ use crate::result::RunResult;
 use crate::web_figures;
 use maud::{Markup, html};
 use slowstart_lab::record::Class;
-use slowstart_lab::report::{document, words};
+use slowstart_lab::report::{Script, document, words};
 use slowstart_lab::stats;
 
 /// The runs of each startup in each study, in the order of the runs.
@@ -180,5 +180,5 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
         h2 { "Command" }
         pre { code { (command) } }
     };
-    document(&format!("{}: {}", e.id, e.title), &body, None)
+    document(&format!("{}: {}", e.id, e.title), &body, Script::Charts)
 }

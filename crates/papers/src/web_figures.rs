@@ -6,7 +6,8 @@ use crate::result::RunResult;
 use crate::web::{Measure, RetriedConnection, WebResult};
 use maud::{Markup, html};
 use slowstart_lab::report::chart::{Axis, Point};
-use slowstart_lab::report::words;
+use slowstart_lab::report::figure::{Figure, Figures};
+use slowstart_lab::report::{live, words};
 
 /// Number of points of a distribution.
 const POINTS: usize = 240;
@@ -58,8 +59,15 @@ fn steps(retried: &[&RetriedConnection]) -> Vec<Point> {
     points
 }
 
+/// A chart, and the same for the script.
+type Both = (Markup, Figure);
+
+fn both(id: usize, title: &str, what: &str, x: &Axis, y: &Axis, lines: &[(&str, Vec<Point>)]) -> Both {
+    (line_chart(id, title, what, x, y, lines), Figure::new(title, x, y, lines))
+}
+
 /// The charts of one study, with identifiers from `id`.
-fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
+fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Both> {
     let mut labels: Vec<&str> = Vec::new();
     for s in results.iter().filter(|s| s.study == name) {
         if !labels.contains(&s.label.as_str()) {
@@ -96,8 +104,8 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
     let by_size = lines(&|l| steps(&retried(l)));
     let title = |what: &str| format!("{name}: {what}");
     vec![
-        line_chart(id, &title("response times"), "distribution", &rtts, &share, &slower),
-        line_chart(
+        both(id, &title("response times"), "distribution", &rtts, &share, &slower),
+        both(
             id + 3,
             &title("response times in seconds, RTT of 50 ms or more"),
             "distribution",
@@ -105,8 +113,8 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
             &share,
             &slower_s,
         ),
-        line_chart(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
-        line_chart(
+        both(id + 1, &title("response times by size"), "steps", &size, &median, &by_size),
+        both(
             id + 2,
             &title("loss rate per second"),
             "distribution",
@@ -118,7 +126,7 @@ fn study(id: usize, name: &str, results: &[RunResult]) -> Vec<Markup> {
 }
 
 /// The distributions of requests, answers and round-trip times of all connections of a run.
-fn drawn_from(id: usize, w: &WebResult) -> Vec<Markup> {
+fn drawn_from(id: usize, w: &WebResult) -> Vec<Both> {
     let of = |f: &dyn Fn(&(u32, u32, f32)) -> f64| below(w.drawn.iter().map(f).collect());
     let share = Axis::cut("share of connections (%)", 100.0);
     let bytes = Axis::decades("bytes", 10.0, 1e6);
@@ -126,8 +134,8 @@ fn drawn_from(id: usize, w: &WebResult) -> Vec<Markup> {
     let sizes = [("requests", of(&|c| f64::from(c.0))), ("answers", of(&|c| f64::from(c.1)))];
     let rtts = [("round-trip times", of(&|c| 1000.0 * f64::from(c.2)))];
     vec![
-        line_chart(id, "Requests and answers", "distribution", &bytes, &share, &sizes),
-        line_chart(id + 1, "Round-trip times", "distribution", &ms, &share, &rtts),
+        both(id, "Requests and answers", "distribution", &bytes, &share, &sizes),
+        both(id + 1, "Round-trip times", "distribution", &ms, &share, &rtts),
     ]
 }
 
@@ -173,20 +181,22 @@ fn table(results: &[RunResult]) -> Markup {
 
 /// All charts, and the table of runs.
 pub fn charts_and_table(studies: &[&str], results: &[RunResult]) -> Markup {
-    let mut charts = Vec::new();
+    let mut charts: Vec<Both> = Vec::new();
     for name in studies {
         charts.extend(study(charts.len(), name, results));
     }
     if let Some(w) = results.first().and_then(|s| s.web.as_ref()) {
         charts.extend(drawn_from(charts.len(), w));
     }
+    let (charts, figures): (Vec<Markup>, Vec<Figure>) = charts.into_iter().unzip();
+    let fixed = html! { div class="charts" { @for c in &charts { (c) } } };
     html! {
         h2 { "Charts" }
         p class="note" {
             "Response times are those of connections whose SYN was retransmitted. The last two charts show all connections of a "
             "run."
         }
-        div class="charts" { @for c in &charts { (c) } }
+        (live(&fixed, &Figures::new(figures)))
         h2 { "Runs" }
         (table(results))
     }

@@ -12,12 +12,112 @@ const ERROR: f64 = 0.1;
 /// Startups that are named in a sentence.
 const NAMED: usize = 5;
 
-/// Returns the sentences for one transfer, without what its table shows.
+/// Returns the sentences for one transfer, without what the table of startups shows.
 pub fn sentences(t: &Transfer) -> Vec<String> {
     let mut all = vec![did(t), left(t)];
+    if t.exit.is_some() || t.class == ExitClass::None {
+        all.push(format!("This is {}.", if t.certain { "certain" } else { "not certain" }));
+    }
     all.extend(limits(t));
     all.extend(t.fork.as_ref().map(|fork| sooner(t, fork)));
     all
+}
+
+/// The answer in one sentence: whether it left slow start early, at the choke point or late, and how certain that is.
+pub fn lead(t: &Transfer) -> String {
+    let certain = if t.certain { "certain" } else { "not certain" };
+    let how = match t.class {
+        ExitClass::Early => "early",
+        ExitClass::ChokePoint => "at the choke point",
+        ExitClass::Late => "late",
+        ExitClass::None => return format!("It was in slow start to the end; this is {certain}."),
+        ExitClass::Unknown if t.exit.is_some() => {
+            return format!(
+                "It left slow start ({certain}); whether that was early, at the choke point or late is unknown."
+            );
+        }
+        ExitClass::Unknown => {
+            let why = t.unclear.as_deref().unwrap_or("the file shows too little");
+            return format!("Whether and when it left slow start is unknown: {why}.");
+        }
+    };
+    let cost = match t.cost_s.filter(|c| *c > 0.0) {
+        Some(cost) if t.class == ExitClass::Early => format!(", which cost about {} s", number(cost)),
+        _ => String::new(),
+    };
+    format!("It left slow start {how}{cost}; this is {certain}.")
+}
+
+/// The answer as a small table: what the connection did, what limited it, its exit and what that cost. What the file does not
+/// show is `unknown`.
+pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
+    let unknown = || "unknown".to_string();
+    let seconds = |s: Option<f64>| s.map_or_else(unknown, |s| format!("{} s", number(s)));
+    let rate = t.bytes as f64 * 8.0 / t.duration_s / 1e6;
+    let rate = if rate.is_finite() { format!(", {} Mbit/s", number(rate)) } else { String::new() };
+    let again = match t.source.as_str() {
+        "tcp-probe" => String::new(),
+        _ => format!(", {} packets retransmitted", number(t.retransmitted_packets as f64)),
+    };
+    let class = match (t.class, &t.unclear) {
+        (ExitClass::Unknown, Some(why)) => format!("unknown: {why}"),
+        (class, _) => class.name().to_string(),
+    };
+    let cost = match (t.class, t.cost_s) {
+        (ExitClass::Early, Some(c)) => format!("about {} s", number(c)),
+        (ExitClass::ChokePoint | ExitClass::None, _) => "nothing".to_string(),
+        (ExitClass::Late, _) => format!("{} packets retransmitted", number(t.retransmitted_packets as f64)),
+        _ => unknown(),
+    };
+    vec![
+        ("carried", format!("{} in {} s{rate}{again}", bytes(t.bytes), number(t.duration_s))),
+        ("minimum RTT", t.min_rtt_s.map_or_else(unknown, |r| format!("{} ms", number(r * 1e3)))),
+        ("limited by", limited_by(t)),
+        ("exit", class),
+        (
+            "left slow start",
+            match (&t.exit, t.class) {
+                (Some(e), _) => with(t, e),
+                (None, ExitClass::None) => "not before the end".to_string(),
+                (None, _) => unknown(),
+            },
+        ),
+        (
+            "path full",
+            t.capacity_time_s.map_or("not seen".to_string(), |s| format!("at {}", seconds(Some(s)))),
+        ),
+        ("cost of the exit", cost),
+        ("certain", if t.certain { "yes" } else { "no" }.to_string()),
+    ]
+}
+
+/// The shares of the time in which cwnd, and anything else, limited the sender.
+fn limited_by(t: &Transfer) -> String {
+    // Samples do not show it.
+    if t.packets == 0 || t.duration_s <= 0.0 {
+        return "unknown".to_string();
+    }
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for l in &t.limits {
+        *sums.entry(&l.what).or_default() += l.until_s - l.from_s;
+    }
+    let rest = (t.duration_s - sums.values().sum::<f64>()).max(0.0);
+    let share = |(what, s): (&str, f64)| {
+        let what = if what == "idle" { "nothing to send (idle)" } else { what };
+        format!("{what} {:.0} %", 100.0 * s / t.duration_s)
+    };
+    let of_time = std::iter::once(("cwnd", rest)).chain(sums).map(share).collect::<Vec<_>>().join(", ");
+    format!("{of_time} of the time")
+}
+
+/// When, with which window and by what evidence it left.
+fn with(t: &Transfer, e: &ExitRecord) -> String {
+    format!(
+        "at {} s with a window of {} segments ({})",
+        number(e.time_s),
+        number((e.cwnd_bytes as f64 / t.mss_bytes.max(1) as f64).round()),
+        e.evidence
+    )
 }
 
 /// What the connection did.
@@ -38,16 +138,8 @@ fn did(t: &Transfer) -> String {
 
 /// When and how it left slow start.
 fn left(t: &Transfer) -> String {
-    let segments = |b: u64| number((b as f64 / t.mss_bytes.max(1) as f64).round());
     let full = t.capacity_time_s.map(|s| format!("the path was full at {} s", number(s)));
-    let with = |e: &ExitRecord| {
-        format!(
-            "It left slow start at {} s with a window of {} segments ({})",
-            number(e.time_s),
-            segments(e.cwnd_bytes),
-            e.evidence
-        )
-    };
+    let with = |e: &ExitRecord| format!("It left slow start {}", with(t, e));
     let not_full = || full.clone().unwrap_or_else(|| "the path was not seen full".to_string());
     let why = t.unclear.as_deref().unwrap_or("the file shows too little");
     match (t.class, &t.exit) {
@@ -90,7 +182,7 @@ fn quicker<'a>(t: &Transfer, fork: &'a Fork) -> Vec<(&'a ForkResult, f64)> {
 }
 
 /// Which startups would have finished sooner on the fitted path.
-fn sooner(t: &Transfer, fork: &Fork) -> String {
+pub fn sooner(t: &Transfer, fork: &Fork) -> String {
     let all = quicker(t, fork);
     let bound = if fork.path.queue_was_full() {
         ""
@@ -145,14 +237,57 @@ mod tests {
             of(&early),
             "It carried 1 MB in 2 s (4 Mbit/s), with a minimum RTT of 50 ms; nothing was retransmitted. It left slow \
              start at 0.500 s with a window of 100 segments (a loss): early; the path was not seen full. This cost about \
-             0.750 s."
+             0.750 s. This is not certain."
         );
         let full = Transfer { capacity_time_s: Some(0.25), ..transfer(ExitClass::ChokePoint) };
-        assert!(of(&full).ends_with("at the choke point; the path was full at 0.250 s."), "{}", of(&full));
+        assert!(
+            of(&full).ends_with("at the choke point; the path was full at 0.250 s. This is not certain."),
+            "{}",
+            of(&full)
+        );
         assert!(of(&transfer(ExitClass::Late)).contains("late, by a loss"));
-        assert!(of(&transfer(ExitClass::None)).ends_with("It was in slow start to the end."));
+        let none = Transfer { certain: true, ..transfer(ExitClass::None) };
+        assert!(of(&none).ends_with("It was in slow start to the end. This is certain."));
         let unknown = Transfer { unclear: Some("too few packets".into()), ..transfer(ExitClass::Unknown) };
         assert!(of(&unknown).ends_with("is not known: too few packets."));
+    }
+
+    /// One sentence and a small table: unknown is a value of its own.
+    #[test]
+    fn the_lead_and_the_table_state_what_is_known() {
+        let fact = |t: &Transfer, name: &str| {
+            facts(t).into_iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("{name}")).1
+        };
+        let early =
+            Transfer { cost_s: Some(0.75), certain: true, packets: 700, ..transfer(ExitClass::Early) };
+        assert_eq!(lead(&early), "It left slow start early, which cost about 0.750 s; this is certain.");
+        let shares = |periods: &[(&str, f64)]| {
+            let limits = periods.iter().map(|(what, s)| LimitPeriod {
+                what: (*what).into(),
+                from_s: 0.0,
+                until_s: *s,
+            });
+            Transfer { limits: limits.collect(), ..early.clone() }
+        };
+        let held = shares(&[("application", 0.5), ("idle", 0.3)]);
+        assert_eq!(
+            fact(&held, "limited by"),
+            "cwnd 60 %, application 25 %, nothing to send (idle) 15 % of the time"
+        );
+        assert_eq!(fact(&early, "exit"), "early");
+        assert_eq!(fact(&early, "cost of the exit"), "about 0.750 s");
+        assert_eq!((fact(&early, "certain"), fact(&early, "path full")), ("yes".into(), "not seen".into()));
+        let unknown = Transfer {
+            unclear: Some("too few packets".into()),
+            min_rtt_s: None,
+            ..transfer(ExitClass::Unknown)
+        };
+        assert_eq!(lead(&unknown), "Whether and when it left slow start is unknown: too few packets.");
+        assert_eq!(fact(&unknown, "exit"), "unknown: too few packets");
+        for name in ["minimum RTT", "limited by", "left slow start", "cost of the exit"] {
+            assert_eq!(fact(&unknown, name), "unknown", "{name}");
+        }
+        assert_eq!(fact(&transfer(ExitClass::None), "left slow start"), "not before the end");
     }
 
     #[test]

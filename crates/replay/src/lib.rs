@@ -104,7 +104,9 @@
 //! - [`transfer`]: the row of a connection in one direction
 //! - [`kernlog`]: per-ACK logs of a kernel
 //! - [`events`]: events of startups in a running kernel
-//! - [`samples`]: sampled windows: `ss`, NDT7, flent, rows of `slowstart compare`
+//! - [`samples`]: sampled windows: `ss`, flent, rows of `slowstart compare`
+//! - [`mlab`]: NDT7 and `tcp-info` of M-Lab
+//! - [`iperf`]: results of iperf3
 //! - [`probe`]: the tracepoint `tcp:tcp_probe` as text
 //! - [`qlog`]: qlog of QUIC and of simulated runs
 //! - [`wire`]: simulated runs written as captures
@@ -116,14 +118,17 @@ pub mod analysis;
 pub mod answer;
 pub mod capacity;
 pub mod capture;
+mod clock;
 pub mod connection;
 pub mod error;
 pub mod events;
 pub mod fit;
 pub mod fork;
 pub mod infer;
+pub mod iperf;
 pub mod kernlog;
 pub mod limits;
+pub mod mlab;
 pub mod observer;
 pub mod open;
 pub mod packets;

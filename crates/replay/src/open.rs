@@ -20,8 +20,10 @@ pub enum Kind {
     KernelLog,
     /// A qlog, as one JSON text or as a sequence.
     Qlog,
-    /// An NDT7 measurement.
-    Ndt7,
+    /// NDT7 measurements or rows of `tcp-info` of M-Lab.
+    Mlab,
+    /// A result of iperf3.
+    Iperf,
     /// A flent data file.
     Flent,
     /// Repeated output of `ss -tin`.
@@ -100,10 +102,13 @@ fn unknown(probe: &[u8]) -> String {
     let named = name(probe);
     let found = named.as_deref().unwrap_or(if probe.is_empty() { "nothing" } else { "an unknown format" });
     format!(
-        "found {found}, expected a capture (pcap, pcapng, snoop), a kernel log (CSV), qlog, NDT7 or flent JSON, \
+        "found {found}, expected a capture (pcap, pcapng, snoop), a kernel log (CSV), qlog, JSON of M-Lab, iperf3 or flent, \
          the output of ss -tin, a trace of tcp:tcp_probe, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
     )
 }
+
+const NDT5: &str = "an NDT5 result (it has one TCPInfo, of the end of the test, which does not show when slow start ended; give the \
+                    tcp-info row or the capture of the same test)";
 
 /// The name of a format that is known but has no data to analyse, and what to do.
 fn name(probe: &[u8]) -> Option<String> {
@@ -130,22 +135,10 @@ fn name(probe: &[u8]) -> Option<String> {
         return Some("a tar archive (extract it first)".to_string());
     }
     let text = String::from_utf8_lossy(probe);
-    let value = |key: &str| {
-        let rest = text.split_once(key)?.1.trim_start_matches(['"', ':', ' ', '\t']);
-        Some(rest.split(['"', ',', '\n']).next()?.to_string()).filter(|v| v.len() < 40)
-    };
-    if text.contains("\"tcp_mss_default\"")
-        || text.contains("\"version\":\t\"iperf")
-        || text.contains("\"iperf ")
-    {
-        let version = value("\"version\"").unwrap_or_else(|| "iperf3".to_string());
-        return Some(format!(
-            "a result of {version} (it has a sample per second, which does not show slow start; run tcpdump beside it)"
-        ));
-    }
     let texts = [
-        ("\"S2C\"", "an NDT5 result (not supported; use the capture of the same test)"),
-        ("\"C2S\"", "an NDT5 result (not supported; use the capture of the same test)"),
+        ("\"S2C\"", NDT5),
+        ("\"C2S\"", NDT5),
+        ("[ ID] Interval", "text printed by iperf3 (give its result as JSON: iperf3 --json -i 0.1)"),
         ("\"creator\"", "an HTTP archive (HAR; it has no packets)"),
         ("CLIENT_RANDOM ", "a TLS key log (give the capture or the qlog)"),
         ("IP6 ", "text printed by tcpdump (write a capture: tcpdump -w FILE)"),
@@ -179,7 +172,7 @@ fn kind(probe: &[u8]) -> Option<Kind> {
         Some(Kind::KernelLog)
     } else if !start.starts_with('{') {
         let sample = |l: &str| l.contains("cwnd:") && (l.contains("rtt:") || l.contains("mss:"));
-        if start.contains(probe::NAME) {
+        if start.contains(probe::NAME) || start.lines().any(probe::is_module_line) {
             return Some(Kind::TcpProbe);
         }
         start.lines().any(sample).then_some(Kind::Ss)
@@ -188,8 +181,12 @@ fn kind(probe: &[u8]) -> Option<Kind> {
         || start.contains("urn:ietf:params:qlog")
     {
         Some(Kind::Qlog)
-    } else if start.contains("\"TCPInfo\"") || start.contains("\"ServerMeasurements\"") {
-        Some(Kind::Ndt7)
+    } else if start.contains("\"iperf ") && start.contains("\"start\"") {
+        Some(Kind::Iperf)
+    } else if start.contains("\"S2C\"") || start.contains("\"C2S\"") {
+        None
+    } else if ["\"TCPInfo\"", "\"ServerMeasurements\"", "\"Snapshots\""].iter().any(|k| start.contains(k)) {
+        Some(Kind::Mlab)
     } else if start.contains("\"BATCH_") || start.contains("\"FLENT_VERSION\"") {
         Some(Kind::Flent)
     } else if first.contains("\"schema\"") && first.contains("\"startup\"") {

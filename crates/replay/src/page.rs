@@ -5,10 +5,15 @@ use crate::answer;
 use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
+use slowstart_lab::path::Files;
 use slowstart_lab::record::{Class, Cost, ExitRow, Row, Sample, Trace};
 use slowstart_lab::report::data::{Curve, Data, Kind, samples_of_each};
-use slowstart_lab::report::{self, Opinions, Page, Series, words};
+use slowstart_lab::report::{self, Opinions, Page, Series, link, words};
+use slowstart_lab::scenario::{Study, StudyText};
 use std::collections::BTreeMap;
+
+/// Startups that the playground runs over the fitted path.
+const PLAYED: usize = 4;
 
 /// A prediction as a row of a result, which the laboratory's page can show.
 fn row(t: &Transfer, startup: &str) -> Row {
@@ -93,8 +98,8 @@ fn predictions(t: &Transfer) -> Opinions {
     Opinions { headers: headers.map(String::from).to_vec(), lines: t.startups.iter().map(line).collect() }
 }
 
-/// Returns the page.
-pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
+/// Returns the page. `base` is the address of the playground, to which it links with the fitted path if there is one.
+pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
     let names: Vec<&str> = t.startups.iter().map(|w| w.startup.as_str()).collect();
     let rows: Vec<Row> = names.iter().map(|n| row(t, n)).collect();
     let traces: Vec<Trace> = (0..names.len())
@@ -131,7 +136,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
             mss: t.mss_bytes,
         })
         .collect();
-    let mut data = Data::new(Kind::Recording, t.mss_bytes, &rows);
+    let mut data = Data::new(Kind::Recording, &rows);
     let curves = rows.iter().zip(&traces).enumerate();
     data.curves =
         curves.map(|(i, (row, trace))| Curve::new(i, row, trace, 0.0, samples_of_each(rows.len()))).collect();
@@ -140,12 +145,25 @@ pub fn html(t: &Transfer, f: &Findings, command: &str) -> String {
         about: &about(t),
         verdict: &answer::sentences(t).join(" "),
         command,
+        playground: fitted(t, base).as_deref(),
         rows: &rows,
         opinions: Some(&predictions(t)),
         series: &series,
         data: Some(&data),
         caveats: &t.caveats,
     })
+}
+
+/// The address at which the playground shows the startups of the table over the fitted path.
+fn fitted(t: &Transfer, base: &str) -> Option<String> {
+    let study = StudyText {
+        path: t.fork.as_ref()?.path.inline(),
+        startups: t.startups.iter().map(|w| w.startup.clone()).take(PLAYED).collect(),
+        size: Some(format!("{}B", t.bytes)),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    link::playground(base, &Study::check_with(&study, &Files::none()).ok()?)
 }
 
 fn about(t: &Transfer) -> String {

@@ -1,8 +1,10 @@
 //! The tracepoint `tcp:tcp_probe` as text: one line for each segment that a socket received, with its window.
 //!
 //! `perf record -e tcp:tcp_probe`, printed by `perf script`; `trace-cmd record -e tcp:tcp_probe`, printed by `trace-cmd
-//! report`; or the kernel's `trace_pipe`. Fields: `include/trace/events/tcp.h`, which states windows in segments, the smoothed
-//! RTT in microseconds and the local end first. It states no segment size.
+//! report`; the kernel's `trace_pipe`; or a line of bpftrace with the same fields, where ports may stand for addresses. Fields:
+//! `include/trace/events/tcp.h`, which states windows in segments, the smoothed RTT in microseconds and the local end first. It
+//! states no segment size. The module of kernels before 4.16 (`net/ipv4/tcp_probe.c`) wrote the same values to
+//! `/proc/net/tcpprobe`: time, local end, peer, length, `snd_nxt`, `snd_una`, window, threshold, send window and smoothed RTT.
 
 use crate::error::InputError;
 use crate::limits::{Lines, MOST_HELD, too_much};
@@ -32,9 +34,47 @@ struct Sockets {
     begin_ns: Option<u64>,
 }
 
+/// An event.
+struct Event<'a> {
+    now: u64,
+    ends: (&'a str, &'a str),
+    cwnd: u64,
+    una: u32,
+    ssthresh: Option<u64>,
+    srtt: Option<u64>,
+}
+
+/// The fewest words of a line of the module.
+const MODULE: usize = 10;
+
+/// True for a line of `/proc/net/tcpprobe`.
+pub(crate) fn is_module_line(line: &str) -> bool {
+    module_event(line).is_some()
+}
+
+/// The event of a line of `/proc/net/tcpprobe`.
+fn module_event(line: &str) -> Option<Event<'_>> {
+    let words: Vec<&str> = line.split_whitespace().take(MODULE).collect();
+    let &[time, from, to, length, next, una, cwnd, ssthresh, _, srtt] = &words[..] else { return None };
+    let end = |w: &str| w.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    length.parse::<u32>().ok().filter(|_| end(from) && end(to) && next.starts_with("0x"))?;
+    Some(Event {
+        now: seconds_ns(time)?,
+        ends: (from, to),
+        cwnd: cwnd.parse().ok()?,
+        una: hexadecimal(una)?,
+        ssthresh: ssthresh.parse().ok(),
+        srtt: srtt.parse().ok(),
+    })
+}
+
+fn hexadecimal(word: &str) -> Option<u32> {
+    u32::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
 /// Nanoseconds of a time as the tools print it: seconds, a point, and up to nine digits.
-fn time_ns(word: &str) -> Option<u64> {
-    let (seconds, rest) = word.strip_suffix(':')?.split_once('.')?;
+fn seconds_ns(word: &str) -> Option<u64> {
+    let (seconds, rest) = word.split_once('.')?;
     let digits = rest.len();
     if digits == 0 || digits > 9 || !rest.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -43,27 +83,45 @@ fn time_ns(word: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
+/// The event of a line of the tracepoint.
+fn traced<'a>(number: u64, before: &str, fields: &'a str) -> Result<Event<'a>, InputError> {
+    let expected = |what: &str| InputError::line(number, format!("found a tcp_probe without {what}"));
+    // perf writes `tcp:tcp_probe:`; the time comes before it.
+    let mut words = before.split_whitespace().rev().filter(|w| *w != "tcp:");
+    let time = words.next().and_then(|w| seconds_ns(w.strip_suffix(':')?));
+    let value = |key: &str| {
+        fields
+            .split_whitespace()
+            .find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+            .filter(|v| v.len() < 80)
+    };
+    let count = |key: &str| value(key).and_then(|v| v.parse::<u64>().ok());
+    Ok(Event {
+        now: time.ok_or_else(|| expected("a time in seconds before it"))?,
+        ends: (
+            value("src").or(value("sport")).ok_or_else(|| expected("src or sport"))?,
+            value("dest").or(value("dport")).ok_or_else(|| expected("dest or dport"))?,
+        ),
+        cwnd: count("snd_cwnd").ok_or_else(|| expected("snd_cwnd"))?,
+        una: value("snd_una").and_then(hexadecimal).ok_or_else(|| expected("snd_una"))?,
+        ssthresh: count("ssthresh"),
+        srtt: count("srtt"),
+    })
+}
+
 impl Sockets {
     fn on_line(&mut self, number: u64, line: &str) -> Result<(), InputError> {
-        let Some((before, fields)) = line.split_once(NAME) else { return Ok(()) };
-        let expected = |what: &str| InputError::line(number, format!("found a tcp_probe without {what}"));
-        // perf writes `tcp:tcp_probe:`; the time comes before it.
-        let mut words = before.split_whitespace().rev().filter(|w| *w != "tcp:");
-        let now = words.next().and_then(time_ns).ok_or_else(|| expected("a time in seconds before it"))?;
+        match line.split_once(NAME) {
+            Some((before, fields)) => self.on_event(number, &traced(number, before, fields)?),
+            None => module_event(line).map_or(Ok(()), |event| self.on_event(number, &event)),
+        }
+    }
+
+    fn on_event(&mut self, number: u64, event: &Event<'_>) -> Result<(), InputError> {
+        let (now, una) = (event.now, event.una);
         let begin = *self.begin_ns.get_or_insert(now);
-        let value = |key: &str| {
-            fields
-                .split_whitespace()
-                .find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
-                .filter(|v| v.len() < 80)
-        };
-        let count = |key: &str| value(key).and_then(|v| v.parse::<u64>().ok());
-        let hex = |key: &str| value(key).and_then(|v| u32::from_str_radix(v.strip_prefix("0x")?, 16).ok());
-        let from = value("src").ok_or_else(|| expected("src"))?;
-        let to = value("dest").ok_or_else(|| expected("dest"))?;
-        let cwnd = count("snd_cwnd").ok_or_else(|| expected("snd_cwnd"))?;
-        let una = hex("snd_una").ok_or_else(|| expected("snd_una"))?;
-        let socket = self.all.entry((from.to_string(), to.to_string())).or_insert_with(|| {
+        let ends = (event.ends.0.to_string(), event.ends.1.to_string());
+        let socket = self.all.entry(ends).or_insert_with(|| {
             self.held += SOCKET;
             Socket { delivered: 0, una, samples: Vec::new() }
         });
@@ -75,9 +133,9 @@ impl Sockets {
         }
         socket.samples.push(Sample {
             at: Instant(now.saturating_sub(begin)),
-            cwnd: segments(cwnd, MSS),
-            ssthresh: count("ssthresh").and_then(|n| threshold(n, MSS)),
-            rtt: count("srtt").filter(|us| (1..1 << 32).contains(us)).map(Span::micros),
+            cwnd: segments(event.cwnd, MSS),
+            ssthresh: event.ssthresh.and_then(|n| threshold(n, MSS)),
+            rtt: event.srtt.filter(|us| (1..1 << 32).contains(us)).map(Span::micros),
             min_rtt: None,
             delivered: Some(Bytes(socket.delivered)),
             retransmitted: 0,
@@ -157,6 +215,27 @@ mod tests {
         let (first, done) = rows(&perf);
         done.expect("valid");
         assert_eq!(rows(&ftrace).0, first);
+        // bpftrace with ports only, and the module of old kernels.
+        let ports = perf.replace("src=192.0.2.1:443 dest=198.51.100.7:50000", "sport=443 dport=50000");
+        let ports = ports.replace("src=198.51.100.7:50000 dest=192.0.2.1:443", "sport=50000 dport=443");
+        let ports = rows(&ports.replace("curl  4211 [001] ", "").replace("tcp:tcp_probe", "tcp_probe")).0;
+        assert_eq!((ports[0].from.as_str(), &ports[0].exit), ("443", &first[0].exit));
+        let mut module = String::new();
+        for line in perf.lines().filter(|l| l.contains("snd_wnd")) {
+            let of = |key: &str| {
+                line.split_whitespace()
+                    .find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+                    .expect("in each line")
+            };
+            let time = line.split_whitespace().nth(3).expect("a time").trim_end_matches(':');
+            let [from, to, next, una] = ["src", "dest", "snd_nxt", "snd_una"].map(of);
+            let [cwnd, ssthresh, wnd, srtt] = ["snd_cwnd", "ssthresh", "snd_wnd", "srtt"].map(of);
+            writeln!(module, "{time} {from} {to} 32 {next} {una} {cwnd} {ssthresh} {wnd} {srtt} 64240")
+                .expect("a String");
+        }
+        assert_eq!(rows(&module).0, first);
+        let kind = crate::open::detect(Box::new(std::io::Cursor::new(module.into_bytes()))).expect("known").0;
+        assert_eq!(kind, crate::open::Kind::TcpProbe);
         let [t] = &first[..] else { panic!("{first:?}") };
         assert_eq!((t.from.as_str(), t.bytes), ("192.0.2.1:443", 6 * 14_480));
         let exit = t.exit.as_ref().expect("an exit");

@@ -8,7 +8,7 @@ use crate::observer::Candidate;
 use crate::open::{self, Kind};
 use crate::table::Table;
 use crate::transfer::{self, Transfer};
-use crate::{events, kernlog, probe, qlog, samples};
+use crate::{events, iperf, kernlog, mlab, probe, qlog, samples};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -169,7 +169,8 @@ pub fn stream(
         }),
         Kind::Qlog => qlog::replay(input, candidates, keep, &mut add),
         Kind::Events => events::replay(input, candidates, keep, &mut add),
-        Kind::Ndt7 => samples::ndt7(input, |t| add(t, None)),
+        Kind::Mlab => mlab::replay(input, |t| add(t, None)),
+        Kind::Iperf => iperf::replay(input, |t| add(t, None)),
         Kind::Flent => samples::flent(input, |t| add(t, None)),
         Kind::Ss => samples::ss(input, |t| add(t, None)),
         Kind::TcpProbe => probe::replay(input, |t| add(t, None)),

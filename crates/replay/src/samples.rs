@@ -1,6 +1,7 @@
-//! Sampled windows: what `ss`, NDT7, flent and the metrics of qlog contain. Nothing is known between two samples, and
+//! Sampled windows: what `ss`, flent, M-Lab, iperf3 and the metrics of qlog contain. Nothing is known between two samples, and
 //! without acknowledgements no startup can be predicted.
 
+use crate::clock;
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::limits::{BoundedVec, Lines, MOST_HELD, Number, Tokens, Word, too_much};
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::eval::{self, Ended};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -16,7 +18,7 @@ use std::io::{BufReader, Read};
 /// Thresholds from here on mean that none is set (in the kernel, 2^31 - 1 segments).
 const INFINITE: u64 = 0x7fff_ff00;
 /// Maximum value of a sample that is plausible.
-const MOST: u64 = 1 << 50;
+pub(crate) const MOST: u64 = 1 << 50;
 /// Payload of a full segment if the file does not state it.
 pub(crate) const MSS: u64 = 1448;
 
@@ -128,6 +130,14 @@ pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Tr
         ));
     }
     t.caveats.push("samples have no acknowledgements: no startup can be predicted".to_string());
+    let gaps: Vec<f64> = samples.windows(2).map(|w| w[1].at.since(w[0].at).as_secs_f64()).collect();
+    let rtt = least.map_or(0.0, Span::as_secs_f64);
+    if let Some(gap) = slowstart_lab::stats::quantile(&gaps, 0.5).filter(|g| *g > 2.0 * rtt) {
+        t.caveats.push(format!(
+            "coarse: samples are {:.0} ms apart, so that the window may have been larger between two of them",
+            gap * 1e3
+        ));
+    }
     t
 }
 
@@ -143,95 +153,6 @@ pub(crate) fn threshold(n: u64, mss: u64) -> Option<Bytes> {
 
 fn invalid(e: &serde_json::Error) -> InputError {
     InputError::line(e.line() as u64, format!("found no valid JSON: {e}"))
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct TcpInfo {
-    elapsed_time: Number,
-    snd_cwnd: Number,
-    snd_ss_thresh: Number,
-    #[serde(rename = "SndMSS")]
-    snd_mss: Number,
-    #[serde(rename = "RTT")]
-    rtt: Number,
-    #[serde(rename = "MinRTT")]
-    min_rtt: Number,
-    bytes_acked: Number,
-    total_retrans: Number,
-}
-
-#[derive(Deserialize)]
-struct Measurement {
-    #[serde(default, rename = "TCPInfo")]
-    info: Option<TcpInfo>,
-    #[serde(default, rename = "BBRInfo")]
-    bbr: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Side {
-    #[serde(default, rename = "ServerMeasurements")]
-    measurements: Option<BoundedVec<Measurement>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Ndt7 {
-    #[serde(default)]
-    download: Option<Side>,
-    #[serde(default)]
-    upload: Option<Side>,
-    #[serde(default, rename = "ServerIP")]
-    server_ip: Word,
-    #[serde(default)]
-    server_port: Number,
-    #[serde(default, rename = "ClientIP")]
-    client_ip: Word,
-    #[serde(default)]
-    client_port: Number,
-}
-
-/// Reads an NDT7 measurement: the server's `TCPInfo`, about three times per second.
-pub fn ndt7(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
-    let text = BufReader::new(Tokens::new(input));
-    let file: Ndt7 = serde_json::from_reader(text).map_err(|e| invalid(&e))?;
-    let mut rows = 0;
-    for side in [file.download, file.upload] {
-        let Some(BoundedVec(all)) = side.and_then(|s| s.measurements) else { continue };
-        let mut samples = Vec::new();
-        let mut mss = MSS;
-        for info in all.iter().filter_map(|m| m.info.as_ref()) {
-            let (Some(at), Some(cwnd)) = (info.elapsed_time.below(MOST), info.snd_cwnd.below(MOST)) else {
-                continue;
-            };
-            mss = info.snd_mss.below(MOST).filter(|m| *m > 0).unwrap_or(mss);
-            let span = |us: Number| us.below(MOST).map(Span::micros);
-            samples.push(Sample {
-                at: Instant(at * 1000),
-                cwnd: segments(cwnd, mss),
-                ssthresh: info.snd_ss_thresh.below(MOST).and_then(|n| threshold(n, mss)),
-                rtt: span(info.rtt),
-                min_rtt: span(info.min_rtt),
-                delivered: info.bytes_acked.below(MOST).map(Bytes),
-                retransmitted: info.total_retrans.below(MOST).unwrap_or(0),
-            });
-        }
-        samples.sort_by_key(|s| s.at);
-        rows += 1;
-        let mut t = transfer("ndt7", rows, Bytes(mss), &samples);
-        let end = |ip: &Word, port: Number| format!("{}:{}", ip.0, port.below(1 << 16).unwrap_or(0));
-        t.from = end(&file.server_ip, file.server_port);
-        t.to = end(&file.client_ip, file.client_port);
-        if all.iter().any(|m| m.bbr.is_some()) {
-            t.caveats.push("the sender ran BBR: its startup has no slow-start threshold".to_string());
-        }
-        each(t);
-    }
-    if rows == 0 {
-        return Err(InputError::whole("found no Download or Upload with ServerMeasurements, expected one"));
-    }
-    Ok(())
 }
 
 #[derive(Default, Deserialize)]
@@ -328,35 +249,6 @@ pub fn flent(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inp
     Ok(())
 }
 
-/// Seconds since 1970 of a line that is a time: `date +%s.%N`, or an ISO 8601 date and time (`date -Ins`).
-fn time(line: &str) -> Option<f64> {
-    let line = line.trim();
-    if let Ok(t) = line.parse::<f64>() {
-        return Some(t).filter(|t| (0.0..1e11).contains(t));
-    }
-    let (date, time) = line.split_once(['T', ' '])?;
-    let mut ymd = date.splitn(3, '-').map(|n| n.parse::<i64>().ok());
-    let (year, month, day) = (ymd.next()??, ymd.next()??, ymd.next()??);
-    let time = time.trim_end_matches('Z');
-    let (time, zone) = match time.rfind(['+', '-']) {
-        Some(at) => (&time[..at], time[at..].replace(':', "")),
-        None => (time, "+0000".to_string()),
-    };
-    let zone: i64 = zone.parse().ok()?;
-    let mut hms = time.splitn(3, ':');
-    let hour: f64 = hms.next()?.parse().ok()?;
-    let minute: f64 = hms.next()?.parse().ok()?;
-    let second: f64 = hms.next()?.replace(',', ".").parse().ok()?;
-    if !(1970..3000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
-    let zone_s = (zone / 100 * 60 + zone % 100) as f64 * 60.0;
-    Some(days as f64 * 86_400.0 + hour * 3600.0 + minute * 60.0 + second - zone_s).filter(|t| *t >= 0.0)
-}
-
 /// The connections of an `ss` file while it is read.
 #[derive(Default)]
 struct Sockets {
@@ -365,18 +257,37 @@ struct Sockets {
     now: Option<f64>,
     begin: Option<f64>,
     ends: Option<(String, String)>,
+    /// True if a time has a fraction of a second.
+    finer: bool,
+}
+
+/// A line without the escape sequences that `watch` writes to a terminal.
+fn plain(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return line.into();
+    }
+    let mut parts = line.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let end = |c: char| c.is_ascii_alphabetic() || c == '~';
+        out.push_str(part.find(end).map_or("", |at| &part[at + 1..]));
+    }
+    out.into()
 }
 
 impl Sockets {
     fn on_line(&mut self, number: u64, line: &str) -> Result<(), InputError> {
-        if let Some(t) = time(line) {
+        let line = &plain(line);
+        let mut line = line.as_ref();
+        if let Some((t, rest)) = clock::leading(line) {
             if self.now.is_some_and(|before| t + 1.0 < before) {
                 let why = format!("found the time {t}, expected no less than in the line before");
                 return Err(InputError::line(number, why));
             }
             self.now = Some(t);
             self.begin = self.begin.or(self.now);
-            return Ok(());
+            self.finer |= t.fract() != 0.0;
+            line = rest;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         // State (absent if `ss` was called with one), two queues, two addresses; with -O, more on the same line.
@@ -403,7 +314,9 @@ impl Sockets {
         };
         let expected = |what: &str| InputError::line(number, format!("found a socket without {what}"));
         let (now, begin) = self.now.zip(self.begin).ok_or_else(|| {
-            expected("a time, expected a line with the time before it: date +%s.%N; ss -tin")
+            expected(
+                "a time, expected one at the begin of the line or in a line before: date +%s.%N; ss -tin",
+            )
         })?;
         let ends = self
             .ends
@@ -434,8 +347,8 @@ impl Sockets {
     }
 }
 
-/// Reads repeated output of `ss -tin`, each after a line with the time: seconds (`date +%s.%N`) or ISO 8601. The rows are
-/// those of the lines before the first invalid one.
+/// Reads repeated output of `ss -tin`. The time stands at the begin of each line, or in a line before, in any form that
+/// `date`, `ts` and `watch` write. The rows are those of the lines before the first invalid one.
 pub fn ss(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
     let mut sockets = Sockets::default();
     let done = Lines::new(input).try_for_each(|line| {
@@ -445,6 +358,9 @@ pub fn ss(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputE
     for (i, ((local, peer), (mss, samples))) in sockets.all.iter().enumerate() {
         let mut t = transfer("ss", i as u64 + 1, Bytes(*mss), samples);
         (t.from, t.to) = (local.clone(), peer.clone());
+        if !sockets.finer && samples.len() > 1 {
+            t.caveats.push("times are whole seconds: several samples may have the same".to_string());
+        }
         each(t);
     }
     done?;
@@ -551,17 +467,54 @@ mod tests {
         assert!(read!(ss, "ESTAB 0 0 1.2.3.4:5 6.7.8.9:10\n cwnd:10 mss:1448\n").is_err_and(|e| {
             e.to_string().starts_with("line 2: ") && e.to_string().contains("date +%s.%N")
         }));
-        assert!(read!(ndt7, "{\"Download\":").is_err_and(|e| e.to_string().starts_with("line 1: ")));
         assert!(read!(flent, "{\"raw_values\":{}}").is_err_and(|e| e.to_string().contains("--socket-stats")));
         assert!(read!(rows, "{}\n").is_err_and(|e| e.to_string().starts_with("line 1: ")));
     }
 
+    /// Every form of a time gives the same row: in a line of its own, at the begin of each line, and as watch writes it.
     #[test]
-    fn times_are_seconds_or_iso_dates() {
-        assert_eq!(time("1714564800.5\n"), Some(1_714_564_800.5));
-        assert_eq!(time("2024-05-01T14:00:00,500000000+02:00"), Some(1_714_564_800.5));
-        assert_eq!(time("2024-05-01 12:00:00.5"), Some(1_714_564_800.5));
-        assert_eq!(time("1970-01-01T00:00:00Z"), Some(0.0));
-        assert_eq!((time("ESTAB 0 0 a:1 b:2"), time("2024-13-01T00:00:00Z")), (None, None));
+    fn every_form_of_a_time_gives_the_same_row() {
+        let windows =
+            [(10, None, 0), (40, None, 0), (160, None, 0), (170, Some(160), 0), (175, Some(160), 0)];
+        let text = ss_text(&windows);
+        let want = read!(ss, text).expect("samples");
+        // The texts of ss_text are a tenth of a second apart.
+        let stamped = |of: &dyn Fn(usize) -> String, every: bool| {
+            let (mut out, mut n) = (Vec::new(), 0);
+            for line in text.lines() {
+                if line.starts_with("17") {
+                    n += 1;
+                    out.extend((!every).then(|| of(n - 1)));
+                } else if every {
+                    out.push(format!("{} {line}", of(n - 1)));
+                } else {
+                    out.push(line.to_string());
+                }
+            }
+            out.join("\n") + "\n"
+        };
+        for (of, every) in [
+            (&(|n| format!("1700000000.{n}")) as &dyn Fn(usize) -> String, true),
+            (&|n| format!("0.{n}"), true),
+            (&|n| format!("Nov 14 22:13:20.{n}"), true),
+            (&|n| format!("[2023-11-14T22:13:20.{n}]"), true),
+            (&|n| format!("2023-11-14 22:13:20.{n}"), true),
+            (&|n| format!("1700000000{n}00000000"), false),
+            (&|n| format!("Tue Nov 14 22:13:20.{n} UTC 2023"), false),
+            (&|n| format!("22:13:20.{n}"), false),
+            (&|n| format!("\u{1b}[HEvery 0.1s: ss -tin   host: Tue Nov 14 22:13:20.{n} 2023\u{1b}[K"), false),
+        ] {
+            let found = read!(ss, stamped(of, every)).expect("samples");
+            let exit = |t: &Transfer| t.exit.clone().expect("an exit");
+            let (a, b) = (exit(&found[0]), exit(&want[0]));
+            assert!((a.time_s - b.time_s).abs() < 1e-6 && found.len() == 1, "{}: {a:?} {b:?}", of(1));
+            assert_eq!((a.cwnd_bytes, a.evidence, found[0].bytes), (b.cwnd_bytes, b.evidence, want[0].bytes));
+            assert_eq!((&found[0].caveats, &found[0].from), (&want[0].caveats, &want[0].from), "{}", of(1));
+            let kind = crate::open::detect(Box::new(std::io::Cursor::new(stamped(of, every).into_bytes())));
+            assert_eq!(kind.expect("known").0, crate::open::Kind::Ss, "{}", of(1));
+        }
+        let seconds = read!(ss, stamped(&|n| format!("Tue Nov 14 22:13:2{n} 2023"), false)).expect("samples");
+        assert!(seconds[0].caveats.iter().any(|c| c.contains("whole seconds")), "{:?}", seconds[0].caveats);
+        assert!(seconds[0].caveats.iter().any(|c| c.contains("1000 ms apart")), "{:?}", seconds[0].caveats);
     }
 }

@@ -169,7 +169,7 @@ pub struct Transfer {
     pub schema: u32,
     /// Version of the program.
     pub version: String,
-    /// Kind of the file: `capture`, `kernel-log`, `qlog`, `kernel-events`, `ss`, `tcp-probe`, `ndt7`, `flent` or `rows`.
+    /// Kind of the file: `capture`, `kernel-log`, `qlog`, `kernel-events`, `ss`, `tcp-probe`, `ndt7`, `tcp-info`, `iperf3`, `flent` or `rows`.
     pub source: String,
     /// The file, if the caller set it.
     #[serde(default)]

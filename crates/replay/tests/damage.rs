@@ -49,6 +49,20 @@ fn valid() -> Vec<(Kind, Vec<u8>)> {
     let ndt7 = r#"{"Download":{"ServerMeasurements":[
         {"TCPInfo":{"ElapsedTime":100000,"SndCwnd":10,"SndSsThresh":2147483647,"SndMSS":1400,"RTT":40000,"MinRTT":39000,"BytesAcked":1000,"TotalRetrans":0}},
         {"TCPInfo":{"ElapsedTime":300000,"SndCwnd":40,"SndSsThresh":35,"SndMSS":1400,"RTT":41000,"MinRTT":39000,"BytesAcked":90000,"TotalRetrans":2}}]}}"#;
+    let info = ndt7
+        .replace("{\"Download\":{\"ServerMeasurements\":", "{\"UUID\":\"a\",\"Snapshots\":")
+        .replace("]}}", "]}");
+    let alone = "{\"Timestamp\":\"2024-05-01T12:00:00.5Z\",\"TCPInfo\":{\"SndCwnd\":10,\"RTT\":\"40000\"}}\n\
+                 {\"Timestamp\":\"2024-05-01T12:00:01.5Z\",\"TCPInfo\":{\"SndCwnd\":20,\"SndSsThresh\":15}}\n";
+    let iperf = r#"{"start":{"version":"iperf 3.12","tcp_mss_default":1448,"connected":[{"socket":5,"local_host":"a","local_port":1}]},
+        "intervals":[{"streams":[{"socket":5,"end":0.1,"bytes":1000,"retransmits":0,"snd_cwnd":14480,"rtt":40000}]},
+        {"streams":[{"socket":5,"end":0.2,"bytes":9000,"retransmits":2,"snd_cwnd":28960,"rtt":41000}]}]}"#;
+    let module = "1.5 10.0.0.1:1 10.0.0.2:2 32 0x20 0x10 10 2147483647 65535 40 64240\n\
+                  1.6 10.0.0.1:1 10.0.0.2:2 32 0x90 0x90 12 9 65535 41 64240\n";
+    let stamped = "Nov 22 21:16:21.5 ESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\
+                   Nov 22 21:16:21.5 \t cubic rtt:40/2 mss:1448 cwnd:10 retrans:0/1\n\
+                   Every 0.1s: ss -tin  h: Sun Nov 22 09:16:22.5 PM CET 2026\n\
+                   ESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n cubic rtt:41/2 mss:1448 cwnd:30 ssthresh:20 retrans:0/2\n";
     let flent = r#"{"metadata":{"FLENT_VERSION":"2"},"raw_values":{"TCP upload":[{"t":1.0,"tcp_cwnd":10,"tcp_rtt":20.5},{"t":1.2,"tcp_cwnd":30}]}}"#;
     let ss = "1.5\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:40/2 mss:1448 cwnd:10 retrans:0/1\n\
               1.7\nESTAB 0 0 10.0.0.1:443 10.0.0.2:5000\n\t cubic rtt:41/2 mss:1448 cwnd:30 ssthresh:20 retrans:0/2\n";
@@ -75,7 +89,12 @@ fn valid() -> Vec<(Kind, Vec<u8>)> {
         (Kind::Rows, row),
         (Kind::KernelLog, kernlog.into()),
         (Kind::Qlog, quic.into()),
-        (Kind::Ndt7, ndt7.into()),
+        (Kind::Mlab, ndt7.into()),
+        (Kind::Mlab, info.into()),
+        (Kind::Mlab, alone.into()),
+        (Kind::Iperf, iperf.into()),
+        (Kind::TcpProbe, module.into()),
+        (Kind::Ss, stamped.into()),
         (Kind::Flent, flent.into()),
         (Kind::Ss, ss.into()),
         (Kind::TcpProbe, probe.into()),

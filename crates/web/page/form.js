@@ -157,10 +157,10 @@ export class Form {
     return el('fieldset', {}, el('legend', {}, 'Startups'),
       ...chosen.map((name) => el('button', { type: 'button', class: 'chip', 'aria-label': `Remove ${name}`,
         title: this.names.startups.find((s) => s.name === name.split(':')[0])?.about, onclick: () => {
-          this.set('startups', chosen.filter((c) => c !== name).join(','));
+          this.set('startups', chosen.filter((c) => c !== name).join(',') || 'all');
           this.build();
         } }, name, ' ×')), add, line,
-      el('button', { type: 'button', onclick: () => { this.set('startups', ''); this.build(); } }, 'all'));
+      el('button', { type: 'button', onclick: () => { this.set('startups', 'all'); this.build(); } }, 'all'));
   }
 
   build() {

@@ -1,6 +1,6 @@
 // The playground: settings, the simulator in a worker, charts, verdict and table.
 
-import { curvesOf, el } from './data.js';
+import { curvesOf, el, short } from './data.js';
 import { Panes } from './panes.js';
 import { save, toPng } from './save.js';
 import { enhanceTable } from './tables.js';
@@ -68,8 +68,16 @@ class Version {
     this.root = el('section', { class: 'version', 'aria-label': `Version ${name}` },
       this.form.root,
       el('div', { class: 'answer' }, this.error, this.verdict, this.title, this.keys, this.panesRoot, this.table, this.many,
-        el('details', { class: 'scrubbing', ontoggle: (e) => { if (e.target.open) this.scrubber.load(this.labels ?? []); else this.scrubber.isOpen = false; } },
+        el('details', { class: 'scrubbing', open: page.state.view === 'packets', ontoggle: (e) => this.toggled(e.target.open) },
           el('summary', {}, 'Packets on the path, moment by moment'), this.scrubber.root)));
+  }
+
+  /** The packets were opened or closed. */
+  toggled(open) {
+    this.scrubber.isOpen = open;
+    if (open && this.labels) this.scrubber.load(this.labels);
+    this.page.state.view = this.page.versions.some((v) => v.scrubber.isOpen) ? 'packets' : undefined;
+    this.page.remember();
   }
 
   run() {
@@ -125,7 +133,7 @@ class Version {
     const stop = el('button', { type: 'button', onclick: () => this.page.engine.ask('stop', {}, `study${this.name}`) }, 'Stop');
     this.many.replaceChildren(el('p', {}, bar, ' ', stop));
     try {
-      const answer = await this.page.engine.ask('study', { request: requestOf(this.study), report }, `study${this.name}`,
+      const answer = await this.page.engine.ask('study', { request: requestOf(this.study), report, base: location.href.replace(/[?#].*/, '') }, `study${this.name}`,
         (done, of) => { bar.max = of; bar.value = done; });
       if (answer.stopped) {
         this.many.replaceChildren(el('p', { class: 'note' }, 'The runs were stopped.'));
@@ -182,6 +190,7 @@ class Playground {
     this.state = await fromHash(hash);
     this.hash = location.hash;
     document.body.classList.toggle('embedded', this.state.embed === 'yes');
+    document.body.classList.toggle('packets', this.state.view === 'packets');
     this.versions = [new Version(this, 'A', this.state.a)];
     if (this.state.b) this.versions.push(new Version(this, 'B', this.state.b));
     this.layout();
@@ -211,6 +220,7 @@ class Playground {
     this.note = el('p', { class: 'note', role: 'status' });
     this.speed = el('p', { class: 'note speed' });
     this.file = el('input', { type: 'file', id: 'file', onchange: (e) => { if (e.target.files[0]) this.take(e.target.files[0]); } });
+    this.fork = el('input', { type: 'checkbox', id: 'fork', checked: true });
     this.analysis = el('div', { class: 'analysis' });
     this.root.replaceChildren(
       el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' },
@@ -239,7 +249,8 @@ class Playground {
       el('details', { open: !this.state.embed }, el('summary', {}, 'A capture, a log or a trace of your own'),
         el('p', {}, 'Drop a file on this page, or choose one: a capture (pcap, pcapng), a qlog, a log of ss -tin, or another file that ',
           el('code', {}, 'slowstart replay'), ' reads is analysed here; a Mahimahi trace becomes the capacity of the path. Nothing is uploaded.'),
-        el('label', { for: 'file' }, 'File '), this.file, this.analysis),
+        el('p', {}, el('label', { for: 'file' }, 'File '), this.file),
+        el('p', {}, el('label', {}, this.fork, 'Continue the largest transfer in the simulator, on a path fitted to it')), this.analysis),
       this.note, this.speed);
     this.remember();
   }
@@ -287,22 +298,39 @@ class Playground {
     this.analysis.replaceChildren(el('p', { role: 'status' }, 'Reading…'));
     try {
       const bytes = await file.arrayBuffer();
-      const answer = await this.engine.ask('analyse', { name: file.name, bytes }, 'analyse', null, [bytes]);
+      const base = location.href.replace(/[?#].*/, '');
+      const answer = await this.engine.ask('analyse', { name: file.name, bytes, fork: this.fork.checked, base }, 'analyse', null, [bytes]);
       const rows = answer.rows.map((r) => `${r}\n`).join('');
       this.analysis.replaceChildren(
         el('p', {}, `${file.name}: ${answer.rows.length} transfers. `,
           el('button', { type: 'button', onclick: () => save('results.jsonl', 'application/jsonl', rows) }, 'Rows')),
+        answer.not_continued ? el('p', { class: 'note' }, `No transfer is continued in the simulator: ${answer.not_continued}.`) : null,
         answer.incomplete ? el('p', { class: 'note' }, `Reading ended early: ${answer.incomplete}`) : null,
         ...answer.transfers.flatMap((t) => [
           el('h3', {}, `${t.from} to ${t.to}`),
           el('p', { class: 'verdict' }, t.sentences.join(' ')),
-          t.page ? el('iframe', { title: `Report of ${t.from} to ${t.to}`, sandbox: 'allow-scripts allow-downloads', srcdoc: t.page, class: 'report' }) : null,
+          t.fork ? continuations(t) : null,
+          t.page ? el('iframe', { title: `Report of ${t.from} to ${t.to}`, sandbox: 'allow-scripts allow-downloads allow-popups allow-popups-to-escape-sandbox', srcdoc: t.page, class: 'report' }) : null,
         ]).filter(Boolean));
       this.analysis.dataset.rows = rows;
     } catch (e) {
       this.analysis.replaceChildren(el('p', { class: 'refused', role: 'alert' }, e.message));
     }
   }
+}
+
+/** The table of a transfer continued with each startup, the quickest first, below what was observed. */
+function continuations(transfer) {
+  const all = [...transfer.fork.startups].sort((a, b) => (a.done_s ?? Infinity) - (b.done_s ?? Infinity));
+  const time = (s) => (s === null || s === undefined ? '-' : short(s));
+  const table = el('table', {},
+    el('thead', {}, el('tr', {}, ...['startup', 'exit', 'at (s)', 'class', 'done (s)', 'lost', 'queue (ms)'].map((h) => el('th', { scope: 'col' }, h)))),
+    el('tbody', {},
+      el('tr', {}, el('th', { scope: 'row' }, 'as observed'), ...['-', '-', '-', time(transfer.duration_s), '-', '-'].map((c) => el('td', {}, c))),
+      ...all.map((f) => el('tr', {}, el('th', { scope: 'row' }, f.startup),
+        ...[f.exit?.what ?? '-', time(f.exit?.time_s), f.class, time(f.done_s), short(f.lost_packets), short(f.peak_queue_delay_s * 1e3)].map((c) => el('td', {}, c))))));
+  enhanceTable(table);
+  return el('div', { class: 'scroll forked', tabindex: 0, role: 'region', 'aria-label': 'Continued in the simulator' }, table);
 }
 
 const app = document.getElementById('app');

@@ -32,8 +32,9 @@ export function pathOf(keys) {
   return [...keys].filter(([, v]) => v !== '').map(([k, v]) => `${k}=${/\s/.test(v) ? `"${v}"` : v}`).join(' ');
 }
 
-/** Splits startups at commas; a piece key=value belongs to the startup before it. */
+/** Splits startups at commas; a piece key=value belongs to the startup before it. None means all. */
 export function startupsOf(text) {
+  if (text === 'all') return [];
   const all = [];
   for (const piece of (text ?? '').split(',').map((p) => p.trim()).filter(Boolean)) {
     if (piece.includes('=') && !piece.includes(':') && all.length) all[all.length - 1] += `,${piece}`;

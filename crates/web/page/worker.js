@@ -14,7 +14,7 @@ const acts = {
   toml: ({ request }) => toml(request),
   command: ({ request }) => command(request),
   packets: ({ request, contender, run }) => JSON.parse(packets(request, contender, run)),
-  analyse: ({ name, bytes }) => JSON.parse(analyse(name, new Uint8Array(bytes), '[]')),
+  analyse: ({ name, bytes, fork, base }) => JSON.parse(analyse(name, new Uint8Array(bytes), '[]', fork, base)),
   curves: ({ request, run, samples }) => {
     const task = new Task(request);
     try {
@@ -25,7 +25,7 @@ const acts = {
       task.free();
     }
   },
-  async study({ request, report }, { id, key }) {
+  async study({ request, report, base }, { id, key }) {
     const task = new Task(request);
     try {
       const rows = [];
@@ -44,7 +44,7 @@ const acts = {
         }
       }
       const ms = performance.now() - started;
-      return { rows, ms, summary: JSON.parse(task.summary()), report: report ? task.report() : null };
+      return { rows, ms, summary: JSON.parse(task.summary()), report: report ? task.report(base) : null };
     } finally {
       task.free();
     }

@@ -37,9 +37,9 @@ impl Task {
         self.0.summary()
     }
 
-    /// The page that the command line writes.
-    pub fn report(&self) -> String {
-        self.0.report()
+    /// The page that the command line writes, with links to the playground at `base`.
+    pub fn report(&self, base: &str) -> String {
+        self.0.report(base)
     }
 
     /// One run of each startup with samples.
@@ -54,11 +54,18 @@ pub fn packets(request: &str, contender: usize, run: u32) -> Result<String, JsEr
     thrown(on_path::packets(request, contender, run))
 }
 
-/// Analyses a capture or log. `startups` is a JSON list of names.
+/// Analyses a capture or log. `startups` is a JSON list of names; with `fork` the largest transfer is continued in the
+/// simulator; `base` is the address of the playground.
 #[wasm_bindgen]
-pub fn analyse(name: &str, bytes: Vec<u8>, startups: &str) -> Result<String, JsError> {
+pub fn analyse(
+    name: &str,
+    bytes: Vec<u8>,
+    startups: &str,
+    fork: bool,
+    base: &str,
+) -> Result<String, JsError> {
     let startups: Vec<String> = thrown(serde_json::from_str(startups).map_err(|e| e.to_string()))?;
-    thrown(capture::analyse(name, bytes, &startups))
+    thrown(capture::analyse(capture::File { name, bytes }, &startups, fork, base))
 }
 
 /// The study file of a request.

@@ -73,8 +73,8 @@ impl Task {
         serde_json::to_string(&summary).expect("a summary is JSON")
     }
 
-    /// The page that `slowstart compare --out` writes, once all runs are made.
-    pub fn report(&self) -> String {
+    /// The page that `slowstart compare --out` writes, once all runs are made. It links to the playground at `base`.
+    pub fn report(&self, base: &str) -> String {
         let mut curves = Vec::new();
         let mut drawn = Vec::new();
         for about::Sampled { index, job, samples } in about::sampled(&self.study, &self.rows) {
@@ -89,7 +89,7 @@ impl Task {
         }
         let shown: Vec<about::Drawn> =
             drawn.iter().map(|(label, row, trace)| about::Drawn { label, row, trace }).collect();
-        about::page(&self.study, &self.rows, &shown, curves, &self.request.command())
+        about::page(&self.study, &self.rows, &shown, curves, &self.request.command(), base)
     }
 
     /// One run of each startup with about `samples` samples, as the data of a page. The runs are those with the index
@@ -106,7 +106,7 @@ impl Task {
             curves.push(Curve::new(rows.len(), &outcome.row, &outcome.trace, start_s, SAMPLES));
             rows.push(outcome.row);
         }
-        let mut data = Data::new(Kind::Study, u64::from(self.study.profile.mss), &rows);
+        let mut data = Data::new(Kind::Study, &rows);
         data.curves = curves;
         let data = serde_json::to_string(&data).expect("rows and numbers are JSON");
         let verdict = serde_json::to_string(&verdict(&rows)).expect("text");

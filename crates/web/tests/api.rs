@@ -17,6 +17,10 @@ fn json(text: &str) -> Value {
 const REQUEST: &str = r#"{"path":"rate=20Mbit rtt=40ms queue=1bdp loss=0.5%","startups":["standard","hystart"],"size":"500kB",
     "runs":3}"#;
 
+fn analyse(name: &str, bytes: Vec<u8>, names: &[String], fork: bool) -> Result<String, String> {
+    capture::analyse(capture::File { name, bytes }, names, fork, "/play/")
+}
+
 fn study() -> Study {
     let text = StudyText {
         path: "rate=20Mbit rtt=40ms queue=1bdp loss=0.5%".to_string(),
@@ -46,8 +50,11 @@ fn rows_are_those_of_all_processors() {
     let summary = json(&task.summary());
     assert!(summary["verdict"].as_str().is_some_and(|v| v.starts_with("On rate=20Mbit")));
     assert_eq!(summary["rows"].as_array().map(Vec::len), Some(6));
-    let report = task.report();
-    assert!(report.contains("slowstart compare 'rate=20Mbit") && report.contains("id=\"data\""));
+    let report = task.report("/play/");
+    assert!(report.contains(
+        "href=\"/play/#path=rate=20Mbit+rtt=40ms+queue=1bdp+loss=0.5%25&amp;startups=standard,hystart&amp;"
+    ));
+    assert!(report.contains("slowstart compare 'rate=20Mbit") && report.contains("application/gzip"));
 }
 
 #[test]
@@ -89,7 +96,16 @@ fn a_capture_has_the_rows_of_replay() {
     let mut file = Vec::new();
     wire::write(&mut file, &trace.packets, 0).expect("a Vec takes everything");
     let names = ["standard".to_string(), "hystart".to_string()];
-    let answer = json(&capture::analyse("<b>.pcapng", file.clone(), &names).expect("a capture"));
+    let answer = json(&analyse("<b>.pcapng", file.clone(), &names, false).expect("a capture"));
+    // Continued in the simulator: the row has the result of each startup, and the page leads to the fitted path.
+    let forked = json(&analyse("<b>.pcapng", file.clone(), &names, true).expect("a capture"));
+    let fork = &forked["transfers"][0]["fork"];
+    assert_eq!(fork["startups"].as_array().map(Vec::len), Some(2), "{}", forked["not_continued"]);
+    assert!(fork["startups"][0]["done_s"].as_f64().is_some_and(|s| s > 0.2));
+    let row = json(forked["rows"].as_array().and_then(|r| r.last()).and_then(Value::as_str).expect("rows"));
+    assert_eq!(&row["fork"], fork);
+    let page = forked["transfers"][0]["page"].as_str().expect("a page");
+    assert!(page.contains("href=\"/play/#path=rate="), "no link");
     let candidates = names.iter().map(|n| Candidate {
         label: n.clone(),
         startup: slowstart_lab::scenario::startup("startup", n).expect("a startup").1,
@@ -107,10 +123,10 @@ fn a_capture_has_the_rows_of_replay() {
     assert_eq!(rows, expected);
     let page = answer["transfers"][0]["page"].as_str().expect("a page");
     assert!(page.contains("&lt;b&gt;.pcapng") && !page.contains("<b>.pcapng"));
-    let damaged = capture::analyse("x", vec![1, 2, 3], &names).expect_err("no capture");
+    let damaged = analyse("x", vec![1, 2, 3], &names, true).expect_err("no capture");
     assert!(damaged.starts_with("x: ") && damaged.contains("expected a capture"));
     assert!(
-        capture::analyse("x", vec![0; capture::LARGEST + 1], &names)
+        analyse("x", vec![0; capture::LARGEST + 1], &names, true)
             .expect_err("large")
             .contains("at most 100 MB")
     );

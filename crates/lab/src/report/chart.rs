@@ -19,6 +19,9 @@ const STRIPS: usize = 48;
 /// Time and value.
 pub type Point = (f64, f64);
 
+/// The farthest that a line is drawn from a point that it leaves out, in tenths of a pixel.
+const TOLERANCE: f64 = 3.0;
+
 /// Formats a coordinate to a tenth of a pixel.
 fn px(x: f64) -> String {
     format!("{x:.1}")
@@ -67,6 +70,16 @@ impl Axis {
         }
     }
 
+    /// The label, with its unit.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// True if the axis is logarithmic.
+    pub fn is_log(&self) -> bool {
+        self.low > 0.0
+    }
+
     /// The greatest value.
     pub fn max(&self) -> f64 {
         self.max
@@ -111,6 +124,62 @@ pub fn decimate(points: &[Point]) -> Vec<Point> {
         }
     }
     out
+}
+
+/// An SVG path through points in tenths of a pixel, whose first coordinates do not decrease. Points that lie within
+/// [`TOLERANCE`] of the line between their neighbours are left out.
+fn svg_path(points: &[(i64, i64)]) -> String {
+    let mut kept: Vec<(i64, i64)> = Vec::new();
+    // The slopes of lines from the last kept point that pass all points since, and the newest of these.
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut newest: Option<(i64, i64)> = None;
+    for &p in points {
+        let Some(&from) = kept.last() else {
+            kept.push(p);
+            continue;
+        };
+        let slopes = |from: (i64, i64)| {
+            let (dx, dy) = ((p.0 - from.0) as f64, (p.1 - from.1) as f64);
+            let at = |dy: f64| if dx > 0.0 { dy / dx } else { dy * f64::INFINITY };
+            (at(dy - TOLERANCE), at(dy), at(dy + TOLERANCE))
+        };
+        let (least, slope, most) = slopes(from);
+        let passes = p.0 > from.0 && (low..=high).contains(&slope);
+        if passes {
+            (low, high) = (low.max(least), high.min(most));
+        } else if let Some(end) = newest {
+            kept.push(end);
+            let (least, _, most) = slopes(end);
+            (low, high) = if p.0 > end.0 { (least, most) } else { (f64::INFINITY, f64::NEG_INFINITY) };
+        } else {
+            (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+        }
+        newest = Some(p);
+    }
+    kept.extend(newest);
+    let Some(first) = kept.first() else { return String::new() };
+    let mut d = format!("M{} {}", tenths(first.0), tenths(first.1));
+    for (i, pair) in kept.windows(2).enumerate() {
+        let (dx, dy) = (tenths(pair[1].0 - pair[0].0), tenths(pair[1].1 - pair[0].1));
+        d.push_str(if i == 0 { "l" } else { " " });
+        d.push_str(&dx);
+        // A minus sign separates numbers too.
+        d.push_str(if dy.starts_with('-') { "" } else { " " });
+        d.push_str(&dy);
+    }
+    d
+}
+
+/// Tenths as a decimal number without needless digits.
+fn tenths(n: i64) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    let (whole, rest) = (n.unsigned_abs() / 10, n.unsigned_abs() % 10);
+    match (whole, rest) {
+        (0, 0) => "0".to_string(),
+        (whole, 0) => format!("{sign}{whole}"),
+        (0, rest) => format!("{sign}.{rest}"),
+        (whole, rest) => format!("{sign}{whole}.{rest}"),
+    }
 }
 
 /// An entry of the legend.
@@ -183,9 +252,10 @@ impl Chart<'_> {
         // Lines far above the plot are clipped, but browsers draw enormous coordinates badly.
         let top = self.y.max * 4.0;
         let shown = decimate(&shown);
-        let at = |p: &Point| format!("{},{}", px(self.px(p.0)), px(self.py(p.1.min(top))));
-        let d = shown.iter().map(at).collect::<Vec<_>>().join("L");
-        Some((format!("M{d}"), *shown.first()?, *shown.last()?))
+        let tenth = |v: f64| (v * 10.0).round() as i64;
+        let at = |p: &Point| (tenth(self.px(p.0)), tenth(self.py(p.1.min(top))));
+        let d = svg_path(&shown.iter().map(at).collect::<Vec<_>>());
+        Some((d, *shown.first()?, *shown.last()?))
     }
 
     /// Draws a line.
@@ -340,6 +410,38 @@ mod tests {
         assert_eq!(decimate(&points), points);
         // All at one moment.
         assert!(decimate(&vec![(1.0, 1.0); 5000]).len() <= POINTS);
+    }
+
+    #[test]
+    fn a_path_leaves_out_what_cannot_be_seen() {
+        assert_eq!(svg_path(&[]), "");
+        assert_eq!(svg_path(&[(10, 25)]), "M1 2.5");
+        // A straight line, then a step: only its corners remain.
+        let step: Vec<_> = (0..50).map(|x| (x, 100)).chain((49..90).map(|x| (x, 40))).collect();
+        assert_eq!(svg_path(&step), "M0 10l4.9 0 0-6 4 0");
+        // Every point of a curve is within the tolerance of the path, measured along the second axis.
+        let curve: Vec<_> =
+            (0..5000).map(|x| (x, (1000.0 * (f64::from(x as i32) / 300.0).sin()) as i64)).collect();
+        let d = svg_path(&curve);
+        let numbers: Vec<f64> = d[1..]
+            .replace('l', " ")
+            .replace('-', " -")
+            .split_whitespace()
+            .map(|n| n.parse().expect("a number"))
+            .collect();
+        let mut kept = vec![(numbers[0], numbers[1])];
+        for pair in numbers[2..].chunks(2) {
+            let last = kept[kept.len() - 1];
+            kept.push((last.0 + pair[0], last.1 + pair[1]));
+        }
+        assert!(kept.len() < 500, "{} points", kept.len());
+        for (x, y) in curve {
+            let (x, y) = (x as f64 / 10.0, y as f64 / 10.0);
+            let i = kept.partition_point(|k| k.0 < x - 1e-6).max(1);
+            let (a, b) = (kept[i - 1], kept[i]);
+            let line = a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0);
+            assert!((line - y).abs() <= TOLERANCE / 10.0 + 1e-6, "{x}: {line} instead of {y}");
+        }
     }
 
     #[test]

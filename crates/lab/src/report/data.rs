@@ -4,7 +4,7 @@
 //! trips are in microseconds, amounts in bytes.
 
 use super::summary::label;
-use crate::record::{Row, Trace};
+use crate::record::{EventRow, Row, Sample, Trace};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -37,8 +37,6 @@ pub enum Kind {
 pub struct Data<'a> {
     /// What the page shows.
     pub kind: Kind,
-    /// Payload of a full segment, in bytes.
-    pub mss: u64,
     /// All runs.
     pub rows: &'a [Row],
     /// The label of each row's startup.
@@ -66,10 +64,39 @@ pub struct Curve {
     pub queue: Vec<i64>,
     /// Packets dropped so far.
     pub lost: Vec<i64>,
+    /// Other quantities at the same times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Quantity>,
 }
 
-/// Microseconds.
-fn us(seconds: f64) -> i64 {
+/// What a quantity counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Bytes; 0 where there is no value.
+    Bytes,
+    /// Microseconds; 0 where there is no value.
+    Time,
+    /// A number of events.
+    Count,
+}
+
+/// A quantity to be read from samples: its name, its unit, and its value at a sample.
+pub type More<'a> = (&'static str, Unit, &'a dyn Fn(&Sample) -> i64);
+
+/// A quantity beyond those that every curve has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Quantity {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// A value for each time of the curve.
+    pub values: Vec<i64>,
+}
+
+/// Whole microseconds; 0 for what is no number.
+pub fn us(seconds: f64) -> i64 {
     if seconds.is_finite() { (seconds * 1e6).round() as i64 } else { 0 }
 }
 
@@ -83,13 +110,24 @@ impl Curve {
     /// The samples of the flow of `row`, the row with this index. `start_s` is the start of the flow on the clock of the
     /// samples, in seconds; `most` is the most samples to keep.
     pub fn new(index: usize, row: &Row, trace: &Trace, start_s: f64, most: usize) -> Self {
-        let own: Vec<_> =
-            trace.samples.iter().filter(|s| s.flow == row.flow && s.time_s >= start_s).collect();
+        Self::with(index, row, (&trace.samples, &trace.events), start_s, most, &[])
+    }
+
+    /// The same with `more` quantities.
+    pub fn with(
+        index: usize,
+        row: &Row,
+        (samples, events): (&[Sample], &[EventRow]),
+        start_s: f64,
+        most: usize,
+        more: &[More],
+    ) -> Self {
+        let own: Vec<_> = samples.iter().filter(|s| s.flow == row.flow && s.time_s >= start_s).collect();
         let every = own.len().div_ceil(most.max(1)).max(1);
         let kept: Vec<_> =
             own.iter().enumerate().filter(|(i, _)| i % every == 0 || *i + 1 == own.len()).collect();
-        let column = |of: &dyn Fn(&crate::record::Sample) -> i64| deltas(kept.iter().map(|(_, s)| of(s)));
-        let dropped = trace.events.iter().filter(|e| e.flow == row.flow && e.what == "drop");
+        let column = |of: &dyn Fn(&Sample) -> i64| deltas(kept.iter().map(|(_, s)| of(s)));
+        let dropped = events.iter().filter(|e| e.flow == row.flow && e.what == "drop");
         let drops: Vec<f64> = dropped.map(|e| e.time_s).collect();
         Self {
             row: index,
@@ -100,22 +138,26 @@ impl Curve {
             delivered: column(&|s| s.delivered_bytes as i64),
             queue: column(&|s| s.queue_bytes as i64),
             lost: column(&|s| drops.partition_point(|t| *t <= s.time_s) as i64),
+            more: more
+                .iter()
+                .map(|(name, unit, of)| Quantity { name, unit: *unit, values: column(of) })
+                .collect(),
         }
     }
 }
 
+/// JSON, compressed by gzip, in base64: no character of it has a meaning in HTML.
+pub fn packed(data: &impl Serialize) -> String {
+    let json = serde_json::to_vec(data).expect("data of a page is JSON");
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(&json).expect("a Vec takes everything");
+    STANDARD.encode(packer.finish().expect("a Vec takes everything"))
+}
+
 impl<'a> Data<'a> {
     /// The data of these rows without samples.
-    pub fn new(kind: Kind, mss: u64, rows: &'a [Row]) -> Self {
-        Self { kind, mss, rows, labels: rows.iter().map(label).collect(), curves: Vec::new() }
-    }
-
-    /// JSON, compressed by gzip, in base64: no character of it has a meaning in HTML.
-    pub fn packed(&self) -> String {
-        let json = serde_json::to_vec(self).expect("rows and numbers are JSON");
-        let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-        packer.write_all(&json).expect("a Vec takes everything");
-        STANDARD.encode(packer.finish().expect("a Vec takes everything"))
+    pub fn new(kind: Kind, rows: &'a [Row]) -> Self {
+        Self { kind, rows, labels: rows.iter().map(label).collect(), curves: Vec::new() }
     }
 }
 
@@ -123,7 +165,6 @@ impl<'a> Data<'a> {
 mod tests {
     use super::super::sample::rows;
     use super::*;
-    use crate::record::{EventRow, Sample};
     use std::io::Read;
 
     fn sample(time_s: f64, cwnd_bytes: u64) -> Sample {
@@ -155,6 +196,10 @@ mod tests {
         assert_eq!((curve.row, &curve.t[..]), (4, &[0, 500_000, 500_000][..]));
         assert_eq!(curve.cwnd, [10, 20, -10]);
         assert_eq!((&curve.rtt[..], &curve.lost[..]), (&[100_000, 0, 0][..], &[0, 1, 0][..]));
+        let kb = |s: &Sample| s.cwnd_bytes as i64 * 1000;
+        let parts = (&trace.samples[..], &trace.events[..]);
+        let curve = Curve::with(0, row, parts, 10.0, SAMPLES, &[("own", Unit::Bytes, &kb)]);
+        assert_eq!((curve.more[0].name, &curve.more[0].values[..]), ("own", &[10_000, 20_000, -10_000][..]));
     }
 
     #[test]
@@ -169,8 +214,8 @@ mod tests {
     #[test]
     fn packed_data_can_be_read_again() {
         let rows = rows("<script>", &[7.0]);
-        let data = Data::new(Kind::Study, 1448, &rows);
-        let packed = data.packed();
+        let data = Data::new(Kind::Study, &rows);
+        let packed = packed(&data);
         assert!(packed.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c)));
         let mut text = String::new();
         let bytes = STANDARD.decode(packed).expect("base64");

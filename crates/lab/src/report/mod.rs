@@ -2,6 +2,8 @@
 //!
 //! - [`study`]: title, path, caveats and the drawn run of a study
 //! - [`data`]: runs as data for the page's script
+//! - [`figure`]: figures of lines over any axis, as data for the script
+//! - [`link`]: the address at which the playground shows a study
 //! - [`summary`]: rows, a summary a startup, and their order
 //! - [`verdict()`]: one sentence with the reason
 //! - [`words`]: numbers and units as text
@@ -11,6 +13,8 @@
 
 pub mod chart;
 pub mod data;
+pub mod figure;
+pub mod link;
 #[cfg(test)]
 pub(crate) mod sample;
 mod skeleton;
@@ -21,7 +25,7 @@ pub mod table;
 mod verdict;
 pub mod words;
 
-pub use skeleton::document;
+pub use skeleton::{Script, document, live};
 pub use verdict::verdict;
 
 use crate::record::{Row, Sample};
@@ -40,6 +44,8 @@ pub struct Page<'a> {
     pub verdict: &'a str,
     /// The command line that makes the page.
     pub command: &'a str,
+    /// The address at which the playground shows the same study, if an address can hold it.
+    pub playground: Option<&'a str>,
     /// All runs, of one path.
     pub rows: &'a [Row],
     /// The table in place of the medians, for pages of one recorded connection: when each startup would have exited.
@@ -80,7 +86,12 @@ pub struct Series<'a> {
 pub fn html(page: &Page) -> String {
     let body = html! {
         p class="verdict" { (page.verdict) }
-        p class="about" { (page.about) }
+        p class="about" {
+            (page.about)
+            @if let Some(address) = page.playground {
+                " " a href=(address) target="_blank" rel="noopener" { "Change the path in the playground" }
+            }
+        }
         @match page.opinions {
             None => { h2 { "Medians" } (table::table(page.rows)) },
             Some(opinions) => { h2 { "What each would have done" } (table::opinions(opinions)) },
@@ -102,7 +113,11 @@ pub fn html(page: &Page) -> String {
                 "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
                 "The terms are explained in docs/glossary.md."
             }
-            div id="charts" { (startup::charts(page.series, page.opinions.is_some())) }
+            @let charts = startup::charts(page.series, page.opinions.is_some());
+            @match page.data {
+                Some(data) => (live(&charts, data)),
+                None => (charts),
+            }
         }
         @if !page.caveats.is_empty() {
             h2 { "Caveats" }
@@ -111,7 +126,7 @@ pub fn html(page: &Page) -> String {
         h2 { "Command" }
         pre { code { (page.command) } }
     };
-    document(page.title, &body, page.data)
+    document(page.title, &body, if page.data.is_some() { Script::Charts } else { Script::Tables })
 }
 
 #[cfg(test)]
@@ -147,6 +162,7 @@ mod tests {
             about: "",
             verdict: "",
             command: "",
+            playground: None,
             rows,
             opinions: None,
             series: &series,

@@ -2,7 +2,7 @@
 
 use super::data::{Curve, Data, Kind, SAMPLES, samples_of_each};
 use super::summary::label;
-use super::{Page, Series, verdict, words};
+use super::{Page, Series, link, verdict, words};
 use crate::engine::Sampling;
 use crate::record::{Row, Trace};
 use crate::run::Job;
@@ -144,21 +144,29 @@ pub fn curve(study: &Study, index: usize, row: &Row, trace: &Trace, samples: usi
     Curve::new(index, row, trace, Span(study.start().0).as_secs_f64(), samples)
 }
 
-/// The page of a study. `command` is the command line that makes it.
-pub fn page(study: &Study, rows: &[Row], drawn: &[Drawn], curves: Vec<Curve>, command: &str) -> String {
+/// The page of a study. `command` is the command line that makes it, `base` the address of the playground it links to.
+pub fn page(
+    study: &Study,
+    rows: &[Row],
+    drawn: &[Drawn],
+    curves: Vec<Curve>,
+    command: &str,
+    base: &str,
+) -> String {
     let mss = u64::from(study.profile.mss);
     let start_s = Span(study.start().0).as_secs_f64();
     let series: Vec<Series> = drawn
         .iter()
         .map(|d| Series { label: d.label, row: d.row, samples: &d.trace.samples, start_s, mss })
         .collect();
-    let mut data = Data::new(Kind::Study, mss, rows);
+    let mut data = Data::new(Kind::Study, rows);
     data.curves = curves;
     super::html(&Page {
         title: &format!("slowstart: {}", study.path.name),
         about: &about(study),
         verdict: &verdict(rows),
         command,
+        playground: link::playground(base, study).as_deref(),
         rows,
         opinions: None,
         series: &series,

@@ -1,8 +1,10 @@
 //! The report of the kernel comparison: which cells agree, and the windows of both engines in one chart.
 
 use super::kernel::{Cell, Figure};
+use crate::record::Row;
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::{document, words};
+use crate::report::data::{Curve, Data, Kind};
+use crate::report::{Script, document, live, words};
 use crate::run::Outcome;
 use maud::{Markup, html};
 
@@ -52,6 +54,22 @@ fn chart(id: usize, held: &Held) -> Markup {
     c.draw(&inside, &html! {})
 }
 
+/// Samples of a run for the script.
+const SAMPLES: usize = 250;
+
+/// The chart of a cell, which the script draws anew with flight, round trips, queue and delivery of each run.
+fn charts(id: usize, held: &Held) -> Markup {
+    let runs: Vec<&Outcome> = held.ours.iter().take(1).chain(&held.kernel).collect();
+    let rows: Vec<Row> = runs.iter().map(|o| o.row.clone()).collect();
+    let mut data = Data::new(Kind::Study, &rows);
+    let ours = held.ours.len().min(1);
+    let linux = (1..=held.kernel.len()).map(|n| format!("Linux, run {n}"));
+    data.labels = std::iter::repeat_n("simulated".to_string(), ours).chain(linux).collect();
+    data.curves =
+        runs.iter().enumerate().map(|(i, o)| Curve::new(i, &o.row, &o.trace, 0.0, SAMPLES)).collect();
+    live(&html! { figure { (chart(id, held)) } }, &data)
+}
+
 fn figures(held: &Held) -> Markup {
     let number = |x: Option<f64>| x.map_or("none".to_string(), words::number);
     html! {
@@ -81,11 +99,11 @@ pub fn html(title: &str, about: &str, cells: &[Held]) -> String {
             h2 { (held.cell.name) (if held.passes() { "" } else { ": differs" }) }
             p class="about" { code { (held.cell.path) } }
             @for caveat in &held.caveats { p class="note" { (caveat) } }
-            figure { (chart(id, held)) }
+            (charts(id, held))
             div class="scroll" tabindex="0" { (figures(held)) }
         }
     };
-    document(title, &body, None)
+    document(title, &body, Script::Charts)
 }
 
 /// The number of cells that pass.

@@ -16,6 +16,11 @@ use crate::analysis::Findings;
 use flow::Flow;
 use serde::{Deserialize, Serialize};
 
+/// JSON Schema of a row of `slowstart fit`.
+pub const FIT_SCHEMA: &str = include_str!("../../schema/fit.json");
+/// Version of that schema.
+pub const SCHEMA: u32 = 1;
+
 /// An estimate, with an interval in which the true value should be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {

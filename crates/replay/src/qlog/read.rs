@@ -286,6 +286,10 @@ struct EventObject {
     time: Option<Number>,
     relative_time: Option<Number>,
     name: Word,
+    /// The name in drafts in which events that are objects have category and type apart.
+    #[serde(rename = "type")]
+    kind: Word,
+    event: Word,
     data: Object<Data>,
 }
 
@@ -311,7 +315,8 @@ impl Log {
 
     fn add_object(&mut self, o: EventObject) -> Result<(), String> {
         let time = [o.time, o.relative_time].into_iter().flatten().find_map(Number::real);
-        self.add(time, &o.name.0, o.data.0)
+        let name = [o.name, o.event, o.kind].into_iter().find(|n| !n.0.is_empty()).unwrap_or_default();
+        self.add(time, &name.0, o.data.0)
     }
 }
 
@@ -461,6 +466,7 @@ impl<'de> Visitor<'de> for TraceSeed<'_> {
                 "event_fields" => {
                     let names = map.next_value::<BoundedVec<Word>>()?.0;
                     trace.fields = names.into_iter().take(64).map(|w| w.0.to_lowercase()).collect();
+                    trace.delta |= trace.fields.iter().any(|f| f == "delta_time");
                 }
                 "events" => map.next_value_seed(EventsSeed(log))?,
                 _ => {

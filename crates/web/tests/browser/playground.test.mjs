@@ -3,7 +3,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { tmpdir } from 'node:os';
@@ -89,13 +89,24 @@ test('the rows of ten studies are those of the command line, to the byte', async
 test('a dropped capture gives the answer of slowstart replay', async () => {
   const { p, errors } = await page('#size=1MB');
   const file = 'scenarios/captures/download.pcapng.gz';
-  await p.setInputFiles('#file', path.join(ROOT, file));
-  await p.waitForSelector('.analysis[data-rows]', { timeout: 60_000, state: 'attached' });
   const name = path.basename(file);
-  const expected = run('replay', file, '--json').replaceAll(`"file":"${file}"`, `"file":"${name}"`);
-  assert.equal(await p.locator('.analysis').getAttribute('data-rows'), expected);
+  const analysed = async () => {
+    await p.locator('.analysis').evaluate((a) => { delete a.dataset.rows; });
+    await p.setInputFiles('#file', []);
+    await p.setInputFiles('#file', path.join(ROOT, file));
+    await p.waitForSelector('.analysis[data-rows]', { timeout: 60_000, state: 'attached' });
+    return p.locator('.analysis').getAttribute('data-rows');
+  };
+  const expected = (...args) => run('replay', file, '--json', ...args).replaceAll(`"file":"${file}"`, `"file":"${name}"`);
+  // With the continuation in the simulator, which is chosen at first, and without.
+  assert.equal(await analysed(), expected('--fork'));
+  assert.ok(await p.locator('.forked tbody tr').count() > 20);
   const report = p.frameLocator('iframe.report').first();
   await report.locator('.live[data-ready]').waitFor({ timeout: 30_000 });
+  assert.match(await report.locator('.about a').getAttribute('href'), /#path=rate=.*&startups=standard/);
+  await p.locator('#fork').uncheck();
+  assert.equal(await analysed(), expected());
+  assert.equal(await p.locator('.forked').count(), 0);
   assert.deepEqual(errors, []);
   await p.close();
 });
@@ -170,9 +181,24 @@ test('what is wrong is said in a sentence, and a name is text', async () => {
   await p.close();
 });
 
-test('axe-core finds nothing serious on the playground', async () => {
-  const { p } = await page('#size=1MB');
+/** How much wider than the screen a page is, in pixels, on a phone and at 200 % zoom. */
+async function excess(p) {
+  const all = [];
+  for (const width of [390, 700]) {
+    await p.setViewportSize({ width, height: 800 });
+    await p.waitForTimeout(100);
+    all.push(await p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth));
+  }
+  return all;
+}
+
+test('axe-core finds nothing serious on the playground, light and dark, and it fits a phone', async () => {
+  const { p } = await page('#size=1MB&show.view=packets&path=rate%3D2Mbit+rtt%3D100ms+queue%3D1bdp');
+  await p.waitForSelector('[data-packets]', { timeout: 20_000 });
   assert.deepEqual(await serious(p), []);
+  await p.emulateMedia({ colorScheme: 'dark' });
+  assert.deepEqual(await serious(p), []);
+  assert.deepEqual(await excess(p), [0, 0]);
   await p.close();
 });
 
@@ -219,6 +245,83 @@ test('the report draws, chooses, zooms, reads, sorts and filters; names are text
   assert.notEqual(before, 'hystart');
   assert.ok(await p.locator('.strips circle').count() === 9);
   assert.deepEqual(await serious(p), []);
+  await p.emulateMedia({ colorScheme: 'dark' });
+  assert.deepEqual(await serious(p), []);
+  assert.deepEqual(await excess(p), [0, 0]);
+  assert.deepEqual(errors, []);
+  await p.close();
+});
+
+test('the link of a report shows the same study in the playground', async () => {
+  const named = path.join(folder, 'named');
+  run('compare', 'rate=8Mbit rtt=60ms queue=1bdp', '--startup', 'standard,hystart', '--size', '1MB', '--runs', '2', '--seed', '5', '--out', named);
+  const { p, errors } = await report(path.join(named, 'report.html'));
+  const address = new URL(await p.locator('.about a').getAttribute('href'));
+  await p.close();
+  const { p: q, errors: none } = await page(address.hash);
+  await q.waitForFunction(() => document.getElementById('command').textContent !== '');
+  assert.equal(await q.locator('#command').textContent(),
+    "slowstart compare 'rate=8Mbit rtt=60ms queue=1bdp' --startup standard,hystart --size 1000000B --runs 2 --seed 5");
+  // A path with a name of its own has no address that makes the same rows.
+  assert.equal(readFileSync(reportFile, 'utf8').includes('in the playground'), false);
+  assert.deepEqual([...errors, ...none], []);
+  await q.close();
+});
+
+test('an experiment of a paper has the same charts as a study, more quantities, and tables to sort', async () => {
+  const papers = path.join(folder, 'papers');
+  run('reproduce', 'ess/fig7', '--out', papers);
+  const { p, errors } = await report(path.join(papers, readdirSync(papers).find((f) => f.endsWith('.html'))));
+  await p.waitForSelector('.group .live[data-ready]', { timeout: 30_000 });
+  assert.equal(await p.locator('.fixed svg:visible').count(), 0);
+  const group = p.locator('.group').first();
+  await group.locator('.chip').first().click();
+  await group.getByRole('button', { name: 'Zoom in' }).click();
+  await group.locator('.pane').first().focus();
+  await p.keyboard.press('ArrowRight');
+  assert.match(await group.locator('.readout').textContent(), /in flight/);
+  assert.ok(await p.locator('th button.sort').count() > 3);
+  assert.deepEqual(await serious(p), []);
+  assert.deepEqual(errors, []);
+  await p.close();
+});
+
+test('the map of a sweep is questioned: fewer startups, one startup, and what a place holds', async () => {
+  const [study, store, map] = ['sweep.toml', 'store', 'map.html'].map((f) => path.join(folder, f));
+  writeFileSync(study, 'path = "rate=1Mbit rtt=20ms"\nstartups = ["standard", "hystart", "search"]\nsize = "300kB"\n[axes]\nrate = "10,50Mbit"\nrtt = "20,80ms"\n');
+  run('sweep', study, '--out', store);
+  run('sweep', 'map', store, '--x', 'rate', '--y', 'rtt', '--html', map);
+  const { p, errors } = await report(map);
+  await p.waitForSelector('.live[data-ready]', { timeout: 30_000 });
+  const cells = () => p.locator('.live .heat td').allTextContents();
+  const all = await cells();
+  assert.equal(all.length, 4);
+  await p.locator('.live .heat td').first().focus();
+  await p.keyboard.press('ArrowRight');
+  await p.keyboard.press('ArrowDown');
+  assert.match(await p.locator('.live .readout').textContent(), /rate .*, rtt .*standard.*times the first.*lost/s);
+  const first = await p.locator('.live .heat td b').first().textContent();
+  await p.locator('.live .chip', { hasText: first }).click();
+  assert.notEqual(await p.locator('.live .heat td b').first().textContent(), first);
+  await p.getByLabel('Show').selectOption({ index: 2 });
+  assert.match((await cells()).join(' '), /\dx/);
+  assert.deepEqual(await serious(p), []);
+  assert.deepEqual(errors, []);
+  await p.emulateMedia({ media: 'print' });
+  assert.equal(await p.locator('.fixed .heat:visible').count(), 1);
+  await p.close();
+});
+
+test('all startups with ten runs of each make a page below 3 MB', async () => {
+  const all = path.join(folder, 'all');
+  run('compare', 'rate=20Mbit rtt=40ms queue=1bdp jitter=2ms', '--size', '400kB', '--runs', '10', '--out', all);
+  const file = path.join(all, 'report.html');
+  const bytes = statSync(file).size;
+  assert.ok(bytes < 3e6, `${bytes} bytes`);
+  const { p, errors } = await report(file);
+  await p.waitForSelector('.live[data-ready]', { timeout: 30_000 });
+  assert.ok(await p.locator('.live .chip').count() >= 33);
+  await p.getByRole('button', { name: 'all', exact: true }).click();
   assert.deepEqual(errors, []);
   await p.close();
 });
@@ -226,13 +329,13 @@ test('the report draws, chooses, zooms, reads, sorts and filters; names are text
 test('without a script and in print the report has its fixed charts', async () => {
   const plain = await open({ javaScriptEnabled: false });
   const { p } = await report(reportFile, plain.context);
-  assert.equal(await p.locator('#charts svg:visible').count(), 5);
+  assert.equal(await p.locator('.fixed svg:visible').count(), 5);
   await plain.close();
   const { p: q } = await report(reportFile);
   await q.waitForSelector('.live[data-ready]');
-  assert.equal(await q.locator('#charts svg:visible').count(), 0);
+  assert.equal(await q.locator('.fixed svg:visible').count(), 0);
   await q.emulateMedia({ media: 'print' });
-  assert.equal(await q.locator('#charts svg:visible').count(), 5);
+  assert.equal(await q.locator('.fixed svg:visible').count(), 5);
   assert.equal(await q.locator('.live:visible').count(), 0);
   await q.close();
 });
@@ -240,11 +343,11 @@ test('without a script and in print the report has its fixed charts', async () =
 test('a page of a hundred megabytes of samples is refused with a sentence', async () => {
   const data = gzipSync(Buffer.alloc(100e6, '1,')).toString('base64');
   const huge = path.join(folder, 'huge.html');
-  writeFileSync(huge, readFileSync(reportFile, 'utf8').replace(/(id="data">)[^<]*/, (_, start) => start + data));
+  writeFileSync(huge, readFileSync(reportFile, 'utf8').replace(/(type="application\/gzip">)[^<]*/, (_, start) => start + data));
   const { p, errors } = await report(huge);
   await p.waitForSelector('.refused', { timeout: 60_000 });
   assert.match(await p.locator('.refused').textContent(), /more than 64 MB of samples/);
-  assert.equal(await p.locator('#charts svg:visible').count(), 5);
+  assert.equal(await p.locator('.fixed svg:visible').count(), 5);
   assert.deepEqual(errors, []);
   await p.close();
 });

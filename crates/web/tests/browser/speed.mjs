@@ -1,10 +1,12 @@
-// Speed of the simulator in a browser beside the command, and the cost of a redraw, in CPU time of the threads that do it,
+// Speed of the simulator in a browser beside the command, and the cost of a redraw and of a large report, in CPU time of the threads that do it,
 // so that other work on the machine does not count. Environment: PLAYGROUND, its folder; SLOWSTART, the command. Linux only.
 //
 // Usage: node speed.mjs
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { open, serve } from './browser.mjs';
 
 const { PLAYGROUND, SLOWSTART } = process.env;
@@ -76,5 +78,20 @@ for (const [name, hash] of [['50 Mbit/s, 100 ms', '#path=rate%3D50Mbit+rtt%3D100
   console.log(`${name}: a redraw takes ${((cpu(/Worker/) - worker) / times).toFixed(0)} ms of the worker and ${((cpu(/^(chrom|CrRenderer)/) - main) / times).toFixed(0)} ms of the page; ${await p.textContent('.speed')}`);
   await p.close();
 }
+
+// The report of all startups with ten runs of each.
+const folder = mkdtempSync(path.join(tmpdir(), 'slowstart-speed-'));
+execFileSync(SLOWSTART, ['compare', 'geo', '--runs', '10', '--out', path.join(folder, 'out')], { stdio: 'ignore' });
+const file = path.join(folder, 'out', 'report.html');
+for (let i = 0; i < 3; i += 1) {
+  const p = await browser.context.newPage();
+  const before = cpu(/^(chrom|CrRenderer)/);
+  await p.goto(`file://${file}`);
+  await p.waitForSelector('.live[data-ready]');
+  const wall = await p.evaluate(() => performance.now());
+  console.log(`report of geo: ${(statSync(file).size / 1e6).toFixed(2)} MB, read and drawn in ${cpu(/^(chrom|CrRenderer)/) - before} ms of CPU time, at most ${wall.toFixed(0)} ms after its address was entered`);
+  await p.close();
+}
+rmSync(folder, { recursive: true });
 await browser.close();
 server.close();

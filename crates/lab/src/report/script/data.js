@@ -35,13 +35,21 @@ function column(differences, unit) {
   return values;
 }
 
-/** The curves of `data`, each with its row, its label, times in seconds, round trips in ms, and amounts in bytes. */
+/** The unit of a quantity as the data has it, in the unit in which it is shown; an amount is shown in bytes or BDP. */
+const UNITS = { bytes: { amount: true, per: 1 }, time: { unit: 'ms', per: 1e3 }, count: { unit: '', per: 1 } };
+
+/**
+ * The curves of `data`, each with its row, its label, times in seconds, round trips in ms, and amounts in bytes. `more` has
+ * the panes of the quantities that not every curve has.
+ */
 export function curvesOf(data) {
   return data.curves.map((c) => {
+    const more = (c.more ?? []).map((q) => ({ name: q.name, column: `more: ${q.name}`, ...UNITS[q.unit] }));
     return {
+      more,
+      ...Object.fromEntries(more.map((q, i) => [q.column, column(c.more[i].values, q.per)])),
       row: data.rows[c.row],
       label: data.labels[c.row],
-      mss: data.mss,
       recording: data.kind === 'recording',
       t: column(c.t, 1e6),
       cwnd: column(c.cwnd, 1),
@@ -60,6 +68,13 @@ export function short(x) {
   if (x === 0 || Number.isInteger(x)) return x.toLocaleString('en-US');
   const digits = Math.abs(x) >= 100 ? 0 : Math.abs(x) >= 10 ? 1 : Math.abs(x) >= 1 ? 2 : 3;
   return x.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** The values beside the lines of an axis, all with the same number of digits after the point. */
+export function tickTexts(values) {
+  const known = values.filter((v) => v !== null);
+  const digits = Math.min(9, Math.max(0, ...known.map((v) => (String(Number(v.toPrecision(6))).split('.')[1] ?? '').length)));
+  return values.map((v) => (v === null ? '' : v.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })));
 }
 
 /** The value of a curve's column at time `t`: that of the last sample by then; NaN before the first. */

@@ -1,6 +1,6 @@
 // Charts over time, one above the other, with one time axis: window, flight, round trip, queue, delivery and losses.
 
-import { at, css, el, look, short } from './data.js';
+import { at, css, el, look, short, tickTexts } from './data.js';
 import { toSvg } from './save.js';
 
 /** Spans of time into which a curve is divided for drawing: the least and the greatest value of each is kept. */
@@ -53,10 +53,11 @@ function resample(curve, column, xs, timeUnit, scale, positive) {
   return out;
 }
 
-/** Charts in `root`. `set` gives them curves; `read` is called with the values below the cursor. */
+/** Charts in `root`. `set` gives them curves. All charts on the page with the same `sync` share one cursor. */
 export class Panes {
-  constructor(root) {
+  constructor(root, sync = 'slowstart') {
     this.root = root;
+    this.sync = sync;
     this.plots = [];
     this.curves = [];
     this.how = { amounts: 'BDP', times: 's', log: false };
@@ -99,23 +100,28 @@ export class Panes {
     return pane.amount ? (this.how.amounts === 'BDP' ? 'BDP' : 'MB') : pane.unit;
   }
 
-  /** Shows these curves, each with `index`, which determines its look. */
+  /**
+   * Shows these curves, each with `index`, which determines its look. Without `keepRange` the time axis ends at `until`
+   * seconds, if that is given and before the last sample.
+   */
   set(curves, how, { keepRange = false, until = null } = {}) {
     const timesChanged = how.times !== this.how.times;
-    const structure = (c, h) => JSON.stringify([c.map((x) => [x.label, x.index, x.recording]), h]);
+    const structure = (c, h) => JSON.stringify([c.map((x) => [x.label, x.index, x.recording, x.more.length]), h]);
     const same = this.plots.length > 0 && structure(curves, how) === structure(this.curves, this.how);
     this.curves = curves;
     this.how = how;
-    this.until = until;
-    if (!keepRange || timesChanged) this.range = null;
+    if (!keepRange || timesChanged) {
+      const end = (until ?? Infinity) / this.unit();
+      this.range = end < this.whole()[1] ? [0, end] : null;
+    }
     if (same) this.refresh();
     else this.build();
   }
 
-  /** The whole time axis: to the last sample, or to `until`. */
+  /** The whole time axis. */
   whole() {
     const last = this.curves.reduce((m, c) => Math.max(m, c.t.length ? c.t[c.t.length - 1] : 0), 0) || 1;
-    return [0, (this.until ? Math.min(this.until, last) : last) / this.unit()];
+    return [0, last / this.unit()];
   }
 
   data(pane, curves) {
@@ -127,13 +133,15 @@ export class Panes {
       xs[2 * i + 1] = from + (i + 0.5) * step;
     }
     const unit = this.unit();
-    const positive = this.how.log || pane.column === 'cwnd' || pane.column === 'rtt';
+    // A value of 0 means that it is not known.
+    const positive = this.how.log || pane.column === 'cwnd' || pane.column === 'rtt' || (pane.per && pane.unit !== '');
     return [xs, ...curves.map((c) => resample(c, pane.column, xs, unit, this.scale(pane, c), positive))];
   }
 
   shown() {
-    return PANES.filter((p) => !(p.simulated && this.curves.every((c) => c.recording)))
-      .map((p) => ({ ...p, curves: p.recorded && this.curves[0]?.recording ? this.curves.slice(0, 1) : this.curves }));
+    const more = new Map(this.curves.flatMap((c) => c.more.map((p) => [p.column, p])));
+    return [...PANES, ...more.values()].filter((p) => !(p.simulated && this.curves.every((c) => c.recording)))
+      .map((p) => ({ ...p, curves: p.recorded && this.curves[0]?.recording ? this.curves.slice(0, 1) : this.curves.filter((c) => c[p.column]) }));
   }
 
   build() {
@@ -144,7 +152,8 @@ export class Panes {
     const width = this.width();
     const [ink, rule] = [css('--soft'), css('--rule')];
     const font = '12px system-ui, sans-serif';
-    this.shown().forEach((pane) => {
+    this.shown().forEach((pane, i, all) => {
+      const last = i === all.length - 1;
       const title = `${pane.name}${this.unitName(pane) ? ` (${this.unitName(pane)})` : ''}`;
       const box = el('div', {
         class: 'pane', tabindex: 0, role: 'application', 'aria-roledescription': 'chart',
@@ -154,11 +163,11 @@ export class Panes {
       const axis = { stroke: ink, font, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 } };
       const plot = new uPlot({
         width,
-        height: pane.column === 'cwnd' ? 250 : 150,
+        height: (pane.column === 'cwnd' ? 250 : 150) + (last ? 30 : 0),
         legend: { show: false },
         padding: [8, 12, 0, 0],
         cursor: {
-          sync: { key: 'slowstart' },
+          sync: { key: this.sync },
           drag: { x: true, y: false, setScale: false },
           points: { size: 6 },
         },
@@ -175,8 +184,8 @@ export class Panes {
           },
         },
         axes: [
-          { ...axis, space: 60 },
-          { ...axis, size: 62, values: (u, all) => all.map((v) => (v === null ? '' : short(v))) },
+          { ...axis, space: 60, ...(last ? { label: this.timeName(), labelFont: font } : {}) },
+          { ...axis, size: 62, values: (u, all) => (this.how.log ? all.map((v) => (v === null ? '' : short(v))) : tickTexts(all)) },
         ],
         series: [{}, ...pane.curves.map((c) => {
           const { colour, dash } = look(c.index);
@@ -353,6 +362,11 @@ export class Panes {
     acts[e.key]();
   }
 
+  /** The name of the time axis. */
+  timeName() {
+    return this.how.times === 'rounds' ? 'time (round trips)' : 'time since the flow began (s)';
+  }
+
   /** What is shown, as an SVG text. */
   svg(title) {
     const x = this.range ?? this.whole();
@@ -367,6 +381,6 @@ export class Panes {
         points: plot.data[0].map((t, k) => [t, plot.data[i + 1][k]]).filter(([, v]) => v !== null),
       })),
     }));
-    return toSvg(title, panes, this.how.times === 'rounds' ? 'time (round trips)' : 'time since the flow began (s)');
+    return toSvg(title, panes, this.timeName());
   }
 }

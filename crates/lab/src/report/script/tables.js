@@ -11,7 +11,7 @@ function value(cell) {
 export function enhanceTable(table) {
   const heads = [...(table.tHead?.rows[0]?.cells ?? [])];
   const body = table.tBodies[0];
-  if (!heads.length || !body || body.rows.length < 2 || table.dataset.enhanced) return;
+  if (!heads.length || !body || body.rows.length < 2 || table.dataset.enhanced || table.dataset.plain !== undefined) return;
   table.dataset.enhanced = 'yes';
   const original = [...body.rows];
   const isText = (column) => original.every((r) => r.cells[column] && value(r.cells[column]) === Infinity);

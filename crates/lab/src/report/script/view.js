@@ -3,6 +3,8 @@
 import { css, curvesOf, el, look, short, unpack } from './data.js';
 import { save, toPng } from './save.js';
 import { Panes } from './panes.js';
+import { heatMap } from './map.js';
+import { figures } from './figures.js';
 
 /** More startups than this are not all drawn at first. */
 const FEW = 6;
@@ -145,9 +147,22 @@ export function chips(labels, chosen, indexOf, act, over) {
   return root;
 }
 
+/** Draws each group of charts when it comes near the screen, the first at once. */
+export function startAll(groups) {
+  const draw = (group) => start(group.querySelector('.fixed'), group.querySelector('script'), `group ${[...groups].indexOf(group)}`);
+  const watch = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) {
+      if (isIntersecting) {
+        watch.unobserve(target);
+        draw(target);
+      }
+    }
+  }, { rootMargin: '600px' });
+  [...groups].forEach((group, i) => (i === 0 ? draw(group) : watch.observe(group)));
+}
+
 /** Draws a page's data before `fixed`, the charts that it has without a script. Those are still what is printed. */
-export async function start(fixed, packed) {
-  if (!fixed || !packed) return;
+export async function start(fixed, packed, sync) {
   const message = el('p', { class: 'note', role: 'status' }, 'Reading samples…');
   fixed.before(message);
   let data;
@@ -157,11 +172,28 @@ export async function start(fixed, packed) {
     message.textContent = e instanceof SyntaxError || e instanceof TypeError
       ? 'The samples of this page are damaged, so only the fixed charts are shown.' : e.message;
     message.className = 'note refused';
+    fixed.classList.add('shown');
+    return;
+  }
+  if (data.kind === 'map') {
+    const map = heatMap(data, { chips, choice, field });
+    fixed.classList.add('printed');
+    message.replaceWith(map);
+    map.dataset.ready = 'yes';
+    return;
+  }
+  if (data.kind === 'figures') {
+    const { root, ready } = figures(data, { chips });
+    fixed.classList.add('printed');
+    message.replaceWith(root);
+    ready();
+    root.dataset.ready = 'yes';
     return;
   }
   const curves = curvesOf(data);
   if (!curves.length) {
     message.remove();
+    fixed.classList.add('shown');
     return;
   }
   const groups = byLabel(data.rows, data.labels);
@@ -187,18 +219,21 @@ export async function start(fixed, packed) {
   const live = el('div', { class: 'live' });
   const missing = el('p', { class: 'note' });
   const panesRoot = el('div');
-  const panes = new Panes(panesRoot);
+  const panes = new Panes(panesRoot, sync);
+  // A few transfers that take much longer than the others do not make those narrow.
+  const ends = labels.map((label) => { const row = median(label); return row.completion_s ?? row.duration_s; }).sort((a, b) => a - b);
+  const until = recording ? null : 1.3 * ends[Math.ceil(0.75 * ends.length) - 1];
   const draw = (keepRange = true) => {
     const wanted = labels.filter((l) => chosen.has(l));
     const found = wanted.map(pick);
     const gone = wanted.filter((_, i) => !found[i]);
     missing.textContent = gone.length ? `This page has no samples of this run of ${gone.join(', ')}.` : '';
-    panes.set(found.filter(Boolean), { ...how }, { keepRange });
+    panes.set(found.filter(Boolean), { ...how }, { keepRange, until });
   };
   const runs = [...new Set(curves.map((c) => c.row.run))].sort((a, b) => a - b);
   const seed = (run) => data.rows.find((r) => r.run === run)?.seed;
   const controls = el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' });
-  if (!recording && runs.length > 1) {
+  if (!recording && data.rows.length > labels.length) {
     controls.append(field('Run', choice([['median', 'median of each'], ['best', 'best of each'], ['worst', 'worst of each'],
       ...runs.map((r) => [String(r), `run ${r} of all (seed ${seed(r)})`])], (v) => { which = v; draw(); })));
   }
@@ -208,6 +243,7 @@ export async function start(fixed, packed) {
     field('Scale', choice([['linear', 'linear'], ['log', 'logarithmic']], (v) => { how.log = v === 'log'; draw(); })),
     field('Charts', choice([['over', 'over each other'], ['each', 'one for each startup']], (v) => {
       fixed.classList.toggle('printed', v === 'over');
+      fixed.classList.toggle('shown', v === 'each');
       overlay.hidden = v !== 'over';
     })),
     el('button', { type: 'button', onclick: () => save('slowstart.svg', 'image/svg+xml', panes.svg(document.title)) }, 'SVG'),

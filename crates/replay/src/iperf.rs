@@ -1,0 +1,302 @@
+//! Results of iperf3 (`--json` or `--json-stream`), made by the side that sends: window and round-trip time of each stream
+//! at the end of each interval.
+
+use crate::error::InputError;
+use crate::limits::{MOST_HELD, Number, Object, Tokens, Word, default_for, too_much};
+use crate::samples::{MOST, MSS, Sample, transfer};
+use crate::transfer::Transfer;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use slowstart::units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{BufReader, Read};
+use std::marker::PhantomData;
+
+/// Intervals longer than this show little of slow start.
+const LONG: Span = Span::millis(200);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Stream {
+    socket: Number,
+    end: Number,
+    bytes: Number,
+    retransmits: Number,
+    snd_cwnd: Number,
+    rtt: Number,
+    omitted: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Connected {
+    socket: Number,
+    local_host: Word,
+    local_port: Number,
+    remote_host: Word,
+    remote_port: Number,
+}
+
+/// The first items of an array.
+#[derive(Default)]
+struct First<T>(Vec<T>);
+
+/// Streams of a test: iperf3 has no more.
+const MOST_STREAMS: usize = 128;
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Array<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Array<T> {
+            type Value = Vec<T>;
+            default_for!(scalars);
+            default_for!(objects);
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+                let mut all = Vec::new();
+                while all.len() < MOST_STREAMS {
+                    match seq.next_element()? {
+                        Some(item) => all.push(item),
+                        None => return Ok(all),
+                    }
+                }
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(all)
+            }
+        }
+        d.deserialize_any(Array(PhantomData)).map(Self)
+    }
+}
+
+/// The start of a result, or an interval.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Data {
+    version: Word,
+    connected: First<Connected>,
+    tcp_mss_default: Number,
+    tcp_mss: Number,
+    streams: First<Stream>,
+}
+
+/// The streams of all intervals.
+#[derive(Default)]
+struct Intervals(Vec<Stream>);
+
+impl<'de> Deserialize<'de> for Intervals {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Array;
+        impl<'de> Visitor<'de> for Array {
+            type Value = Vec<Stream>;
+            default_for!(scalars);
+            default_for!(objects);
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of intervals")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Stream>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(interval) = seq.next_element::<Object<Data>>()? {
+                    all.extend(interval.0.streams.0);
+                    if all.len() * size_of::<Stream>() > MOST_HELD {
+                        return Err(A::Error::custom(too_much("intervals")));
+                    }
+                }
+                Ok(all)
+            }
+        }
+        d.deserialize_any(Array).map(Self)
+    }
+}
+
+/// The result as a whole, or an event of `--json-stream`: of the start, or of an interval.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Text {
+    start: Object<Data>,
+    intervals: Intervals,
+    data: Object<Data>,
+}
+
+/// A stream while it is read.
+#[derive(Default)]
+struct Flow {
+    samples: Vec<Sample>,
+    bytes: u64,
+    retransmitted: u64,
+    longest: Span,
+}
+
+/// A result while it is read.
+#[derive(Default)]
+struct Streams {
+    version: String,
+    mss: u64,
+    ends: BTreeMap<u64, (String, String)>,
+    flows: BTreeMap<u64, Flow>,
+    held: usize,
+}
+
+impl Streams {
+    fn start(&mut self, s: Data) {
+        if !s.version.0.is_empty() {
+            self.version = s.version.0;
+        }
+        let mss =
+            [s.tcp_mss, s.tcp_mss_default].into_iter().find_map(|n| n.below(1 << 16).filter(|m| *m > 0));
+        self.mss = mss.unwrap_or(self.mss);
+        for c in s.connected.0 {
+            let end = |host: &Word, port: Number| format!("{}:{}", host.0, port.below(1 << 16).unwrap_or(0));
+            let ends = (end(&c.local_host, c.local_port), end(&c.remote_host, c.remote_port));
+            self.ends.insert(c.socket.below(MOST).unwrap_or(0), ends);
+        }
+    }
+
+    fn interval(&mut self, streams: Vec<Stream>) -> Result<(), String> {
+        for s in streams.into_iter().filter(|s| !s.omitted) {
+            let (Some(end), Some(cwnd)) = (s.end.real().filter(|e| *e < 1e9), s.snd_cwnd.below(MOST)) else {
+                continue;
+            };
+            self.held += size_of::<Sample>();
+            let flow = self.flows.entry(s.socket.below(MOST).unwrap_or(0)).or_insert_with(|| {
+                self.held += size_of::<Flow>();
+                Flow::default()
+            });
+            flow.bytes = flow.bytes.saturating_add(s.bytes.below(MOST).unwrap_or(0));
+            flow.retransmitted = flow.retransmitted.saturating_add(s.retransmits.below(MOST).unwrap_or(0));
+            let at = Instant((end * 1e9) as u64);
+            let before = flow.samples.last().map_or(Instant::ZERO, |b| b.at);
+            flow.longest = flow.longest.max(at.max(before).since(before));
+            flow.samples.push(Sample {
+                at: at.max(before),
+                cwnd: Bytes(cwnd),
+                rtt: s.rtt.below(MOST).filter(|us| *us > 0).map(Span::micros),
+                delivered: Some(Bytes(flow.bytes)),
+                retransmitted: flow.retransmitted,
+                ..Sample::default()
+            });
+            if self.held > MOST_HELD {
+                return Err(too_much("samples"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a result. `each` gets a row for each stream.
+pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+    let texts = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
+    let mut all = Streams { mss: MSS, ..Streams::default() };
+    let mut done = Ok(());
+    for text in texts.into_iter::<Text>() {
+        let added = match text {
+            Ok(text) => {
+                let mut data = text.data.0;
+                let streams = std::mem::take(&mut data.streams.0);
+                all.start(text.start.0);
+                all.start(data);
+                all.interval(text.intervals.0).and_then(|()| all.interval(streams))
+            }
+            Err(e) => {
+                done = Err(InputError::line(e.line() as u64, format!("found no valid JSON: {e}")));
+                break;
+            }
+        };
+        if let Err(why) = added {
+            done = Err(InputError::whole(why));
+            break;
+        }
+    }
+    for (i, (socket, flow)) in all.flows.iter().enumerate() {
+        let mut t = transfer("iperf3", i as u64 + 1, Bytes(all.mss), &flow.samples);
+        if let Some((from, to)) = all.ends.get(socket) {
+            (t.from, t.to) = (from.clone(), to.clone());
+        }
+        t.caveats
+            .push("iperf3 counts bytes that were written to the socket, not those acknowledged".to_string());
+        if flow.longest > LONG {
+            t.caveats.push(format!(
+                "an interval lasts {} ms: run iperf3 with -i 0.1, or tcpdump beside it, to see slow start",
+                flow.longest.0 / 1_000_000
+            ));
+        }
+        each(t);
+    }
+    done?;
+    if all.flows.is_empty() {
+        let version = if all.version.is_empty() { "iperf3" } else { &all.version };
+        return Err(InputError::whole(format!(
+            "this is a result of {version}; it has no snd_cwnd (of a receiver, of UDP, or of a system other than Linux): give \
+             the result of the side that sends, made with -i 0.1, or a capture"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Result<Vec<Transfer>, InputError> {
+        let mut all = Vec::new();
+        replay(text.as_bytes(), |t| all.push(t)).map(|()| all)
+    }
+
+    const START: &str = r#"{"version":"iperf 3.12","tcp_mss_default":1448,"connected":[{"socket":5,"local_host":"192.0.2.1","local_port":40000,"remote_host":"198.51.100.7","remote_port":5201}]}"#;
+
+    fn interval(i: u64, step: f64, fields: &str) -> String {
+        let (from, to) = (i as f64 * step, (i + 1) as f64 * step);
+        format!(
+            r#"{{"streams":[{{"socket":5,"start":{from},"end":{to},"bytes":100000,{fields}"omitted":false}}],"sum":{{}}}}"#
+        )
+    }
+
+    fn intervals(step: f64) -> Vec<String> {
+        let windows = [(14_480, 0), (57_920, 0), (231_680, 0), (115_840, 7), (117_288, 0)];
+        let one = |(i, (cwnd, lost))| {
+            interval(i as u64, step, &format!(r#""retransmits":{lost},"snd_cwnd":{cwnd},"rtt":40000,"#))
+        };
+        windows.into_iter().enumerate().map(one).collect()
+    }
+
+    fn result(step: f64) -> String {
+        format!(r#"{{"start":{START},"intervals":[{}],"end":{{}}}}"#, intervals(step).join(","))
+    }
+
+    #[test]
+    fn results_and_streams_of_events_give_the_same_row() {
+        let all = rows(&result(0.1)).expect("valid");
+        let [t] = &all[..] else { panic!("{all:?}") };
+        let exit = t.exit.as_ref().expect("an exit");
+        assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (231_680, "loss"));
+        assert!((exit.time_s - 0.4).abs() < 1e-6 && !t.certain, "{exit:?}");
+        assert_eq!((t.from.as_str(), t.bytes, t.retransmitted_packets), ("192.0.2.1:40000", 500_000, 7));
+        let events: String = std::iter::once(format!(r#"{{"event":"start","data":{START}}}"#))
+            .chain(intervals(0.1).into_iter().map(|i| format!(r#"{{"event":"interval","data":{i}}}"#)))
+            .chain(std::iter::once(r#"{"event":"end","data":{"sum_sent":{}}}"#.to_string()))
+            .map(|l| l + "\n")
+            .collect();
+        assert_eq!(rows(&events).expect("valid"), all);
+        let coarse = rows(&result(1.0)).expect("valid").remove(0);
+        assert!(
+            coarse.caveats.iter().any(|c| c.contains("an interval lasts 1000 ms")),
+            "{:?}",
+            coarse.caveats
+        );
+        for (text, kind) in [(result(0.1), "whole"), (events, "stream")] {
+            let found =
+                crate::open::detect(Box::new(std::io::Cursor::new(text.into_bytes()))).expect("known").0;
+            assert_eq!(found, crate::open::Kind::Iperf, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_result_without_windows_says_what_it_is() {
+        let text = format!(r#"{{"start":{START},"intervals":[{}]}}"#, interval(0, 1.0, ""));
+        let e = rows(&text).expect_err("refused").to_string();
+        assert!(e.contains("this is a result of iperf 3.12; it has no snd_cwnd"), "{e}");
+        assert!(rows("{\"intervals\":[").expect_err("refused").to_string().starts_with("line 1: "));
+    }
+}

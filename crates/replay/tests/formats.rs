@@ -1,0 +1,136 @@
+//! Formats of other tools: every draft of qlog gives the same row, and files that cannot be analysed are named with what to do.
+
+use slowstart_replay::open::{self, Kind};
+use slowstart_replay::replay::{Options, read};
+use slowstart_replay::transfer::Transfer;
+use std::io::Cursor;
+
+fn rows(text: &str) -> Vec<Transfer> {
+    let (kind, input) = open::detect(Box::new(Cursor::new(text.as_bytes().to_vec()))).expect("known");
+    let report = read(kind, input, &Options::default(), |_| {}).expect("valid");
+    assert_eq!((report.summary.kind, report.summary.incomplete), (Kind::Qlog, None), "{text}");
+    report.transfers.into_iter().map(|t| t.row).collect()
+}
+
+/// Windows of 10 to 80 packets at round trips of 40 ms, and the loss at which slow start ends; the same in each draft.
+#[test]
+fn every_draft_of_qlog_gives_the_same_row() {
+    struct Step {
+        at: u64,
+        what: &'static str,
+        cwnd: u64,
+        old: bool,
+    }
+    let steps: Vec<Step> = (0..4)
+        .map(|n| Step { at: n * 40, what: "metrics", cwnd: 12_000 << n, old: n == 0 })
+        .chain([Step { at: 170, what: "left", cwnd: 0, old: false }])
+        .collect();
+    let state = r#"{"old":"slow_start","new":"recovery"}"#;
+    let numbers = |s: &Step, cwnd: &str, unit: f64, quoted: bool| {
+        let text = |n: f64| if quoted { format!("\"{n}\"") } else { n.to_string() };
+        let first = if s.old { format!(",\"min_rtt\":{}", text(40.0 * unit)) } else { String::new() };
+        format!("{{\"{cwnd}\":{}{first}}}", text(s.cwnd as f64))
+    };
+    // The arrays of the first drafts, with absolute times, differences, units, and numbers as text.
+    let arrays = |version: &str, fields: &str, unit: &str, scale: f64, delta: bool, quoted: bool| {
+        let mut before = 0;
+        let mut events = Vec::new();
+        for s in &steps {
+            let at = (if delta { s.at - before } else { s.at }) as f64 * scale;
+            before = s.at;
+            let at = if quoted { format!("\"{at}\"") } else { at.to_string() };
+            events.push(match s.what {
+                "left" => format!("[{at},\"RECOVERY\",\"CONGESTION_STATE_UPDATED\",{state}]"),
+                _ => format!("[{at},\"RECOVERY\",\"METRIC_UPDATE\",{}]", numbers(s, "cwnd", scale, quoted)),
+            });
+        }
+        format!(
+            "{{\"qlog_version\":\"{version}\",\"traces\":[{{\"configuration\":{{\"time_units\":\"{unit}\"}},\
+             \"event_fields\":[{fields}],\"events\":[{}]}}]}}",
+            events.join(",")
+        )
+    };
+    // The objects of the later ones.
+    let objects = |head: &str, tail: &str, name: &dyn Fn(&str) -> String, origin: u64, join: &str| {
+        let one = |s: &Step| {
+            let data = if s.what == "left" {
+                state.to_string()
+            } else {
+                numbers(s, "congestion_window", 1.0, false)
+            };
+            let what = if s.what == "left" { "congestion_state_updated" } else { "metrics_updated" };
+            format!("{{\"time\":{},{},\"data\":{data}}}", origin + s.at, name(what))
+        };
+        format!("{head}{}{tail}", steps.iter().map(one).collect::<Vec<_>>().join(join))
+    };
+    let plain = |what: &str| format!("\"name\":\"recovery:{what}\"");
+    let apart = |what: &str| format!("\"category\":\"recovery\",\"type\":\"{what}\"");
+    let renamed = |what: &str| {
+        let what = if what == "metrics_updated" { "recovery_metrics_updated" } else { what };
+        format!("\"name\":\"quic:{what}\"")
+    };
+    let first = r#""relative_time","CATEGORY","EVENT_TYPE","DATA""#;
+    let drafts = [
+        arrays("draft-01", first, "ms", 1.0, false, false),
+        arrays("draft-01", first, "us", 1000.0, false, true),
+        arrays("draft-00", r#""delta_time","category","event","data""#, "ms", 1.0, true, false),
+        objects(r#"{"qlog_version":"draft-02","traces":[{"events":["#, "]}]}", &apart, 0, ","),
+        objects(
+            r#"{"qlog_version":"0.3","qlog_format":"JSON","traces":[{"common_fields":{"time_format":"absolute"},"events":["#,
+            "]}]}",
+            &plain,
+            1_700_000_000_000,
+            ",",
+        ),
+        objects(
+            "\u{1e}{\"qlog_version\":\"0.4\",\"qlog_format\":\"JSON-SEQ\",\"trace\":{}}\n\u{1e}",
+            "\n",
+            &plain,
+            0,
+            "\n\u{1e}",
+        ),
+        objects(
+            "\u{1e}{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\"serialization_format\":\"application/qlog+json-seq\",\
+             \"trace\":{\"common_fields\":{\"time_format\":\"relative_to_epoch\"}}}\n\u{1e}",
+            "\n",
+            &renamed,
+            0,
+            "\n\u{1e}",
+        ),
+    ];
+    let want = rows(&drafts[0]).remove(0);
+    let exit = want.exit.as_ref().expect("an exit");
+    assert_eq!((exit.time_s, exit.cwnd_bytes, want.min_rtt_s), (0.17, 96_000, Some(0.04)));
+    for text in &drafts {
+        let found = rows(text).remove(0);
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        let at = found.exit.as_ref().expect("an exit");
+        assert_eq!(
+            (at.cwnd_bytes, &at.evidence, found.min_rtt_s),
+            (exit.cwnd_bytes, &exit.evidence, want.min_rtt_s),
+            "{text}"
+        );
+        assert!(near(at.time_s, exit.time_s) && near(found.duration_s, want.duration_s), "{at:?} {text}");
+    }
+}
+
+/// One sentence says what the file is and what to give instead.
+#[test]
+fn what_cannot_be_analysed_is_named_with_what_to_do() {
+    for (text, says) in [
+        (
+            "{\"GitShortCommit\":\"a\",\"S2C\":{\"TCPInfo\":{\"SndCwnd\":10}}}",
+            "an NDT5 result (it has one TCPInfo",
+        ),
+        (
+            "Connecting to host a, port 5201\n[ ID] Interval           Transfer\n",
+            "text printed by iperf3 (give its result as JSON",
+        ),
+        ("CLIENT_RANDOM 00 11\n", "a TLS key log"),
+        ("PERFILE2\0\0", "the output of perf script"),
+    ] {
+        let e =
+            open::detect(Box::new(Cursor::new(text.as_bytes().to_vec()))).err().expect("refused").to_string();
+        assert!(e.contains(says), "{e}");
+    }
+}
