@@ -6,13 +6,13 @@ use slowstart_lab::scenario::Study;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use thiserror::Error;
 
 /// How long to wait before looking again at chunks that another process has.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// The variable that names a file to which each run that begins adds a byte: tests count by it.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The variable that names a file to which each run, or each file of a replay, adds a byte when it begins: tests count by it.
 const COUNT: &str = "SLOWSTART_COUNT_RUNS";
 
 /// Why a sweep ended early.
@@ -88,42 +88,22 @@ pub fn run(
     let mut report = Report::default();
     let mut todo: Vec<&(usize, Vec<&Run>)> = todo.iter().collect();
     while go_on && !todo.is_empty() {
-        let (next, computed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let stopped = AtomicUsize::new(0);
-        let (theirs, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
-        let work = || {
-            while stopped.load(Ordering::Relaxed) == 0
-                && let Some(item) = todo.get(next.fetch_add(1, Ordering::Relaxed))
-            {
-                let each = |n: usize, ours: bool| {
-                    computed.fetch_add(usize::from(ours), Ordering::Relaxed);
-                    let go_on = each(n, ours) && stopped.load(Ordering::Relaxed) == 0;
-                    if !go_on {
-                        stopped.store(1, Ordering::Relaxed);
-                    }
-                    go_on
-                };
-                match one(plan, store, item.0, &item.1, &each) {
-                    Ok(true) => {}
-                    Ok(false) => theirs.lock().expect("no thread panics").push(*item),
-                    Err(e) => {
-                        stopped.store(1, Ordering::Relaxed);
-                        failed.lock().expect("no thread panics").get_or_insert(e);
-                    }
+        let computed = AtomicUsize::new(0);
+        let stopped = AtomicBool::new(false);
+        let theirs = on_threads(&todo, threads, &stopped, &|item: &(usize, Vec<&Run>)| {
+            let each = |n: usize, ours: bool| {
+                computed.fetch_add(usize::from(ours), Ordering::Relaxed);
+                let go_on = each(n, ours) && !stopped.load(Ordering::Relaxed);
+                if !go_on {
+                    stopped.store(true, Ordering::Relaxed);
                 }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, todo.len()) {
-                scope.spawn(work);
-            }
+                go_on
+            };
+            one(plan, store, item.0, &item.1, &each)
         });
         report.computed += computed.into_inner();
-        if let Some(e) = failed.into_inner().expect("no thread panics") {
-            return Err(e);
-        }
-        go_on = stopped.into_inner() == 0;
-        todo = theirs.into_inner().expect("no thread panics");
+        todo = theirs?;
+        go_on = !stopped.into_inner();
         if go_on && !todo.is_empty() {
             std::thread::sleep(LOOK_AGAIN);
         }
@@ -131,6 +111,41 @@ pub fn run(
     report.finished = go_on;
     store.write_manifest()?;
     Ok(report)
+}
+
+/// Works on items on so many threads, until all are done or `stopped` is set, which an error does. `work` returns false for
+/// an item that another process has; these are returned.
+pub(crate) fn on_threads<'a, T: Sync, E: Send>(
+    items: &[&'a T],
+    threads: usize,
+    stopped: &AtomicBool,
+    work: &(dyn Fn(&T) -> Result<bool, E> + Sync),
+) -> Result<Vec<&'a T>, E> {
+    let next = AtomicUsize::new(0);
+    let (theirs, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+    let worker = || {
+        while !stopped.load(Ordering::Relaxed)
+            && let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            match work(item) {
+                Ok(true) => {}
+                Ok(false) => theirs.lock().expect("no thread panics").push(*item),
+                Err(e) => {
+                    stopped.store(true, Ordering::Relaxed);
+                    failed.lock().expect("no thread panics").get_or_insert(e);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, items.len().max(1)) {
+            scope.spawn(worker);
+        }
+    });
+    match failed.into_inner().expect("no thread panics") {
+        Some(e) => Err(e),
+        None => Ok(theirs.into_inner().expect("no thread panics")),
+    }
 }
 
 /// Computes a chunk. Returns false if another process has it.
@@ -201,7 +216,7 @@ pub fn compute(plan: &Plan, runs: &[Run]) -> Result<Vec<String>, PlanError> {
 }
 
 /// Adds a byte to the file that [`COUNT`] names, if it is set.
-fn count_run() {
+pub(crate) fn count_run() {
     if let Some(file) = std::env::var_os(COUNT)
         && let Ok(mut out) = OpenOptions::new().append(true).create(true).open(file)
     {

@@ -1,4 +1,5 @@
-//! The store of a sweep: a folder that several processes may use, and that survives being killed.
+//! The store of a sweep, or of a replay of many files: a folder that several processes may use, and that survives being
+//! killed.
 //!
 //! | name | holds |
 //! |---|---|
@@ -7,6 +8,8 @@
 //! | `parts/ID-CHUNK.parquet` | the rows of a chunk that is finished |
 //! | `journal/ID-CHUNK.jsonl` | the rows of a chunk that is not: a line each, written when a run ends |
 //! | `manifest.json` | the parts with their rows and bytes, as of the end of the last `sweep` |
+//!
+//! A store of captures has `files/ID-CHUNK.jsonl` in place of `sweeps` ([`crate::captures`]).
 //!
 //! A process that computes a chunk holds a lock on its journal, which ends with the process. A part is written beside the
 //! journal under that lock and renamed. So a killed process loses the runs that it was computing, and no reader sees half a
@@ -55,7 +58,7 @@ pub enum StoreError {
 }
 
 /// Adds the name of a file to an error.
-fn named<T, E: Into<TableError>>(file: &Path, result: Result<T, E>) -> Result<T, StoreError> {
+pub(crate) fn named<T, E: Into<TableError>>(file: &Path, result: Result<T, E>) -> Result<T, StoreError> {
     result.map_err(|e| StoreError::File { file: file.display().to_string(), why: e.into() })
 }
 
@@ -66,6 +69,38 @@ struct Marker {
     format: u32,
     /// Version of the results.
     results: String,
+    /// What the rows are of.
+    #[serde(default)]
+    holds: Holds,
+}
+
+/// What the rows of a store are of.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Holds {
+    /// Runs of sweeps.
+    #[default]
+    Sweeps,
+    /// Transfers of captures and logs.
+    Captures,
+}
+
+impl Holds {
+    /// The name in messages.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sweeps => "sweeps",
+            Self::Captures => "captures",
+        }
+    }
+
+    /// The folders of such a store.
+    const fn folders(self) -> [&'static str; 3] {
+        match self {
+            Self::Sweeps => ["parts", "journal", "sweeps"],
+            Self::Captures => ["parts", "journal", "files"],
+        }
+    }
 }
 
 /// A sweep that was started.
@@ -107,6 +142,7 @@ pub struct Manifest {
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
+    holds: Holds,
 }
 
 /// A chunk that this process computes.
@@ -134,6 +170,17 @@ fn key_of(line: &str) -> Option<u128> {
     u128::from_str_radix(line.strip_prefix("{\"key\":\"")?.get(..32)?, 16).ok()
 }
 
+/// Opens and locks a journal; `None` if another process holds it.
+pub(crate) fn lock_file(journal: &Path) -> Result<Option<File>, StoreError> {
+    let open = OpenOptions::new().read(true).append(true).create(true).open(journal);
+    let file = named(journal, open)?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        // A file system without locks is not refused: each process would write the same bytes.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
 /// Writes a small file whole, under a temporary name with this ending first.
 fn write_json(file: &Path, ending: &str, value: &impl Serialize) -> Result<(), StoreError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -150,11 +197,24 @@ fn write_json(file: &Path, ending: &str, value: &impl Serialize) -> Result<(), S
 }
 
 impl Store {
+    /// Opens a store to write sweeps into it; an empty or missing folder becomes one.
+    ///
+    /// # Errors
+    /// If the folder holds anything else, or a store of another version or of captures; nothing is changed then.
+    pub fn create(dir: &Path) -> Result<Self, StoreError> {
+        Self::create_of(dir, Holds::Sweeps)
+    }
+
+    /// True if a folder is a store of any version.
+    pub fn is_store(dir: &Path) -> bool {
+        dir.join(MARKER).exists()
+    }
+
     /// Opens a store to write into it; an empty or missing folder becomes one.
     ///
     /// # Errors
-    /// If the folder holds anything else, or a store of another version; nothing is changed then.
-    pub fn create(dir: &Path) -> Result<Self, StoreError> {
+    /// If the folder holds anything else, or a store of another version or kind; nothing is changed then.
+    pub fn create_of(dir: &Path, holds: Holds) -> Result<Self, StoreError> {
         named(dir, fs::create_dir_all(dir))?;
         let marker = dir.join(MARKER);
         if !marker.exists() {
@@ -172,20 +232,31 @@ impl Store {
                 }
             } else {
                 let ending = format!("-{}", std::process::id());
-                let written =
-                    write_json(&marker, &ending, &Marker { format: FORMAT, results: results_version() });
+                let written = write_json(
+                    &marker,
+                    &ending,
+                    &Marker { format: FORMAT, results: results_version(), holds },
+                );
                 // Another process may have written it, and removed what others had begun.
                 written.or_else(|e| if marker.exists() { Ok(()) } else { Err(e) })?;
             }
         }
         let store = Self::open(dir)?;
+        if store.holds != holds {
+            let why = format!(
+                "found a store of {}, expected one of {}; choose another folder",
+                store.holds.name(),
+                holds.name()
+            );
+            return Err(StoreError::Refused { dir: dir.display().to_string(), why });
+        }
         // The marker is there: what a killed process left of another is of no use.
         for entry in named(dir, fs::read_dir(dir))?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(&format!(".{MARKER}-")) {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        for sub in ["parts", "journal", "sweeps"] {
+        for sub in holds.folders() {
             named(dir, fs::create_dir_all(dir.join(sub)))?;
         }
         Ok(store)
@@ -213,7 +284,12 @@ impl Store {
                 results_version()
             )));
         }
-        Ok(Self { dir: dir.to_path_buf() })
+        Ok(Self { dir: dir.to_path_buf(), holds: marker.holds })
+    }
+
+    /// What its rows are of.
+    pub fn holds(&self) -> Holds {
+        self.holds
     }
 
     /// Its folder.
@@ -259,7 +335,7 @@ impl Store {
     }
 
     /// The files of a folder with this extension: their names without it, and their paths, in order.
-    fn files(&self, sub: &str, extension: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
+    pub(crate) fn files(&self, sub: &str, extension: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
         let dir = self.dir.join(sub);
         if !dir.exists() {
             return Ok(Vec::new());
@@ -339,13 +415,7 @@ impl Store {
 
     /// Opens and locks a journal; `None` if another process holds it.
     fn lock(&self, name: &str, journal: &Path) -> Result<Option<Chunk>, StoreError> {
-        let open = OpenOptions::new().read(true).append(true).create(true).open(journal);
-        let file = named(journal, open)?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            // A file system without locks is not refused: each process would write the same bytes.
-            Ok(()) | Err(TryLockError::Error(_)) => {}
-        }
+        let Some(file) = lock_file(journal)? else { return Ok(None) };
         let (mut lines, mut len) = (BTreeMap::new(), 0);
         let mut reader = BufReader::new(&file);
         let mut line = String::new();

@@ -1,0 +1,167 @@
+//! A map as a page: a heat map, which a script lets a reader question, and a table of its places.
+
+use crate::map::{Place, axes};
+use maud::{Markup, html};
+use serde::Serialize;
+use slowstart_lab::columns::Cell;
+use slowstart_lab::report::words::number;
+use slowstart_lab::report::{Script, document, live};
+
+/// A map as data for the script.
+#[derive(Serialize)]
+struct Data<'a> {
+    /// Tells the script what the data is.
+    kind: &'static str,
+    /// The column that was compared.
+    value: &'a str,
+    /// The names of the axes.
+    x: &'a str,
+    y: &'a str,
+    /// The values on the axes, in order.
+    xs: Vec<String>,
+    ys: Vec<String>,
+    /// The startups, in the order in which they get colours.
+    names: Vec<&'a str>,
+    /// Column, line, and the startups there.
+    places: Vec<(usize, usize, Vec<Standing>)>,
+}
+
+/// The index of a startup, its median, and the packets that it lost in startup.
+type Standing = (usize, f64, f64);
+
+/// A value of an axis as a heading.
+fn heading(c: &Cell) -> String {
+    match c {
+        Cell::Number(x) => number(*x),
+        other => other.text(),
+    }
+}
+
+/// The startups: those that are first somewhere come first, the one that is so most often at the start, as they have the
+/// most different colours.
+fn names(places: &[Place]) -> Vec<&str> {
+    let firsts = |name: &str| places.iter().filter(|p| p.first == name).count();
+    let mut all: Vec<&str> = places.iter().flat_map(|p| &p.contenders).map(|c| c.name.as_str()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.sort_by_key(|n| std::cmp::Reverse(firsts(n)));
+    all
+}
+
+/// How strong a colour is, in per cent: the most where the second needs half as long again, or where there is no second.
+fn strength(over: Option<f64>) -> u32 {
+    let share = over.map_or(1.0, |o| ((o - 1.0) * 2.0).clamp(0.0, 1.0));
+    (15.0 + 45.0 * share).round() as u32
+}
+
+/// The heat map without a script.
+fn heat(data: &Data, places: &[Place]) -> Markup {
+    let at = |x: usize, y: usize| data.places.iter().position(|p| (p.0, p.1) == (x, y)).map(|i| &places[i]);
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Heat map" {
+            table class="heat" data-plain="" {
+                thead { tr {
+                    th scope="col" { (data.y) " \\ " (data.x) }
+                    @for x in &data.xs { th scope="col" { (x) } }
+                } }
+                tbody {
+                    @for (y, name) in data.ys.iter().enumerate() {
+                        tr {
+                            th scope="row" { (name) }
+                            @for x in 0..data.xs.len() {
+                                @match at(x, y) {
+                                    None => td {},
+                                    Some(p) => {
+                                        @let i = data.names.iter().position(|n| *n == p.first).unwrap_or(0);
+                                        td class={ "h" (i % 7) } style={ "--s: " (strength(p.over)) "%" } {
+                                            b { (p.first) }
+                                            small {
+                                                @if let Some(over) = p.over { (number(over)) "x, " }
+                                                (number(p.lost)) " lost"
+                                            }
+                                        }
+                                    },
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The page. Equal input gives equal bytes.
+pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
+    let (xs, ys) = axes(places);
+    // The largest value is in the uppermost line.
+    let ys: Vec<Cell> = ys.into_iter().rev().collect();
+    let names = names(places);
+    let index = |all: &[Cell], c: &Cell| all.iter().position(|v| v == c).unwrap_or(0);
+    let name = |n: &str| names.iter().position(|m| *m == n).unwrap_or(0);
+    let of = |p: &Place| {
+        let all = p.contenders.iter().map(|c| (name(&c.name), c.value, c.lost)).collect();
+        (index(&xs, &p.x), index(&ys, &p.y), all)
+    };
+    let data = Data {
+        kind: "map",
+        value,
+        x,
+        y,
+        xs: xs.iter().map(heading).collect(),
+        ys: ys.iter().map(heading).collect(),
+        names: names.clone(),
+        places: places.iter().map(of).collect(),
+    };
+    let command = format!("slowstart sweep map STORE --x {x} --y {y} --value {value}");
+    let body = html! {
+        p class="about" {
+            "By the median of " code { (value) } ". Each place has the startup with the least median, the second's median over "
+            "it, and the median number of packets that the first loses in startup. The stronger the colour, the further the "
+            "second is behind."
+        }
+        (live(&heat(&data, places), &data))
+        h2 { "Places" }
+        div class="scroll" tabindex="0" role="region" aria-label="Places" {
+            table {
+                thead { tr {
+                    @for h in [x, y, "first", value, "second over it", "lost in startup"] { th scope="col" { (h) } }
+                } }
+                tbody {
+                    @for p in places {
+                        tr {
+                            th scope="row" { (heading(&p.x)) }
+                            td { (heading(&p.y)) }
+                            td { (p.first) }
+                            td { (number(p.value)) }
+                            td { (p.over.map_or("-".to_string(), number)) }
+                            td { (number(p.lost)) }
+                        }
+                    }
+                }
+            }
+        }
+        h2 { "Command" }
+        pre { code { (command) } }
+    };
+    document("Which startup is first", &body, Script::Charts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Contender;
+
+    #[test]
+    fn the_page_has_all_startups_and_escapes_their_names() {
+        let of = |name: &str, value| Contender { name: name.to_string(), value, lost: 3.0 };
+        let place =
+            |x: f64, contenders| Place { x: Cell::Number(x), y: Cell::Text("<y>".into()), contenders };
+        let places = [place(10.0, vec![of("<b>", 1.0), of("c", 1.5)]), place(20.0, vec![of("c", 1.0)])];
+        let page = html(&places, "rate", "rtt", "completion_s");
+        assert!(page.contains("&lt;y&gt;") && page.contains("&lt;b&gt;") && !page.contains("<b></b>"));
+        assert!(page.contains("1.50x, 3 lost"), "{page}");
+        assert_eq!((strength(Some(1.0)), strength(Some(1.25)), strength(Some(9.0))), (15, 38, 60));
+        assert_eq!(page, html(&places, "rate", "rtt", "completion_s"));
+    }
+}

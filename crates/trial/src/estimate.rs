@@ -1,0 +1,303 @@
+//! The effect of one arm against another: the ratio of their means, with an interval of [`crate::sequence`].
+//!
+//! A unit of assignment is a connection, or all connections of a client's prefix, which are not independent. Each unit has
+//! the sum of its connections' values and their number; the variance of an arm's mean is that of the units' deviations from
+//! it (linearisation of a ratio: Deng et al., Applying the delta method in metric analytics, KDD 2018).
+
+use crate::outcome::{Measure, Outcome};
+use crate::sequence::{self, FEWEST, Power};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The sums of one arm's units for one measure.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Number of units.
+    units: u64,
+    /// Number of connections.
+    connections: u64,
+    y: f64,
+    x: f64,
+    yy: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Sums {
+    /// Adds one unit, with the sum of its connections' values.
+    fn add(&mut self, y: f64, connections: u64) {
+        let x = connections as f64;
+        self.units += 1;
+        self.connections += connections;
+        self.y += y;
+        self.x += x;
+        self.yy += y * y;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+
+    /// Returns the sums of one arm over connections. Units are looked up only if several connections may share one.
+    pub fn of<'a>(
+        outcomes: impl Iterator<Item = &'a Outcome>,
+        measure: Measure,
+        arm: usize,
+        shared_units: bool,
+    ) -> Self {
+        let mut sums = Self::default();
+        let mine = outcomes.filter(|o| o.arm == arm).filter_map(|o| Some((o.unit, measure.term(o)?)));
+        if shared_units {
+            let mut units: BTreeMap<u64, (f64, u64)> = BTreeMap::new();
+            for (unit, y) in mine {
+                let (sum, n) = units.entry(unit).or_default();
+                *sum += y;
+                *n += 1;
+            }
+            for (sum, n) in units.into_values() {
+                sums.add(sum, n);
+            }
+        } else {
+            for (_, y) in mine {
+                sums.add(y, 1);
+            }
+        }
+        sums
+    }
+
+    /// Returns the number of units.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// Returns the number of connections.
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// The mean, which of a geometric measure is one of logarithms, and the variance of the mean; `None` with fewer than
+    /// [`FEWEST`] units.
+    fn mean(&self) -> Option<(f64, f64)> {
+        if self.units < FEWEST || self.x <= 0.0 {
+            return None;
+        }
+        let (n, mean) = (self.units as f64, self.y / self.x);
+        let squares = self.yy - 2.0 * mean * self.xy + mean * mean * self.xx;
+        let variance = n / (n - 1.0) * squares.max(0.0) / (self.x * self.x);
+        Some((mean, variance))
+    }
+
+    /// Returns the arm's mean in the unit of the measure: a geometric mean of seconds or of a ratio, or a mean share. `None` if it
+    /// has no value.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        let mean = (self.x > 0.0).then(|| self.y / self.x)?;
+        Some(if measure.is_geometric() { libm::exp(mean) } else { mean })
+    }
+}
+
+/// The ratio of two arms' means less 1: -0.2 is 20 % less.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval; infinite if the control's mean may be zero.
+    pub high: f64,
+    /// Standard error of the contrast times the square root of the number of units, relative to the control's mean.
+    #[serde(skip)]
+    pub deviation: f64,
+    /// Units of both arms.
+    pub units: u64,
+}
+
+impl Effect {
+    /// True if the interval shows that the arm has less than the control.
+    pub fn is_less(&self) -> bool {
+        self.high < 0.0
+    }
+
+    /// True if the interval shows that the arm has more than the control.
+    pub fn is_more(&self) -> bool {
+        self.low > 0.0
+    }
+}
+
+/// An estimate of a difference of logarithms as a ratio less 1.
+fn of_logarithms(difference: f64, variance: f64, units: u64, alpha: f64) -> Effect {
+    let half = sequence::radius(units, alpha) * libm::sqrt(variance);
+    Effect {
+        estimate: libm::expm1(difference),
+        low: libm::expm1(difference - half),
+        high: libm::expm1(difference + half),
+        deviation: libm::sqrt(variance * units as f64),
+        units,
+    }
+}
+
+/// Returns the effect of `arm` against `control`; `None` while either has fewer than [`FEWEST`] units. The interval of a ratio
+/// of arithmetic means holds each ratio whose contrast (arm - ratio x control) may be zero (Fieller 1954).
+pub fn effect(measure: Measure, arm: &Sums, control: &Sums, alpha: f64) -> Option<Effect> {
+    let ((a, va), (c, vc)) = (arm.mean()?, control.mean()?);
+    let units = arm.units + control.units;
+    if measure.is_geometric() {
+        return Some(of_logarithms(a - c, va + vc, units, alpha));
+    }
+    let q2 = sequence::radius(units, alpha).powi(2);
+    if c <= 0.0 {
+        return None;
+    }
+    let deviation = libm::sqrt((va + vc) * units as f64) / c;
+    let (square, estimate) = (c * c - q2 * vc, a / c - 1.0);
+    if square <= 0.0 {
+        // The control's mean may be zero.
+        return Some(Effect { estimate, low: -1.0, high: f64::INFINITY, deviation, units });
+    }
+    let root = libm::sqrt((q2 * (a * a * vc + c * c * va - q2 * va * vc)).max(0.0));
+    let end = |sign: f64| (a * c + sign * root) / square - 1.0;
+    Some(Effect { estimate, low: end(-1.0).max(-1.0), high: end(1.0), deviation, units })
+}
+
+/// Returns true if it is shown that the arm's mean exceeds the control's by more than the fraction `more` (0.2: 20 %).
+pub fn exceeds(measure: Measure, arm: &Sums, control: &Sums, more: f64, alpha: f64) -> bool {
+    let (Some((a, va)), Some((c, vc))) = (arm.mean(), control.mean()) else { return false };
+    let radius = sequence::radius(arm.units + control.units, alpha);
+    if measure.is_geometric() {
+        return a - c - libm::log1p(more) > radius * libm::sqrt(va + vc);
+    }
+    let factor = 1.0 + more;
+    a - factor * c > radius * libm::sqrt(va + factor * factor * vc)
+}
+
+/// Returns the number of units of both arms together after which an arm whose measure is the control's times `1 + harm` is
+/// found to exceed it by `more`, with a probability of 95 %. The arm's values are taken to be spread as the control's, times
+/// `1 + harm`, and the number of units to grow in the present proportion. `None` while it cannot be said.
+pub fn units_until_exceeds(
+    measure: Measure,
+    arm: &Sums,
+    control: &Sums,
+    (more, harm): (f64, f64),
+    alpha: f64,
+) -> Option<u64> {
+    let (c, vc) = control.mean()?;
+    let (na, nc) = (arm.units.max(1) as f64, control.units as f64);
+    let (units, of_arm) = (na + nc, vc * nc / na);
+    if measure.is_geometric() {
+        let contrast = libm::log1p(harm) - libm::log1p(more);
+        return sequence::needed(contrast, libm::sqrt((vc + of_arm) * units), alpha, Power::NinetyFive);
+    }
+    let square = |x: f64| x * x;
+    let variance = square(1.0 + harm) * of_arm + square(1.0 + more) * vc;
+    sequence::needed((harm - more) * c, libm::sqrt(variance * units), alpha, Power::NinetyFive)
+}
+
+/// Returns the effect over strata of a geometric measure: the mean of the strata's differences, weighted by their units.
+/// Strata without enough units count together as one, and not at all if even together they have too few.
+pub fn stratified(strata: &[(Sums, Sums)], alpha: f64) -> Option<Effect> {
+    let mut rest = (Sums::default(), Sums::default());
+    let mut parts = Vec::new();
+    for (arm, control) in strata {
+        if let (Some(a), Some(c)) = (arm.mean(), control.mean()) {
+            parts.push((a, c, arm.units + control.units));
+        } else {
+            rest.0.merge(arm);
+            rest.1.merge(control);
+        }
+    }
+    if let (Some(a), Some(c)) = (rest.0.mean(), rest.1.mean()) {
+        parts.push((a, c, rest.0.units + rest.1.units));
+    }
+    let units: u64 = parts.iter().map(|p| p.2).sum();
+    if units == 0 {
+        return None;
+    }
+    let (mut difference, mut variance) = (0.0, 0.0);
+    for ((a, va), (c, vc), n) in parts {
+        let weight = n as f64 / units as f64;
+        difference += weight * (a - c);
+        variance += weight * weight * (va + vc);
+    }
+    Some(of_logarithms(difference, variance, units, alpha))
+}
+
+impl Sums {
+    fn merge(&mut self, other: &Self) {
+        self.units += other.units;
+        self.connections += other.connections;
+        self.y += other.y;
+        self.x += other.x;
+        self.yy += other.yy;
+        self.xx += other.xx;
+        self.xy += other.xy;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(values: impl Iterator<Item = f64>) -> Sums {
+        let mut s = Sums::default();
+        for v in values {
+            s.add(v, 1);
+        }
+        s
+    }
+
+    #[test]
+    fn the_effect_on_times_is_the_ratio_of_geometric_means() {
+        // Logarithms 0 and 1 alternate; the arm's are greater by ln 1.1.
+        let at = |i: u32, by: f64| f64::from(i % 2) + by;
+        let control = sums((0..100).map(|i| at(i, 0.0)));
+        let arm = sums((0..100).map(|i| at(i, 1.1_f64.ln())));
+        let e = effect(Measure::TimeLast, &arm, &control, 0.05).unwrap();
+        assert!((e.estimate - 0.1).abs() < 1e-9 && e.low < 0.0 && e.high > 0.1, "{e:?}");
+        // The variance of each mean is 0.25 / 99.
+        let half = sequence::radius(200, 0.05) * (2.0_f64 * 0.25 / 99.0).sqrt();
+        assert!((e.high - (1.1 * half.exp() - 1.0)).abs() < 1e-9);
+        assert_eq!(effect(Measure::TimeLast, &sums((0..49).map(|i| at(i, 0.0))), &control, 0.05), None);
+    }
+
+    #[test]
+    fn a_ratio_of_means_has_an_interval_that_agrees_with_the_test_of_a_guardrail() {
+        let control = sums((0..2000).map(|i| f64::from(i % 10)));
+        let arm = sums((0..2000).map(|i| 2.0 * f64::from(i % 10)));
+        let e = effect(Measure::Retrans, &arm, &control, 0.05).unwrap();
+        assert!((e.estimate - 1.0).abs() < 1e-9, "{e:?}");
+        let exceeds = |by: f64| exceeds(Measure::Retrans, &arm, &control, by, 0.05);
+        assert!(exceeds(e.low - 1e-6) && !exceeds(e.low + 1e-6), "{e:?}");
+    }
+
+    #[test]
+    fn a_harm_is_seen_where_the_control_has_none() {
+        let control = sums((0..200).map(|_| 0.0));
+        let arm = sums((0..200).map(|i| f64::from(i % 10)));
+        assert!(exceeds(Measure::Retrans, &arm, &control, 0.2, 0.05));
+        assert_eq!(effect(Measure::Retrans, &arm, &control, 0.05), None);
+    }
+
+    #[test]
+    fn connections_of_one_unit_count_as_one() {
+        let outcome = |unit: u64, last: f64| Outcome {
+            arm: 0,
+            unit,
+            prefix: unit,
+            handshake_rtt_s: 0.1,
+            milestones_s: [None; 3],
+            last_s: Some(last),
+            delivered_bytes: 0,
+            sent_bytes: 0,
+            retransmitted_bytes: 0,
+            rtt_mean: None,
+            rtt_peak: None,
+            app_limited: None,
+            exit: None,
+        };
+        let all: Vec<Outcome> = (0..600).map(|i| outcome(i % 60, 1.0 + (i % 60) as f64)).collect();
+        let apart = Sums::of(all.iter(), Measure::TimeLast, 0, false);
+        let together = Sums::of(all.iter(), Measure::TimeLast, 0, true);
+        assert_eq!((apart.units(), together.units(), together.connections()), (600, 60, 600));
+        let ((a, va), (b, vb)) = (apart.mean().unwrap(), together.mean().unwrap());
+        assert!((a - b).abs() < 1e-9);
+        // Ten equal values a unit tell as much as one: the variance is ten times that of 600 values.
+        assert!((vb / va - 10.0).abs() < 0.3, "{va} {vb}");
+    }
+}

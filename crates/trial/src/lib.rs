@@ -1,0 +1,28 @@
+//! The analysis of a controlled experiment among the connections of one server: which startup serves its users best.
+//!
+//! - [`plan`]: arms with their shares, and which arm a connection belongs to
+//! - [`outcome`]: what is measured of a connection, the measures that arms are compared by, strata
+//! - [`sequence`]: confidence intervals that hold at every look, and how many units a given effect needs
+//! - [`estimate`]: the effect of one arm against another, with such an interval
+//! - [`balance`]: whether the arms received the shares that were planned
+//! - [`quantile`]: quantiles with bootstrap intervals, valid at the end of a trial only
+//! - [`guard`]: limits whose crossing ends an arm
+//! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
+//!
+//! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures outcomes. The same
+//! functions run on simulated populations whose truth is known (`tests/populations.rs`), which checks the method.
+
+pub mod analysis;
+pub mod balance;
+pub mod estimate;
+pub mod guard;
+pub mod outcome;
+pub mod page;
+pub mod plan;
+pub mod quantile;
+pub mod sequence;
+
+pub use analysis::{Analysis, ArmSummary, Comparison, Trial};
+pub use guard::Guard;
+pub use outcome::{Exit, Measure, Outcome, RttClass, Stratify};
+pub use plan::{Arm, Plan, PlanError, Share};

@@ -1,0 +1,113 @@
+//! The result of a trial as a page, with the skeleton of all reports.
+
+use crate::analysis::{Analysis, ArmSummary, Comparison};
+use crate::estimate::Effect;
+use crate::outcome::Measure;
+use crate::quantile::Quantile;
+use maud::{Markup, html};
+use slowstart_lab::report::{Script, document};
+
+/// Returns an effect as a percentage with its interval: `-12.3% (-15.0% to -9.4%)`.
+pub fn effect_text(effect: Option<&Effect>) -> String {
+    let Some(e) = effect else { return "-".to_string() };
+    if e.high.is_infinite() {
+        return format!("{:+.1}% (unknown)", e.estimate * 100.0);
+    }
+    format!("{:+.1}% ({:+.1} to {:+.1})", e.estimate * 100.0, e.low * 100.0, e.high * 100.0)
+}
+
+/// Returns a value of a measure with three digits, without its unit.
+pub fn value_text(measure: Measure, value: Option<f64>) -> String {
+    match (measure, value) {
+        (_, None) => "-".to_string(),
+        (Measure::Retrans, Some(v)) => format!("{:.2}%", v * 100.0),
+        (_, Some(v)) if v < 0.1 => format!("{v:.4}"),
+        (_, Some(v)) if v < 10.0 => format!("{v:.3}"),
+        (_, Some(v)) => format!("{v:.1}"),
+    }
+}
+
+/// Returns the unit of a measure for headings, with a space before it; empty if it has none.
+pub const fn unit(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Retrans | Measure::RttMean | Measure::RttPeak => "",
+        _ => " (s)",
+    }
+}
+
+fn quantile_text(measure: Measure, arm: &ArmSummary, q: f64) -> String {
+    let found = arm.quantiles.iter().find(|x| (x.q - q).abs() < 1e-9);
+    let text = |Quantile { value, low, high, .. }: &Quantile| {
+        let of = |v: f64| value_text(measure, Some(v));
+        format!("{} ({} to {})", of(*value), of(*low), of(*high))
+    };
+    found.map_or_else(|| "-".to_string(), text)
+}
+
+fn arms(a: &Analysis) -> Markup {
+    html! {
+        table {
+            thead { tr {
+                th { "arm" } th { "share" } th { "connections" } th { (a.measure) (unit(a.measure)) }
+                th { "median" } th { "95th percentile" } th { "retrans" } th { "limited by application" } th { "startups ended" }
+            } }
+            tbody { @for arm in &a.arms { tr {
+                td { (arm.name) }
+                td { (format!("{:.4}", arm.share * 100.0).trim_end_matches('0').trim_end_matches('.')) "%" }
+                td { (arm.connections) }
+                td { (value_text(a.measure, arm.means.get(a.measure.name()).copied())) }
+                td { (quantile_text(a.measure, arm, 0.5)) }
+                td { (quantile_text(a.measure, arm, 0.95)) }
+                td { (value_text(Measure::Retrans, arm.means.get("retrans").copied())) }
+                td { (arm.app_limited.map_or_else(|| "-".to_string(), |l| format!("{:.0}%", l * 100.0))) }
+                td { (arm.exits.iter().map(|(w, n)| format!("{w} {n}")).collect::<Vec<_>>().join(", ")) }
+            } } }
+        }
+    }
+}
+
+fn comparisons(all: &[&Comparison]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "arm" } th { "with" } th { "measure" } th { "stratum" } th { "units" } th { "effect" } } }
+            tbody { @for c in all { tr {
+                td { (c.arm) } td { (c.with) } td { (c.measure) }
+                td { (c.stratum.as_deref().unwrap_or("all")) }
+                td { (c.effect.map_or(0, |e| e.units)) }
+                td { (effect_text(c.effect.as_ref())) }
+            } } }
+        }
+    }
+}
+
+/// Returns the page. `command` is the command line of the trial. The same input gives the same bytes.
+pub fn html(a: &Analysis, command: &str) -> String {
+    let (main, rest): (Vec<&Comparison>, Vec<&Comparison>) =
+        a.comparisons.iter().partition(|c| c.measure == a.measure);
+    let body = html! {
+        p class="verdict" { (a.verdict) }
+        h2 { "Arms" }
+        (arms(a))
+        p class="note" {
+            "Means of times and RTTs are geometric. Intervals of medians and percentiles are by bootstrap, with 95 % for one look."
+        }
+        h2 { "Comparisons by " (a.measure) }
+        (comparisons(&main))
+        p class="note" {
+            "Negative: the arm has less. The intervals of this table that are not of strata hold together, with 95 % confidence, \
+             however often the trial was looked at and whenever it ended; so do the strata of one comparison."
+        }
+        @for e in a.arms.iter().filter(|arm| arm.ended.is_some()) {
+            @if let Some(ended) = &e.ended {
+                p { (e.name) " was ended after " (ended.connections) " connections by " (ended.guard) ": "
+                    (effect_text(ended.effect.as_ref())) }
+            }
+        }
+        h2 { "Other measures" }
+        (comparisons(&rest))
+        p class="note" { "Each measure by itself: these intervals are not corrected for the number of measures." }
+        h2 { "Command" }
+        pre { code { (command) } }
+    };
+    document("Trial", &body, Script::Tables)
+}

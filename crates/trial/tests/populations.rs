@@ -1,0 +1,245 @@
+//! The method on populations whose truth is known. Each trial is looked at again and again; what is counted is whether any
+//! look went wrong. `SLOWSTART_LONG=1`: 4,000 trials each, of more connections.
+
+use rayon::prelude::*;
+use slowstart_lab::random::{self, Stream};
+use slowstart_trial::estimate::Effect;
+use slowstart_trial::sequence::{Power, needed};
+use slowstart_trial::{Arm, Exit, Guard, Measure, Outcome, Plan, Stratify, Trial};
+
+fn long() -> bool {
+    std::env::var_os("SLOWSTART_LONG").is_some()
+}
+
+fn trials() -> u64 {
+    if long() { 4000 } else { 1000 }
+}
+
+fn connections() -> u64 {
+    if long() { 6000 } else { 1500 }
+}
+
+fn uniform(r: &mut Stream) -> f64 {
+    (r.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+/// A standard normal number (Box and Muller).
+fn normal(r: &mut Stream) -> f64 {
+    libm::sqrt(-2.0 * libm::log(uniform(r))) * libm::cos(std::f64::consts::TAU * uniform(r))
+}
+
+/// What an arm does to its connections.
+#[derive(Copy, Clone)]
+struct Truth {
+    /// Factor of all times.
+    time: f64,
+    /// Factor of the share of bytes sent again.
+    retrans: f64,
+}
+
+const NONE: Truth = Truth { time: 1.0, retrans: 1.0 };
+
+/// A server's connections: RTTs of four regions, sizes with a heavy tail (Pareto, 1.2, up to 100 MB), times that depend on
+/// both and vary by a factor of 1.8 (one standard deviation) beyond that. Four in five connections resend nothing.
+/// With `clients`, each client has properties of its own that all its connections share.
+fn population(r: &mut Stream, plan: &Plan, n: u64, clients: Option<u64>, truth: &[Truth]) -> Vec<Outcome> {
+    let seed = r.any();
+    let mut next = |key: u64| {
+        let unit = clients.map_or(key, |c| r.below(c));
+        let mut of_client = Stream::named(random::at(seed, unit), "client");
+        let rtt = [0.012, 0.04, 0.12, 0.6][of_client.below(4) as usize] * (1.0 + uniform(&mut of_client));
+        let common = if clients.is_some() { normal(&mut of_client) } else { 0.0 };
+        let arm = plan.assign(unit)?;
+        let size = (20_000.0 * libm::pow(uniform(r), -1.0 / 1.2)).min(1e8);
+        let t = truth[arm];
+        let noise = libm::exp(0.6 * normal(r) + 0.4 * common);
+        let time = t.time * noise * rtt * libm::log2(2.0 + size / 14_480.0);
+        let sent = size as u64;
+        let share = if r.chance(200_000) { 0.05 * uniform(r) * t.retrans } else { 0.0 };
+        Some(Outcome {
+            arm,
+            unit,
+            prefix: unit,
+            handshake_rtt_s: rtt,
+            milestones_s: [(size > 1e5).then_some(time * 0.7), (size > 1e6).then_some(time * 0.9), None],
+            last_s: Some(time),
+            delivered_bytes: sent,
+            sent_bytes: sent,
+            retransmitted_bytes: (size * share) as u64,
+            rtt_mean: Some(1.0 + uniform(r)),
+            rtt_peak: Some(2.0 + uniform(r)),
+            app_limited: Some(0.1),
+            exit: Some(Exit { reason: "loss", cwnd: 40, time_s: time / 2.0 }),
+        })
+    };
+    (0..n).filter_map(&mut next).collect()
+}
+
+fn plan(arms: &[&str], seed: u64) -> Plan {
+    Plan::new(arms.iter().map(|a| Arm::parse(a).expect("an arm")).collect(), seed).expect("a plan")
+}
+
+/// Runs trials with different seeds, and calls `look` after each 50 connections, with what it has returned before. Returns
+/// the number of trials for which it returned something.
+fn count<T: Send>(
+    arms: &[&str],
+    truth: &[Truth],
+    clients: Option<u64>,
+    stratify: Stratify,
+    guards: &[Guard],
+    look: impl Fn(&mut Trial, usize) -> Option<T> + Sync,
+) -> Vec<T> {
+    let one = |seed: u64| {
+        let plan = plan(arms, seed);
+        let mut r = Stream::named(seed, "population");
+        let all = population(&mut r, &plan, connections(), clients, truth);
+        let mut trial = Trial::new(plan, Measure::TimeLast, stratify, guards.to_vec(), clients.is_some());
+        all.into_iter().enumerate().find_map(|(i, o)| {
+            trial.put(i as u64, o, true);
+            ((i + 1) % 50 == 0).then(|| look(&mut trial, i + 1)).flatten()
+        })
+    };
+    (0..trials()).into_par_iter().filter_map(one).collect()
+}
+
+const THREE: [&str; 3] = ["cubic:50%", "search:25%", "ours:25%"];
+const BY_RTT: Stratify = Stratify { rtt: true, prefix: false };
+
+/// The most errors that 5 % of the trials are.
+fn five_percent() -> usize {
+    (trials() / 20) as usize
+}
+
+fn any_difference(trial: &mut Trial, _: usize) -> Option<()> {
+    let differs = |a, b| {
+        let e = trial.compare(Measure::TimeLast, a, b)?;
+        (e.is_less() || e.is_more()).then_some(())
+    };
+    differs(1, 0).or_else(|| differs(2, 0)).or_else(|| differs(2, 1))
+}
+
+#[test]
+fn a_a_trials_find_a_difference_in_no_more_than_the_stated_share() {
+    let found = count(&THREE, &[NONE; 3], None, Stratify::default(), &[], any_difference).len();
+    println!("measured: {found} of {} A/A trials found a difference", trials());
+    assert!(found <= five_percent(), "{found}");
+    let found = count(&THREE, &[NONE; 3], None, BY_RTT, &[], any_difference).len();
+    println!("measured: {found} of {} A/A trials with strata found a difference", trials());
+    assert!(found <= five_percent(), "{found}");
+}
+
+/// As above, with the share of bytes sent again, which is zero for four connections of five.
+#[test]
+fn a_a_trials_find_no_difference_in_retransmissions_either() {
+    let look = |trial: &mut Trial, _: usize| {
+        let e = trial.compare(Measure::Retrans, 1, 0)?;
+        (e.is_less() || e.is_more()).then_some(())
+    };
+    let found = count(&["a:50%", "b:50%"], &[NONE; 2], None, Stratify::default(), &[], look).len();
+    println!("measured: {found} of {} A/A trials found a difference in retrans", trials());
+    assert!(found <= five_percent(), "{found}");
+}
+
+/// 300 clients whose connections are alike: they are assigned together and counted together.
+#[test]
+fn connections_of_one_client_are_not_taken_as_independent() {
+    let found = count(&THREE, &[NONE; 3], Some(300), Stratify::default(), &[], any_difference).len();
+    println!("measured: {found} of {} A/A trials of 300 clients found a difference", trials());
+    assert!(found <= five_percent(), "{found}");
+}
+
+#[test]
+fn a_known_effect_is_covered_at_every_look() {
+    let truth = [NONE, Truth { time: 0.8, retrans: 1.0 }, Truth { time: 1.1, retrans: 1.0 }];
+    let misses = |arm: usize, effect: f64| {
+        move |trial: &mut Trial, _: usize| {
+            let e = trial.compare(Measure::TimeLast, arm, 0)?;
+            (effect < e.low || effect > e.high).then_some(())
+        }
+    };
+    for (arm, effect) in [(1, -0.2), (2, 0.1)] {
+        for stratify in [Stratify::default(), BY_RTT] {
+            let missed = count(&THREE, &truth, None, stratify, &[], misses(arm, effect)).len();
+            println!("measured: {missed} of {} trials missed an effect of {effect} at some look", trials());
+            assert!(missed <= five_percent(), "{missed}");
+        }
+    }
+}
+
+/// A trial without any effect, from which numbers of connections are stated.
+fn pilot(guards: &[Guard]) -> Trial {
+    let plan = plan(&["a:50%", "b:50%"], 99);
+    let all = population(&mut Stream::named(99, "pilot"), &plan, 20_000, None, &[NONE; 2]);
+    let mut trial = Trial::new(plan, Measure::TimeLast, Stratify::default(), guards.to_vec(), false);
+    for (i, o) in all.into_iter().enumerate() {
+        trial.put(i as u64, o, true);
+    }
+    trial
+}
+
+#[test]
+fn an_effect_is_found_after_the_number_of_connections_that_was_stated() {
+    let pilot = pilot(&[]).compare(Measure::TimeLast, 1, 0).expect("enough connections");
+    let needed = needed(libm::log(0.8), pilot.deviation, 0.05, Power::Eighty).expect("few");
+    let look = |trial: &mut Trial, n: usize| {
+        (n as u64 <= needed + 50)
+            .then(|| trial.compare(Measure::TimeLast, 1, 0))
+            .flatten()
+            .filter(Effect::is_less)
+    };
+    let truth = [NONE, Truth { time: 0.8, retrans: 1.0 }];
+    let found = count(&["a:50%", "b:50%"], &truth, None, Stratify::default(), &[], look).len();
+    println!(
+        "measured: {found} of {} trials found an effect of 20 % in the stated {needed} connections",
+        trials()
+    );
+    // Four of five are stated for normal values of known variance; here the variance is estimated at each look.
+    assert!(found as u64 >= trials() * 3 / 4, "{found}");
+}
+
+#[test]
+fn a_harm_is_stopped_within_the_stated_delay_and_what_is_permitted_is_not() {
+    let guards = [Guard::parse("retrans=+20%").expect("a guard")];
+    let stops = |factor: f64| {
+        let truth = [NONE, Truth { time: 1.0, retrans: factor }];
+        let look = |trial: &mut Trial, n: usize| (!trial.end_harmful().is_empty()).then_some(n as u64);
+        let mut stopped = count(&["a:50%", "b:50%"], &truth, None, Stratify::default(), &guards, look);
+        stopped.sort_unstable();
+        stopped
+    };
+    for permitted in [1.0, 1.2] {
+        let stopped = stops(permitted).len();
+        println!(
+            "measured: {stopped} of {} arms stopped with {permitted} times the retransmissions",
+            trials()
+        );
+        assert!(stopped <= five_percent(), "{stopped}");
+    }
+    let stated = pilot(&guards).units_until_ended(&guards[0], 1, 2.0).expect("enough connections");
+    let stopped = stops(3.0);
+    let in_time = stopped.iter().filter(|n| **n <= stated + 50).count() as u64;
+    println!(
+        "measured: with 3 times the retransmissions {in_time} of {} arms stopped in the stated {stated} connections; median {}",
+        trials(),
+        stopped[stopped.len() / 2]
+    );
+    assert!(stated + 50 <= connections() && in_time >= trials() * 19 / 20, "{in_time}");
+}
+
+#[test]
+fn an_arm_whose_records_are_lost_is_noticed() {
+    let one = |seed: u64| {
+        let plan = plan(&THREE, seed);
+        let mut r = Stream::named(seed, "population");
+        let all = population(&mut r, &plan, 4000, None, &[NONE; 3]);
+        let mut trial = Trial::new(plan, Measure::TimeLast, Stratify::default(), Vec::new(), false);
+        // One record of four of the third arm is lost.
+        for (i, o) in all.into_iter().enumerate().filter(|(i, o)| o.arm != 2 || i % 4 > 0) {
+            trial.put(i as u64, o, true);
+        }
+        !trial.is_balanced()
+    };
+    let noticed = (0..100_u64).into_par_iter().filter(|seed| one(*seed)).count();
+    println!("measured: {noticed} of 100 trials with lost records were noticed");
+    assert!(noticed >= 90);
+}
