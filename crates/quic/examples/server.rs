@@ -1,7 +1,8 @@
 //! Sends bytes over QUIC (noq) on a real socket, with a startup of the registry.
 //!
 //! `server --cert FILE [--startup search] [--size 20000000] [--listen 0.0.0.0:4433]` writes its certificate to FILE, sends
-//! one stream to each client, and prints a JSON line when the client has closed the connection. See docs/quic.md.
+//! one stream to each client, and prints a JSON line when the client has closed the connection: when the startup saw its reason
+//! to exit, in seconds since the connection began, and the window then. See docs/quic.md.
 
 use noq::rustls::pki_types::PrivateKeyDer;
 use noq::{Endpoint, ServerConfig, TransportConfig, VarInt};
@@ -53,8 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let exit = host.exit.map_or_else(
             || "null".to_string(),
             |e| {
-                let time_s = e.at.since(slowstart::units::Instant::ZERO).as_secs_f64();
-                let (reason, cwnd) = (e.why.name(), e.exit_cwnd.0);
+                let time_s = e.detected_at.since(slowstart::units::Instant::ZERO).as_secs_f64();
+                let (reason, cwnd) = (e.why.name(), e.detected_cwnd.0);
                 format!(r#"{{"reason":"{reason}","time_s":{time_s:.3},"cwnd_bytes":{cwnd}}}"#)
             },
         );

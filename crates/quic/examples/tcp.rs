@@ -1,12 +1,17 @@
 //! Where startups end in the simulator's TCP and in QUIC stacks, over ten paths, and which settings of TCP remove the
-//! difference. Prints the tables of docs/quic.md. `tcp [PATH...]` takes other paths.
+//! difference. Prints the tables of docs/quic.md.
+//!
+//! `tcp [--kernel ROWS] [PATH...]` takes other paths. ROWS are those of `slowstart compare PATH --engine kernel --json`: the live
+//! kernel's figures stand beside the others, the median run by the time of the exit.
 
+use serde_json::Value;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::Row;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_quic::sim::{Knobs, NOT_CARRIED, Which};
 use std::collections::BTreeMap;
+use std::error::Error;
 
 const PATHS: [&str; 10] = [
     "rate=10Mbit rtt=20ms queue=1bdp",
@@ -21,9 +26,10 @@ const PATHS: [&str; 10] = [
     "rate=20Mbit rtt=50ms queue=1bdp jitter=5ms loss=0.1%",
 ];
 /// Settings of TCP, each added to those before it, and what they remove.
-const STEPS: [(&str, &[(&str, &str)]); 5] = [
+const STEPS: [(&str, &[(&str, &str)]); 6] = [
     ("as it is", &[]),
     ("packets of 1228 bytes", &[("mss", "1176")]),
+    ("receive window without effect", &[("autotune", "off")]),
     ("paced, no TSO", &[("pacing", "on"), ("tso", "0")]),
     (
         "every second packet acknowledged, after 25 ms",
@@ -31,11 +37,13 @@ const STEPS: [(&str, &[(&str, &str)]); 5] = [
     ),
     ("no PRR", &[("prr", "off")]),
 ];
+/// Set against noq with a pacing rate of 100 windows a round trip, after all of them.
+const UNPACED: (&str, &str) = ("pacing", "off");
 /// Startups whose figures are printed.
 const SHOWN: [&str; 3] = ["standard", "hystart++", "search"];
-const SIZE: &str = "3MB";
+const SIZE: &str = "6MB";
 
-/// Where a startup ended: the window in bytes on the wire, and the time.
+/// Where a startup ended: the window in bytes on the wire when it saw its reason, before any reduction, and that time.
 #[derive(Clone, Debug)]
 struct End {
     reason: String,
@@ -50,7 +58,7 @@ fn end(row: &Row, mss: u64, headers: u64) -> Option<End> {
     let exit = row.exit.as_ref()?;
     Some(End {
         reason: exit.reason.clone(),
-        wire: exit.cwnd_bytes as f64 * (mss + headers) as f64 / mss as f64,
+        wire: exit.detected_cwnd_bytes as f64 * (mss + headers) as f64 / mss as f64,
         time_s: exit.time_s,
         lost: row.lost_packets,
         completion_s: row.completion_s,
@@ -86,8 +94,41 @@ fn show(end: Option<&End>) -> String {
     })
 }
 
-fn main() {
-    let given: Vec<String> = std::env::args().skip(1).collect();
+/// The live kernel's rows, by path and startup.
+fn kernel_rows(file: &str) -> Result<BTreeMap<(String, String), End>, Box<dyn Error>> {
+    let mut all: BTreeMap<(String, String), Vec<End>> = BTreeMap::new();
+    for line in std::fs::read_to_string(file)?.lines() {
+        let row: Value = serde_json::from_str(line)?;
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
+        let exit = &row["exit"];
+        let (Some(time_s), Some(cwnd)) = (exit["time_s"].as_f64(), exit["detected_cwnd_bytes"].as_f64())
+        else {
+            continue;
+        };
+        let end = End {
+            reason: text(&exit["reason"]),
+            wire: cwnd * 1500.0 / 1448.0,
+            time_s,
+            lost: row["lost_packets"].as_u64().unwrap_or(0),
+            completion_s: row["completion_s"].as_f64(),
+            rtt_s: row["base_rtt_s"].as_f64().unwrap_or(0.0),
+        };
+        all.entry((text(&row["path"]), text(&row["startup"]))).or_default().push(end);
+    }
+    let median = |mut runs: Vec<End>| {
+        runs.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
+        runs.swap_remove(runs.len() / 2)
+    };
+    Ok(all.into_iter().map(|(key, runs)| (key, median(runs))).collect())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut given: Vec<String> = std::env::args().skip(1).collect();
+    let mut kernel = BTreeMap::new();
+    if given.first().is_some_and(|a| a == "--kernel") {
+        kernel = kernel_rows(given.get(1).ok_or("--kernel: expected a file of rows")?)?;
+        given.drain(..2);
+    }
     let paths = if given.is_empty() { PATHS.map(String::from).to_vec() } else { given };
     let startups: Vec<String> = slowstart::registry::all()
         .map(|e| e.name.to_string())
@@ -108,25 +149,32 @@ fn main() {
         let noq = over(Which::Noq, &clear);
         let quinn = over(Which::Quinn, &Knobs::default());
         let slow = over(Which::Noq, &Knobs { gain: 125, ..clear });
+        let unpaced = over(Which::Noq, &Knobs { gain: 10_000, ..clear });
+        let tcp = |set: &BTreeMap<String, String>| -> Vec<Option<End>> {
+            let study = study(path, &startups, set);
+            let mss = if set.contains_key("mss") { 1176 } else { 1448 };
+            jobs.iter().map(|j| end(&study.run(*j, Sampling::Off, false).row, mss, 52)).collect()
+        };
         let mut set = BTreeMap::new();
-        let steps: Vec<Vec<Option<End>>> = STEPS
-            .iter()
-            .map(|(_, knobs)| {
-                set.extend(knobs.iter().map(|(k, v)| (k.to_string(), v.to_string())));
-                let study = study(path, &startups, &set);
-                let mss = if set.contains_key("mss") { 1176 } else { 1448 };
-                jobs.iter().map(|j| end(&study.run(*j, Sampling::Off, false).row, mss, 52)).collect()
-            })
-            .collect();
+        let mut add = |knobs: &[(&str, &str)]| {
+            set.extend(knobs.iter().map(|(k, v)| (k.to_string(), v.to_string())));
+            tcp(&set)
+        };
+        let steps: Vec<Vec<Option<End>>> = STEPS.iter().map(|(_, knobs)| add(knobs)).collect();
+        let tcp_unpaced = add(&[UNPACED]);
         let agreeing = |a: &[Option<End>], b: &[Option<End>]| {
             a.iter().zip(b).filter(|(a, b)| agree(a.as_ref(), b.as_ref())).count()
         };
         let counts: Vec<String> = steps.iter().map(|s| agreeing(&noq, s).to_string()).collect();
-        let any =
-            (0..jobs.len()).filter(|i| steps.iter().any(|s| agree(noq[*i].as_ref(), s[*i].as_ref()))).count();
+        let found = |i: usize| {
+            steps.iter().any(|s| agree(noq[i].as_ref(), s[i].as_ref()))
+                || agree(unpaced[i].as_ref(), tcp_unpaced[i].as_ref())
+        };
+        let any = (0..jobs.len()).filter(|i| found(*i)).count();
         sums.push(format!(
-            "| `{path}` | {} | {any} | {} | {} | {} |",
+            "| `{path}` | {} | {} | {any} | {} | {} | {} |",
             counts.join(" | "),
+            agreeing(&unpaced, &tcp_unpaced),
             agreeing(&quinn, &noq),
             agreeing(&quinn, &slow),
             jobs.len()
@@ -135,10 +183,13 @@ fn main() {
             if SHOWN.contains(&name.as_str()) {
                 let of = |ends: &[Option<End>]| show(ends[i].as_ref());
                 figures.push(format!("| `{path}` | `{name}` | TCP | {} |", of(&steps[0])));
+                if let Some(end) = kernel.get(&(path.clone(), name.clone())) {
+                    figures.push(format!("| | | TCP of the live kernel | {} |", show(Some(end))));
+                }
                 figures.push(format!("| | | noq | {} |", of(&noq)));
                 figures.push(format!("| | | quinn | {} |", of(&quinn)));
             }
-            if !steps.iter().any(|s| agree(noq[i].as_ref(), s[i].as_ref())) {
+            if !found(i) {
                 let what = |e: Option<&End>| {
                     e.map_or("none".into(), |e| {
                         format!("{} {:.0} kB {:.2} s", e.reason, e.wire / 1e3, e.time_s)
@@ -155,13 +206,14 @@ fn main() {
     );
     let heads: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
     println!(
-        "| Path | TCP {} | in one of these | quinn as noq | quinn as noq at `gain=125` | startups |",
+        "| Path | TCP {} | both unpaced | in one of these | quinn as noq | quinn as noq at `gain=125` | startups |",
         heads.join(" | ")
     );
-    println!("|---{}", "|---".repeat(heads.len() + 4) + "|");
+    println!("|---{}", "|---".repeat(heads.len() + 5) + "|");
     println!("{}", sums.join("\n"));
     println!("\n| Path | Startup | Stack | exit | window | lost | download |\n|---|---|---|---|---|---|---|");
     println!("{}", figures.join("\n"));
     println!("\nOpen:\n\n| Path | Startup | TCP with all settings | noq |\n|---|---|---|---|");
     println!("{}", open.join("\n"));
+    Ok(())
 }

@@ -5,7 +5,8 @@
 //! - A mark counts packets in the order of sending: packet numbers repeat in the spaces of the handshake. QUIC
 //!   acknowledges in any order, so [`Ack::upto`] is the mark of the newest packet that the peer acknowledged, as RFC 9406
 //!   and RFC 9002 count rounds.
-//! - Packets of the handshake establish the connection. Their acknowledgements earn no growth, as in TCP.
+//! - Packets that were sent before the first acknowledgement are of the handshake. The first establishes the connection; the
+//!   controller is not told of acknowledgements of the others, so they earn no growth and begin no round, as in TCP.
 //! - The window is at least two packets (RFC 9002 §7.2). A probe timeout changes no window; persistent congestion counts
 //!   as a timeout.
 //! - No recovery of the host's own bounds sending in an episode: the window does.
@@ -99,7 +100,8 @@ pub struct Host<C> {
     min_rtt: Option<Span>,
     /// The newest packet acknowledged.
     newest: Sent,
-    established: bool,
+    /// When the first acknowledgement came, which ends the handshake.
+    established: Option<Instant>,
     /// Since when a loss episode lasts (RFC 9002, `congestion_recovery_start_time`), and whether it is over.
     episode: Option<(Instant, bool)>,
     cwnd_limited: bool,
@@ -145,7 +147,7 @@ impl<C: Controller> Host<C> {
             latest_rtt: None,
             min_rtt: None,
             newest: Sent::default(),
-            established: false,
+            established: None,
             episode: None,
             cwnd_limited: false,
             paces: true,
@@ -303,7 +305,7 @@ impl<C: Controller> Host<C> {
             app_limited: self.app_limited,
             cwnd: self.state().cwnd,
         };
-        if self.established && self.control.needs_on_sent() {
+        if self.established.is_some() && self.control.needs_on_sent() {
             self.control.on_sent(&self.facts(), &sent);
         }
         sent
@@ -387,8 +389,10 @@ impl<C: Controller> Host<C> {
         if let Some(rtt) = rtt {
             self.sample(rtt);
         }
-        if !self.established {
-            return self.establish(rtt);
+        let Some(established) = self.established else { return self.establish(rtt) };
+        // The controller was not told that these packets of the handshake were sent.
+        if newest.at < established {
+            return;
         }
         if let Some((since, false)) = self.episode
             && newest.at > since
@@ -410,7 +414,7 @@ impl<C: Controller> Host<C> {
     /// The first acknowledgement ends the handshake. Its packets are forgotten: the stack discards their keys without a
     /// word to the controller.
     fn establish(&mut self, rtt: Option<Span>) {
-        self.established = true;
+        self.established = Some(self.now);
         self.packets.retain(|p| !p.done);
         let handshake = Handshake { rtt, remembered: self.remembered, ..Handshake::default() };
         let change = self.control.on_established(&self.facts(), &handshake);
@@ -434,7 +438,7 @@ impl<C: Controller> Host<C> {
     /// Packets were declared lost, the newest of which was sent at `sent`, or the peer reported marks (`ecn`).
     pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool, ecn: bool, lost: Bytes) {
         self.advance(now);
-        if !self.established {
+        if self.established.is_none() {
             return;
         }
         let first = self.episode.is_none_or(|(since, _)| sent > since);
@@ -467,6 +471,14 @@ impl<C: Controller> Host<C> {
         let undone = Recovery { undone: true, ..Recovery::default() };
         let change = self.control.on_recovered(&self.facts(), &undone);
         self.note(change);
+    }
+
+    /// The peer's address has changed, in a way that leaves the congestion state in force (RFC 9000 §9.4: its port alone). The
+    /// stack says nothing more about packets that were sent before.
+    pub fn on_new_path(&mut self) {
+        self.packets.clear();
+        self.inflight = Bytes::ZERO;
+        self.batch = Batch::default();
     }
 
     /// Packets may have `mss` bytes from now on.

@@ -79,10 +79,11 @@ impl Controller for Quinn {
         metrics
     }
 
-    /// A new path of the connection begins with a copy, which the program no longer sees.
+    /// The stack calls this if the peer's port alone has changed. The new path takes over the host, so that a program with its
+    /// handle goes on to see the connection. A path to another address has a controller that the factory makes.
     fn clone_box(&self) -> Box<dyn Controller> {
-        let host = self.handle.lock().clone();
-        Box::new(Self { handle: Handle::new(host), clock: self.clock })
+        self.handle.lock().on_new_path();
+        Box::new(Self { handle: self.handle.clone(), clock: self.clock })
     }
 
     fn initial_window(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The calls that a controller gets for each event of a QUIC stack.
 
 use slowstart::avoidance;
+use slowstart::control::Controller as _;
 use slowstart::registry::{self, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_quic::host::{Host, INITIAL_PACKETS};
@@ -49,6 +50,28 @@ fn the_handshake_earns_nothing_and_brings_the_first_sample() {
     assert_eq!(packets(&h), INITIAL_PACKETS);
     assert_eq!(h.srtt(), Some(Span::millis(50)));
     assert_eq!(h.inflight(), Bytes::ZERO);
+}
+
+/// A server sends packets of the handshake in several flights. Their acknowledgements come one after another, and the first data
+/// after them: Jump Start paces its first flight until that is acknowledged.
+#[test]
+fn later_acknowledgements_of_the_handshake_are_no_data() {
+    let mut h = host("jump-start");
+    h.unsent = Some(Bytes(100 * MSS));
+    for number in 0..3 {
+        h.on_packet_sent(ms(number), Bytes(MSS), number);
+    }
+    for number in 0..3 {
+        h.on_packet_acked(ms(50 + number), ms(number), number, false);
+        h.on_ack_end(ms(50 + number), Some(number));
+    }
+    assert_eq!((packets(&h), h.control().phase()), (100, "jump"));
+    for number in 3..103 {
+        h.on_packet_sent(ms(60), Bytes(MSS), number);
+    }
+    h.on_packet_acked(ms(110), ms(60), 3, false);
+    h.on_ack_end(ms(110), Some(3));
+    assert_eq!((packets(&h), h.control().phase()), (100, "slow-start"));
 }
 
 #[test]
@@ -132,4 +155,22 @@ fn slow_start_is_paced_at_two_windows_a_round_trip() {
     lose(&mut h, 160, 1..=3, false);
     // 8,400 bytes in 50 ms, by 1.25.
     assert_eq!(h.pacing_rate().unwrap().0, 1_680_000);
+}
+
+#[test]
+fn a_new_path_forgets_what_was_in_flight_and_keeps_the_window() {
+    let mut h = established("standard", 10);
+    h.on_packet_acked(ms(150), ms(100), 1, false);
+    h.on_ack_end(ms(150), Some(1));
+    h.on_new_path();
+    assert_eq!((packets(&h), h.inflight()), (11, Bytes::ZERO));
+    // What was sent on the old path earns and costs nothing; what is sent on the new one does.
+    h.on_packet_acked(ms(160), ms(100), 2, false);
+    h.on_packet_lost(ms(160), 3);
+    h.on_ack_end(ms(160), Some(2));
+    assert_eq!((packets(&h), h.counters.lost_packets), (11, 0));
+    h.on_packet_sent(ms(160), Bytes(MSS), 11);
+    h.on_packet_acked(ms(210), ms(160), 11, false);
+    h.on_ack_end(ms(210), Some(11));
+    assert_eq!(packets(&h), 12);
 }

@@ -103,6 +103,16 @@ fn a_remembered_path_is_used() {
     assert!(second < first - 0.1, "{second} {first}");
 }
 
+/// Jump Start sends 200 kB in the round trip after the handshake, which slow start would need four for.
+#[test]
+fn a_jump_is_paced_over_the_first_round_trip() {
+    let path = "rate=50Mbit rtt=100ms queue=1bdp";
+    let of = |startup| row(path, startup, "200kB").completion_s.unwrap();
+    // Half a round trip until the server hears of the client, one for the handshake, one for the flight, and half on the way.
+    let (jump, slow) = (of("jump-start"), of("standard"));
+    assert!(jump < 0.32 && slow > jump + 0.2, "{jump} {slow}");
+}
+
 #[test]
 fn what_quic_cannot_carry_is_refused() {
     let error = |startup: &str| sim::check(&study("lte", startup, "1MB")).unwrap_err().to_string();
@@ -191,6 +201,9 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
             assert_eq!(transfers.len(), 1);
             transfers.remove(0)
         };
+        header_is_that_of_the_draft(&client, "client");
+        header_is_that_of_the_draft(&server, "server");
+        acknowledged_packets_are_those_that_arrived(&client);
         let server = serde_json::to_value(read(&server)).unwrap();
         let found = &server["exit"];
         let time_s = found["time_s"].as_f64().expect("an exit with a time");
@@ -199,4 +212,57 @@ fn replay_reads_the_exit_of_the_row_from_the_log_of_the_server() {
         // The client only acknowledges: it logs no exit.
         assert!(serde_json::to_value(read(&client)).unwrap()["exit"].is_null());
     }
+}
+
+/// The first record, by main schema draft 13 (`QlogFileSeq`, `TraceSeq`) and QUIC events draft 12
+/// §2.1; and all events after it are of the schema that it names, in order of time.
+fn header_is_that_of_the_draft(log: &[u8], end: &str) {
+    let text = std::str::from_utf8(log).expect("UTF-8");
+    let records: Vec<serde_json::Value> = text
+        .split('\u{1e}')
+        .skip(1)
+        .map(|r| serde_json::from_str(r).expect("each record is a JSON text after a record separator"))
+        .collect();
+    let (file, trace) = (&records[0], &records[0]["trace"]);
+    assert_eq!(file["file_schema"], "urn:ietf:params:qlog:file:sequential");
+    assert_eq!(file["serialization_format"], "application/qlog+json-seq");
+    assert_eq!(trace["vantage_point"]["type"], end);
+    assert_eq!(trace["event_schemas"], serde_json::json!(["urn:ietf:params:qlog:events:quic-12"]));
+    let common = &trace["common_fields"];
+    assert!(common["group_id"].as_str().is_some_and(|id| id.len() >= 16), "{common}");
+    assert_eq!(common["time_format"], "relative_to_epoch");
+    let reference = serde_json::json!({ "clock_type": "monotonic", "epoch": "unknown" });
+    assert_eq!(common["reference_time"], reference);
+    assert!(records.len() > 1000);
+    let mut before = 0.0;
+    for event in &records[1..] {
+        assert!(event["name"].as_str().is_some_and(|n| n.starts_with("quic:")), "{event}");
+        assert!(event["data"].is_object(), "{event}");
+        let time = event["time"].as_f64().expect("a time");
+        assert!(time >= before, "{before} {event}");
+        before = time.floor();
+    }
+}
+
+/// An ACK that the client sends covers all that it has received: its largest packet number is the largest that arrived.
+fn acknowledged_packets_are_those_that_arrived(client: &[u8]) {
+    let (mut largest, mut acks) = (0, 0);
+    for record in String::from_utf8_lossy(client).split('\u{1e}').skip(2) {
+        let event: serde_json::Value = serde_json::from_str(record).expect("JSON");
+        let data = &event["data"];
+        if data["header"]["packet_type"] != "1RTT" {
+            continue;
+        }
+        if event["name"] == "quic:packet_received" {
+            largest = largest.max(data["header"]["packet_number"].as_u64().expect("a number"));
+        }
+        let frames = data["frames"].as_array().into_iter().flatten();
+        for frame in frames.filter(|f| event["name"] == "quic:packet_sent" && f["frame_type"] == "ack") {
+            let ranges = frame["acked_ranges"].as_array().expect("ranges");
+            let ends = ranges.iter().filter_map(|r| r.as_array()?.last()?.as_u64());
+            assert_eq!(ends.max(), Some(largest), "{event}");
+            acks += 1;
+        }
+    }
+    assert!(acks > 100, "{acks}");
 }

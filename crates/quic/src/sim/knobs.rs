@@ -11,8 +11,10 @@ pub struct Knobs {
     pub encrypts: bool,
     /// Send ECT(0), and let the receiver report marks (RFC 9000 §13.4).
     pub ecn: bool,
-    /// The largest UDP payload, in bytes: 1200 to 65,527. Discovery of a larger one is off.
+    /// The largest UDP payload, in bytes: 1200 to 65,527. With discovery, it is that of the first packets.
     pub mtu: u16,
+    /// Look for a larger payload with probes, as the stack does by default (RFC 8899; both stacks try up to 1452 bytes).
+    pub discovers_mtu: bool,
     /// The receiver acknowledges each this many packets, at once; 0 leaves it to the stack (every second packet).
     pub acks: u32,
     /// The pacing rate in slow start, in percent of a window a smoothed round trip (noq): 200, or 1 to 10,000.
@@ -23,13 +25,21 @@ pub struct Knobs {
 
 impl Default for Knobs {
     fn default() -> Self {
-        Self { encrypts: true, ecn: false, mtu: 1200, acks: 0, gain: 200, window: 1 << 30 }
+        Self {
+            encrypts: true,
+            ecn: false,
+            mtu: 1200,
+            discovers_mtu: false,
+            acks: 0,
+            gain: 200,
+            window: 1 << 30,
+        }
     }
 }
 
 /// What each key expects.
 const EXPECTED: &str =
-    "crypto=tls or null, ecn=on or off, mtu=1200 to 65527, acks=N, gain=PERCENT, window=BYTES";
+    "crypto=tls or null, ecn=on or off, mtu=1200 to 65527 or discover, acks=N, gain=PERCENT, window=BYTES";
 
 impl Knobs {
     /// Reads a stack with its settings, such as `quinn` or `noq,ecn=on`.
@@ -42,6 +52,11 @@ impl Knobs {
         let which = match parts.next() {
             Some("noq" | "") | None => Which::Noq,
             Some("quinn") => Which::Quinn,
+            Some("s2n") => {
+                let why = "s2n-quic cannot run here: its endpoints run in an executor of their own, which this engine \
+                           cannot drive (docs/quic.md); expected noq or quinn";
+                return Err(QuicError::Unsupported { key: "engine", why: why.to_string() });
+            }
             Some(other) => {
                 let why = format!("found the stack {other:?}, expected noq or quinn");
                 return Err(QuicError::Unsupported { key: "engine", why });
@@ -65,7 +80,11 @@ impl Knobs {
             ("crypto", "null") => self.encrypts = false,
             ("ecn", "on") => self.ecn = true,
             ("ecn", "off") => self.ecn = false,
-            ("mtu", _) => self.mtu = value.parse().ok().filter(|n| (1200..=65_527).contains(n))?,
+            ("mtu", "discover") => (self.mtu, self.discovers_mtu) = (1200, true),
+            ("mtu", _) => {
+                self.mtu = value.parse().ok().filter(|n| (1200..=65_527).contains(n))?;
+                self.discovers_mtu = false;
+            }
             ("acks", _) => self.acks = value.parse().ok().filter(|n| *n < 1000)?,
             ("gain", _) => self.gain = value.parse().ok().filter(|n| (1..=10_000).contains(n))?,
             ("window", _) => self.window = value.parse().ok().filter(|n| (1..=1 << 30).contains(n))?,
@@ -85,6 +104,7 @@ impl Knobs {
         add(self.encrypts != default.encrypts, "crypto=null");
         add(self.ecn != default.ecn, "ecn=on");
         add(self.mtu != default.mtu, &format!("mtu={}", self.mtu));
+        add(self.discovers_mtu, "mtu=discover");
         add(self.acks != default.acks, &format!("acks={}", self.acks));
         add(self.gain != default.gain, &format!("gain={}", self.gain));
         add(self.window != default.window, &format!("window={}", self.window));

@@ -136,6 +136,9 @@ trait Stack: Sized {
     /// A datagram arrives at an end.
     fn receive(&mut self, end: usize, now: StdInstant, ecn: Ecn, datagram: BytesMut)
     -> Result<(), QuicError>;
+    /// From now on the server sees datagrams of the client come from another address, as behind a NAT.
+    #[cfg(test)]
+    fn move_client(&mut self, to: SocketAddr);
     /// When the next timer of an end expires.
     fn timeout(&mut self, end: usize) -> Option<StdInstant>;
     /// Timers of an end may have expired.
@@ -196,7 +199,12 @@ struct Transfer<S> {
     /// Why an end closed the connection.
     closed: Option<String>,
     measured: Measured,
+    /// A datagram being made, and what has left a queue; kept for the next.
+    scratch: (Vec<u8>, Vec<Left>),
 }
+
+/// A datagram that has left a queue.
+type Left = ((Kind, BytesMut), Departure);
 
 impl<S: Stack> Transfer<S> {
     fn new(
@@ -235,6 +243,7 @@ impl<S: Stack> Transfer<S> {
             logs,
             closed: None,
             measured: Measured::default(),
+            scratch: Default::default(),
         })
     }
 
@@ -297,10 +306,10 @@ impl<S: Stack> Transfer<S> {
     /// Sends what the stack and its pacer allow.
     fn transmit(&mut self, i: usize) {
         let now = self.std_now();
-        let mut buffer = Vec::with_capacity(2048);
+        let (mut buffer, mut left) = std::mem::take(&mut self.scratch);
         loop {
             buffer.clear();
-            let Some((size, ecn)) = self.stack.transmit(i, now, &mut buffer) else { return };
+            let Some((size, ecn)) = self.stack.transmit(i, now, &mut buffer) else { break };
             let bytes = size as u64 + HEADERS;
             // What the scripts and ACK filters of a path would take it for; its content is encrypted.
             let kind = if bytes > 300 { Kind::Data } else { Kind::Ack };
@@ -315,15 +324,15 @@ impl<S: Stack> Transfer<S> {
                 }
             }
             let datagram = BytesMut::from(&buffer[..size]);
-            let mut left = Vec::new();
             let at = self.now;
             let (direction, held) = self.leaving(i);
             held.send(direction, at, &info, (kind, datagram), &mut left);
-            self.on_departures(i, left);
+            self.on_departures(i, &mut left);
             if i == SERVER && self.measured.capacity.is_none() {
                 self.judge_capacity();
             }
         }
+        self.scratch = (buffer, left);
     }
 
     /// The direction that an end sends into, and what its queue holds.
@@ -333,8 +342,8 @@ impl<S: Stack> Transfer<S> {
     }
 
     /// Takes what left the queue of what an end sends into.
-    fn on_departures(&mut self, i: usize, left: Vec<((Kind, BytesMut), Departure)>) {
-        for ((kind, datagram), d) in left {
+    fn on_departures(&mut self, i: usize, left: &mut Vec<Left>) {
+        for ((kind, datagram), d) in left.drain(..) {
             let is_data = i == SERVER && kind == Kind::Data;
             if is_data {
                 self.measured.marked += u64::from(d.ecn == Ecn::Ce);
@@ -346,9 +355,11 @@ impl<S: Stack> Transfer<S> {
                     // Mostly the last to arrive, or near it.
                     let later = arriving.iter().rev().take_while(|(other, ..)| *other > at).count();
                     let direction = if i == SERVER { &mut self.path.forward } else { &mut self.path.back };
-                    for _ in 0..=u32::from(direction.draws_copy()) {
-                        arriving.insert(arriving.len() - later, (at, d.ecn, datagram.clone()));
+                    let place = arriving.len() - later;
+                    if direction.draws_copy() {
+                        arriving.insert(place, (at, d.ecn, datagram.clone()));
                     }
+                    arriving.insert(place, (at, d.ecn, datagram));
                 }
                 Err(dropped) if is_data => {
                     self.measured.drops.push(self.now);
@@ -371,7 +382,7 @@ impl<S: Stack> Transfer<S> {
     fn judge_capacity(&mut self) {
         let Some(handle) = &self.handle else { return };
         let host = handle.lock();
-        let mss = host.initial_window().0 / crate::host::INITIAL_PACKETS;
+        let mss = host.mss().0;
         let wire = host.inflight().scale(mss + HEADERS, mss);
         if wire >= self.path.bytes_per_rtt(self.now, self.path.facts.base_rtt) {
             drop(host);
@@ -464,7 +475,7 @@ impl<S: Stack> Transfer<S> {
                 let (at, mut left) = (self.now, Vec::new());
                 let (direction, held) = self.leaving(i);
                 held.serve(direction, at, &mut left);
-                self.on_departures(i, left);
+                self.on_departures(i, &mut left);
             }
             let mut next = None::<Instant>;
             let mut consider = |t: Instant| next = Some(next.map_or(t, |n| n.min(t)));
@@ -593,7 +604,7 @@ fn run<S: Stack>(
     let Transfer { path, now, measured: m, handle, closed, .. } = transfer;
     let handle = handle.ok_or_else(|| stack("the client's first packet never arrived"))?;
     let host = handle.lock();
-    let mut row = row::row(study, contender, job, seed, &path, now, &m, &host);
+    let mut row = row::row(study, contender, job, seed, &path, now, &m, &host, u64::from(knobs.mtu));
     row.profile = format!("{}{}", S::NAME, knobs.label());
     row.marks = knobs.ecn.then(|| Marks {
         first_time_s: host.first_mark.map(|at| at.since(Instant::ZERO).as_secs_f64()),

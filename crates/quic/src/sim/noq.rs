@@ -8,9 +8,11 @@ use bytes::{Bytes as Buffer, BytesMut};
 use noq_proto::crypto::{self, rustls::QuicClientConfig};
 use noq_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
-    Endpoint, EndpointConfig, Event, FourTuple, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    Endpoint, EndpointConfig, Event, FourTuple, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId,
+    TransportConfig, VarInt,
 };
 use slowstart_lab::path::Ecn;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
@@ -24,16 +26,18 @@ struct End {
 /// The ends.
 pub(super) struct Noq {
     ends: [End; 2],
+    /// Where the server sees the client.
+    client: SocketAddr,
 }
 
-fn end(i: usize, seed: u64, server: Option<ServerConfig>) -> End {
+fn end(i: usize, seed: u64, server: Option<ServerConfig>, knobs: &Knobs) -> End {
     let mut config = EndpointConfig::default();
     config.rng_seed(Some(end_seed(i, seed)));
-    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), false);
+    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), knobs.discovers_mtu);
     End { endpoint, connection: None, stream: None }
 }
 
-/// MTU discovery and segmentation offload are off, and flow control has no effect by default.
+/// Segmentation offload is off. By default, so is MTU discovery, and flow control has no effect.
 fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>, logs: Option<&Logs>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     if let Some(logs) = logs {
@@ -43,7 +47,7 @@ fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>, logs: Option<&Logs>) 
         config.congestion_controller_factory(factory);
     }
     config
-        .mtu_discovery_config(None)
+        .mtu_discovery_config(knobs.discovers_mtu.then(MtuDiscoveryConfig::default))
         .enable_segmentation_offload(false)
         .max_idle_timeout(None)
         .initial_mtu(knobs.mtu)
@@ -97,17 +101,18 @@ impl Stack for Noq {
             ClientConfig::new(Arc::new(NoEncryption(Arc::new(quic) as Arc<dyn crypto::ClientConfig>)))
         };
         client.transport_config(transport(knobs, None, logs.as_ref()));
-        let mut ends = [end(CLIENT, seed, None), end(SERVER, seed, Some(server))];
+        let mut ends = [end(CLIENT, seed, None, knobs), end(SERVER, seed, Some(server), knobs)];
         let connecting = ends[CLIENT].endpoint.connect(origin, client, address(SERVER), "localhost");
         ends[CLIENT].connection = Some(connecting.map_err(stack)?);
-        Ok(Self { ends })
+        Ok(Self { ends, client: address(CLIENT) })
     }
 
     fn receive(&mut self, i: usize, now: StdInstant, ecn: Ecn, datagram: BytesMut) -> Result<(), QuicError> {
         let ecn = EcnCodepoint::from_bits(ecn as u8);
+        let from = if i == SERVER { self.client } else { address(SERVER) };
         let end = &mut self.ends[i];
         let mut answer = Vec::new();
-        match end.endpoint.handle(now, FourTuple::new(address(1 - i), None), ecn, datagram, &mut answer) {
+        match end.endpoint.handle(now, FourTuple::new(from, None), ecn, datagram, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut end.connection {
                     connection.handle_event(event);
@@ -120,6 +125,11 @@ impl Stack for Noq {
             Some(DatagramEvent::Response(_)) | None => {}
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    fn move_client(&mut self, to: SocketAddr) {
+        self.client = to;
     }
 
     fn timeout(&mut self, i: usize) -> Option<StdInstant> {

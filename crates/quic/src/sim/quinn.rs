@@ -6,9 +6,11 @@ use crate::factory::Factory;
 use bytes::{Bytes as Buffer, BytesMut};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
-    Endpoint, EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    Endpoint, EndpointConfig, Event, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId,
+    TransportConfig, VarInt,
 };
 use slowstart_lab::path::Ecn;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
@@ -21,23 +23,25 @@ struct End {
 /// The ends.
 pub(super) struct Quinn {
     ends: [End; 2],
+    /// Where the server sees the client.
+    client: SocketAddr,
 }
 
-fn end(i: usize, seed: u64, server: Option<ServerConfig>) -> End {
+fn end(i: usize, seed: u64, server: Option<ServerConfig>, knobs: &Knobs) -> End {
     let mut config = EndpointConfig::default();
     config.rng_seed(Some(end_seed(i, seed)));
-    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), false, None);
+    let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), knobs.discovers_mtu, None);
     End { endpoint, connection: None, stream: None }
 }
 
-/// MTU discovery and segmentation offload are off, and flow control has no effect by default.
+/// Segmentation offload is off. By default, so is MTU discovery, and flow control has no effect.
 fn transport(knobs: &Knobs, factory: Option<Arc<Factory>>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     if let Some(factory) = factory {
         config.congestion_controller_factory(factory);
     }
     config
-        .mtu_discovery_config(None)
+        .mtu_discovery_config(knobs.discovers_mtu.then(MtuDiscoveryConfig::default))
         .enable_segmentation_offload(false)
         .max_idle_timeout(None)
         .initial_mtu(knobs.mtu)
@@ -79,17 +83,18 @@ impl Stack for Quinn {
         roots.add(cert.clone()).map_err(stack)?;
         let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(stack)?;
         client.transport_config(transport(knobs, None));
-        let mut ends = [end(CLIENT, seed, None), end(SERVER, seed, Some(server))];
+        let mut ends = [end(CLIENT, seed, None, knobs), end(SERVER, seed, Some(server), knobs)];
         let connecting = ends[CLIENT].endpoint.connect(origin, client, address(SERVER), "localhost");
         ends[CLIENT].connection = Some(connecting.map_err(stack)?);
-        Ok(Self { ends })
+        Ok(Self { ends, client: address(CLIENT) })
     }
 
     fn receive(&mut self, i: usize, now: StdInstant, ecn: Ecn, datagram: BytesMut) -> Result<(), QuicError> {
         let ecn = EcnCodepoint::from_bits(ecn as u8);
+        let from = if i == SERVER { self.client } else { address(SERVER) };
         let end = &mut self.ends[i];
         let mut answer = Vec::new();
-        match end.endpoint.handle(now, address(1 - i), None, ecn, datagram, &mut answer) {
+        match end.endpoint.handle(now, from, None, ecn, datagram, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut end.connection {
                     connection.handle_event(event);
@@ -102,6 +107,11 @@ impl Stack for Quinn {
             Some(DatagramEvent::Response(_)) | None => {}
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    fn move_client(&mut self, to: SocketAddr) {
+        self.client = to;
     }
 
     fn timeout(&mut self, i: usize) -> Option<StdInstant> {

@@ -21,11 +21,11 @@ pub(super) fn row(
     ended: Instant,
     m: &Measured,
     host: &Host<AnyController>,
+    mss: u64,
 ) -> Row {
     let since = |at: Instant| at.since(Instant::ZERO).as_secs_f64();
     let facts = path.facts;
-    let iw = host.initial_window().0;
-    let mss = iw / INITIAL_PACKETS;
+    let iw = mss * INITIAL_PACKETS;
     let exit_at = host.exit.map_or(Instant(u64::MAX), |e| e.at);
     let mut caveats = Vec::new();
     if study.size.is_some() && m.completed.is_none() {

@@ -85,6 +85,90 @@ fn the_packet_size_is_that_of_the_knob() {
     }
 }
 
+/// With discovery, the packets after the handshake grow to what probes find: 1452 bytes, the most that both stacks try.
+#[test]
+fn a_larger_packet_size_is_told_when_it_is_found() {
+    for told in [told::<noq::Noq>, told::<quinn::Quinn>] {
+        let path = "rate=20Mbit rtt=40ms queue=4bdp";
+        let (found, _, mss, _) = told(path, "2MB", "noq,mtu=discover");
+        assert_eq!(mss, 1452);
+        let (small, ..) = told(path, "2MB", "noq");
+        assert!(found.packets < small.packets, "{found:?} {small:?}");
+    }
+}
+
+/// Runs 0.4 s of a download, moves the client, and runs to the end. Returns the window at the move, and that of the
+/// connection's newest controller 30 ms later, when the server has received packets from the new address.
+fn moved<S: Stack>(to: SocketAddr) -> (u64, u64) {
+    let text = StudyText {
+        path: "rate=50Mbit rtt=40ms queue=2bdp".into(),
+        startups: vec!["search".into()],
+        size: Some("5MB".into()),
+        runs: Some(1),
+        ..StudyText::default()
+    };
+    let study = Study::check(&text, None).unwrap();
+    let mut t = prepared::<S>(&Knobs::default(), &study, Job { contender: 0, run: 0 }, false).unwrap();
+    let ms = |n| Instant::ZERO + Span::millis(n);
+    t.run(ms(400)).unwrap();
+    let before = t.factory.newest().unwrap().lock().window().0;
+    t.stack.move_client(to);
+    t.run(ms(430)).unwrap();
+    let after = t.factory.newest().unwrap().lock().window().0;
+    t.run(ms(20_000)).unwrap();
+    assert!(t.measured.completed.is_some_and(|at| at < ms(3000)), "{:?}", t.measured.completed);
+    (before, after)
+}
+
+/// A new port is a NAT that forgot the old one: the congestion state stays (RFC 9000 §9.4).
+#[test]
+fn a_connection_whose_port_changes_keeps_its_window() {
+    let to = SocketAddr::new(address(CLIENT).ip(), 1000);
+    for moved in [moved::<noq::Noq>, moved::<quinn::Quinn>] {
+        let (before, after) = moved(to);
+        assert!(before > 100_000 && after >= before, "{before} {after}");
+    }
+}
+
+/// Another address is another path: its controller begins with the initial window (RFC 9000 §9.4).
+#[test]
+fn a_connection_that_migrates_begins_again() {
+    let to = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 9), 443));
+    for moved in [moved::<noq::Noq>, moved::<quinn::Quinn>] {
+        let (before, after) = moved(to);
+        assert!(before > 100_000, "{before}");
+        assert_eq!(after, 12_000);
+    }
+}
+
+/// The pacing rate in slow start is that of the knob, and a rate of half a window a round trip makes it slow.
+#[test]
+fn slow_start_is_paced_at_the_gain_of_the_knob() {
+    let run = |gain: u32| {
+        let text = StudyText {
+            path: "rate=1Gbit rtt=100ms queue=1bdp".into(),
+            startups: vec!["standard".into()],
+            size: Some("2MB".into()),
+            runs: Some(1),
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None).unwrap();
+        let knobs = Knobs { gain, ..Knobs::default() };
+        let mut t = prepared::<noq::Noq>(&knobs, &study, Job { contender: 0, run: 0 }, false).unwrap();
+        t.sampling = Sampling::EachAck;
+        t.run(Instant::ZERO + Span::secs(60)).unwrap();
+        let completed = t.measured.completed.expect("it completes").since(Instant::ZERO).as_secs_f64();
+        // The path has no queue to speak of: the smoothed round trip is 100 ms throughout.
+        for s in t.measured.trace.samples.iter().filter(|s| s.rtt_s.is_some()) {
+            let windows = s.pacing_bps.unwrap() as f64 / 8.0 * 0.1 / s.cwnd_bytes as f64;
+            assert!((windows / (f64::from(gain) / 100.0) - 1.0).abs() < 0.05, "{windows} at {gain} %");
+        }
+        completed
+    };
+    let (half, usual) = (run(50), run(200));
+    assert!(half > 1.5 * usual, "{half} {usual}");
+}
+
 /// In clear, each packet has the size and the time that it has encrypted.
 #[test]
 fn a_null_cipher_changes_no_row() {
@@ -107,10 +191,13 @@ fn flow_control_limits_if_asked_to() {
 #[test]
 fn knobs_that_are_unknown_are_refused() {
     let error = |text: &str| Knobs::parse(text).unwrap_err().to_string();
-    assert!(error("s2n").starts_with(r#"engine: found the stack "s2n", expected noq or quinn"#));
+    assert_eq!(error("quiche"), r#"engine: found the stack "quiche", expected noq or quinn"#);
+    assert!(error("s2n").starts_with("engine: s2n-quic cannot run here: "));
     assert!(error("noq,mtu=100").contains(r#"found "mtu=100", expected crypto=tls or null"#));
     assert_eq!(error("quinn,crypto=null"), "engine: crypto=null is written for noq only");
     let (which, knobs) = Knobs::parse("noq,crypto=null,ecn=on,acks=4,mtu=1472,window=5000").unwrap();
     assert_eq!(which, Which::Noq);
     assert_eq!(knobs.label(), ",crypto=null,ecn=on,mtu=1472,acks=4,window=5000");
+    let (_, knobs) = Knobs::parse("noq,mtu=1472,mtu=discover").unwrap();
+    assert_eq!(knobs.label(), ",mtu=discover");
 }
