@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// One object each; some serve several names of the registry.
-const STARTUPS: [&str; 23] = [
+const STARTUPS: [&str; 24] = [
     "standard",
     "hystart",
     "hystart_paper",
@@ -30,6 +30,7 @@ const STARTUPS: [&str; 23] = [
     "suss",
     "stateful",
     "careful_resume",
+    "rate_bound",
 ];
 
 fn compile(source: &str, object: &Path, defines: &[&str]) {
@@ -56,6 +57,7 @@ fn main() {
     compile("watch", &out.join("watch.bpf.o"), &[]);
     compile("open", &out.join("open.bpf.o"), &[]);
     compile("select", &out.join("select.bpf.o"), &[]);
+    compile("trial", &out.join("trial.bpf.o"), &[]);
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rustc-env=SLOWSTART_STOCK={}", stock.display());
 }

@@ -5,6 +5,7 @@
 //! The objects are C, in `bpf/`, one per algorithm, and GPL-2.0, which the kernel requires; `docs/kernel.md` is the user
 //! guide. Everything here needs Linux 6.1 or newer with BTF, and returns an error that says so where it is missing.
 
+mod attach;
 mod bpf_log;
 mod check;
 mod clock;
@@ -24,6 +25,7 @@ mod privileges;
 mod select;
 mod study;
 mod table;
+mod trial;
 
 pub use check::{Check, Finding, Need};
 pub use control_events::{ControlEvents, watch_controls};
@@ -41,6 +43,7 @@ pub use privileges::{Capability, drop_privileges};
 pub use select::{PinnedSelection, Selection, SelectionState, list_selections, select, unselect};
 pub use study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
 pub use table::{Control, TABLE};
+pub use trial::{RunningTrial, TrialCounts, TrialReader, TrialRecord, TrialSpec};
 
 /// The folder of the build with the objects for bpftool, each with default parameters and CUBIC.
 pub const STOCK_OBJECTS: &str = env!("SLOWSTART_STOCK");

@@ -4,6 +4,7 @@
 //! the same path, to which the selection does not apply. [`Selection::follow`] attaches it again; a pinned selection is
 //! listed as [`SelectionState::CgroupReplaced`], and [`select`] for the same path repairs it.
 
+use crate::attach::{Attached, absolute, existing};
 use crate::bpf_log::keep_log;
 use crate::check::Check;
 use crate::error::KernelError;
@@ -13,8 +14,7 @@ use crate::pins::{PINS, remove_pins};
 use crate::privileges::must_be_privileged;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder};
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -52,11 +52,8 @@ pub struct Selection {
     pub control: String,
     /// The pinned selection that this one replaced.
     pub replaced: Option<PinnedSelection>,
-    cgroup: PathBuf,
-    /// Inode of the cgroup that it is attached to.
-    inode: u64,
     object: Object,
-    link: Link,
+    attached: Attached,
 }
 
 impl std::fmt::Debug for Selection {
@@ -69,27 +66,8 @@ impl Selection {
     /// Attaches the selection again if the cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
     /// `CAP_NET_ADMIN`.
     pub fn follow(&mut self) -> Result<bool, KernelError> {
-        let Ok(meta) = fs::metadata(&self.cgroup) else { return Ok(false) };
-        if meta.ino() == self.inode {
-            return Ok(false);
-        }
-        match attach(&self.object, &self.cgroup) {
-            Ok(attached) => {
-                (self.link, self.inode) = attached;
-                Ok(true)
-            }
-            // It was removed meanwhile; the next call tries again.
-            Err(_) if fs::metadata(&self.cgroup).map_or(true, |now| now.ino() != meta.ino()) => Ok(false),
-            Err(e) => Err(e),
-        }
+        self.attached.follow(&self.object)
     }
-}
-
-/// Returns the absolute path of a cgroup, which need not exist.
-fn absolute(cgroup: &Path) -> Result<PathBuf, KernelError> {
-    fs::canonicalize(cgroup)
-        .or_else(|_| std::path::absolute(cgroup))
-        .map_err(KernelError::path("resolve", cgroup))
 }
 
 /// Returns the directory of the pins for a cgroup. A name in bpffs may not contain dots, so it is a hash of the path
@@ -135,15 +113,6 @@ pub fn list_selections() -> Vec<PinnedSelection> {
     all
 }
 
-fn attach(object: &Object, cgroup: &Path) -> Result<(Link, u64), KernelError> {
-    let what = format!("attach to {}", cgroup.display());
-    let dir = File::open(cgroup).map_err(KernelError::path("open", cgroup))?;
-    let inode = dir.metadata().map_err(KernelError::path("read", cgroup))?.ino();
-    let program = object.progs_mut().next();
-    let program = program.ok_or_else(|| KernelError::refused(&*what, "the object has no program"))?;
-    Ok((program.attach_cgroup(dir.as_raw_fd()).map_err(KernelError::bpf(what))?, inode))
-}
-
 /// From now on each new connection of the cgroup, incoming or outgoing, uses this control: a startup that is loaded, or any
 /// control of the kernel. With `pinned` the selection outlives this process and replaces one that is pinned for the same
 /// path. Open connections keep their control.
@@ -158,10 +127,7 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
         let why = format!("{control} is not loaded; the kernel has {}", available.join(", "));
         return Err(KernelError::refused(what, why));
     }
-    if !cgroup.join("cgroup.procs").exists() {
-        return Err(KernelError::refused(what, "not a directory of cgroup v2"));
-    }
-    let cgroup = absolute(cgroup)?;
+    let cgroup = existing(&what, cgroup)?;
     let path = cgroup.as_os_str().as_bytes();
     if path.len() >= PATH {
         return Err(KernelError::refused(what, "the path is longer than 4,095 bytes"));
@@ -177,8 +143,8 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
     }
     let mut object = object.load().map_err(KernelError::bpf(&*what))?;
     if !pinned {
-        let (link, inode) = attach(&object, &cgroup)?;
-        return Ok(Selection { control: name, replaced: None, cgroup, inode, object, link });
+        let attached = Attached::new(&object, &cgroup)?;
+        return Ok(Selection { control: name, replaced: None, object, attached });
     }
     let _lock = StateLock::acquire(&what)?;
     let dir = pin_dir(&cgroup);
@@ -191,22 +157,21 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
         // The first error is the one to report.
         let _ = remove_pins(&next);
     }
-    let (link, inode) = result?;
-    Ok(Selection { control: name, replaced, cgroup, inode, object, link })
+    Ok(Selection { control: name, replaced, attached: result?, object })
 }
 
 /// Attaches and pins a selection, then removes the one it replaces, so that at each moment one of them applies.
-fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<(Link, u64), KernelError> {
+fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<Attached, KernelError> {
     let what = format!("pin {}", dir.display());
     fs::create_dir_all(next).map_err(KernelError::path("create", next))?;
     fs::create_dir_all(dir).map_err(KernelError::path("create", dir))?;
-    let (mut link, inode) = attach(object, cgroup)?;
+    let mut attached = Attached::new(object, cgroup)?;
     for mut map in object.maps_mut() {
         if map.name() == ".rodata.choice" {
             map.pin(next.join("choice")).map_err(KernelError::bpf(&*what))?;
         }
     }
-    link.pin(next.join("link")).map_err(KernelError::bpf(&*what))?;
+    attached.link.pin(next.join("link")).map_err(KernelError::bpf(&*what))?;
     let old = Link::open(dir.join("link")).ok();
     for file in ["choice", "link"] {
         fs::rename(next.join(file), dir.join(file)).map_err(KernelError::path("replace", &dir.join(file)))?;
@@ -216,7 +181,7 @@ fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<(L
         let _ = old.detach();
     }
     remove_pins(next)?;
-    Ok((link, inode))
+    Ok(attached)
 }
 
 /// Removes a pinned selection, whether or not its cgroup still exists, and returns what it was. Open connections keep their

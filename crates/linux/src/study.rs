@@ -388,7 +388,8 @@ fn outcome(
         .find(|f| f.state >= 3 || f.retransmitted > 0)
         .map(|f| since(Instant(f.now_ns)));
     let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
-    let dropped = || data().filter(|f| f.outcome.is_err());
+    // A discipline drops a packet when its turn comes, long after it arrived.
+    let dropped = || data().filter_map(|f| f.outcome.err().map(|dropped| on_path(dropped.at)));
     let left = exit.as_ref().map_or(f64::INFINITY, |(_, x)| x.time_s);
     let class = eval::class(
         exit.as_ref().map(|(why, x)| Ended { at: x.time_s, by_congestion: why.by_congestion() }),
@@ -396,7 +397,9 @@ fn outcome(
         first_loss,
     );
     let exit = exit.map(|(_, row)| row);
-    let took = |f: &PacketRecord| f.outcome.ok().map(|due| due.since(f.at));
+    // What was still in a queue at the end never arrived.
+    let arrived = |f: &PacketRecord| f.outcome.ok().filter(|due| *due != Instant::NEVER);
+    let took = |f: &PacketRecord| arrived(f).map(|due| due.since(f.at));
     let least = data().filter_map(took).min().unwrap_or(Span::ZERO);
     let most = data().filter_map(took).max().unwrap_or(Span::ZERO);
     let last = recording.flows.iter().max_by_key(|f| f.sent_bytes);
@@ -438,12 +441,12 @@ fn outcome(
         class_by_heuristic: None,
         capacity_time_s: capacity,
         capacity_time_by_heuristic_s: None,
-        first_drop_time_s: dropped().next().map(|f| on_path(f.at)),
+        first_drop_time_s: dropped().min_by(f64::total_cmp),
         first_loss_time_s: first_loss,
         marks: (study.profile.ecn != EcnRule::Off).then(|| marks(recording, report, since)),
         peak_inflight_bytes: recording.flows.iter().map(inflight).max().unwrap_or(0),
         peak_queue_delay_s: Span(most.0.saturating_sub(least.0)).as_secs_f64(),
-        startup_lost_packets: dropped().filter(|f| on_path(f.at) < left).count() as u64,
+        startup_lost_packets: dropped().filter(|at| *at < left).count() as u64,
         lost_packets: dropped().count() as u64,
         retransmitted_packets: last.map_or(0, |f| u64::from(f.retransmitted)),
         timeouts: last.map_or(0, |f| u64::from(f.timeouts)),

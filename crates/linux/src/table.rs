@@ -77,6 +77,17 @@ const ESS: &[(&str, Scale)] = &[
     ("estimate", Scale::Words(&["train", "cycle", "first-rtt"])),
     ("jump", Scale::Words(&["burst", "paced"])),
 ];
+/// All but `few`: the kernel reduces cwnd at each loss.
+const RATE_BOUND: &[(&str, Scale)] = &[
+    ("fast", Scale::Millionths),
+    ("over", Scale::Millionths),
+    ("creep", Scale::Millionths),
+    ("follow", Scale::Millionths),
+    ("queue", Scale::Millionths),
+    ("keep", Scale::Millionths),
+    ("noise", OFF_ON),
+    ("brake", OFF_ON),
+];
 const RESTRICTED: &[(&str, Scale)] = &[
     ("set_point", Scale::Millionths),
     ("kp", Scale::Millionths),
@@ -185,6 +196,13 @@ pub const TABLE: &[Control] = &[
         params: SEARCH_MODULES,
     },
     Control { startup: "ess", kernel: "ss_ess", compiled: "ss_ess", object: object!("ess"), params: ESS },
+    Control {
+        startup: "rate-bound",
+        kernel: "ss_rbound",
+        compiled: "ss_rbound",
+        object: object!("rate_bound"),
+        params: RATE_BOUND,
+    },
     Control {
         startup: "restricted",
         kernel: "ss_rss",

@@ -136,7 +136,7 @@ const TRIALS: &[Trial] = &[
         ..trial("an estimate", "rate=100Mbit rtt=40ms queue=8bdp", bulk(4_000_000))
     },
     Trial {
-        only: &["hystart++", "ess", "stopeg", "search-2.0"],
+        only: &["hystart++", "ess", "stopeg", "search-2.0", "rate-bound"],
         times: 7,
         ..trial("time to judge", "rate=300Mbit rtt=30ms queue=40bdp", bulk(6_000_000))
     },
@@ -184,6 +184,7 @@ fn loaded() -> Vec<Loaded> {
         "suss",
         "stateful",
         "careful-resume",
+        "rate-bound",
     ];
     // Some startups only, for a long run of those that are new.
     let only = std::env::var("SLOWSTART_PARITY_ONLY").unwrap_or_default();
@@ -198,7 +199,12 @@ fn loaded() -> Vec<Loaded> {
             let held =
                 load_as(&spec, format!("ss_{}_{i}", std::process::id())).unwrap_or_else(|e| panic!("{e}"));
             held.watch(2).expect("live");
-            Loaded { name: spec.startup.clone(), algorithm: spec.algorithm.clone(), held }
+            let mut algorithm = spec.algorithm.clone();
+            if spec.startup == "rate-bound" {
+                // The kernel reduces cwnd at each loss.
+                algorithm.set("few", "0").expect("a parameter of it");
+            }
+            Loaded { name: spec.startup.clone(), algorithm, held }
         })
         .collect()
 }

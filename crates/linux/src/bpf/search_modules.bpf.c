@@ -69,9 +69,15 @@ static __always_inline __u32 bits_of(__u64 x)
 	return n + (x != 0);
 }
 
-/* Stores the totals of the newest bin; shifts all totals until these fit. */
-static __always_inline void put(struct startup *s)
+/*
+ * Stores the totals of the newest bin; shifts all totals until these fit. Not inlined and not static, as bins_close: the verifier
+ * walks such a function once, and not again for each state of its callers, which would exceed its limit on 6.1.
+ */
+__attribute__((noinline)) int put(struct startup *s)
 {
+	if (!s)
+		return 0;
+
 	__u64 acked = s->total_acked, expected = OF_SENT ? s->total_sent : acked, largest = MAX(acked, expected);
 	__u32 most = SCALED ? 16 : 32, bits = bits_of(largest >> (s->shift & 63)), more;
 
@@ -85,6 +91,7 @@ static __always_inline void put(struct startup *s)
 	}
 	s->acked[ACKED(s->at)] = acked >> (s->shift & 63);
 	s->expected[SLOT(s->at)] = expected >> (s->shift & 63);
+	return 0;
 }
 
 static __always_inline void bins_new(struct startup *s, struct facts *f, __u64 rtt)
@@ -105,8 +112,11 @@ static __always_inline void bins_new(struct startup *s, struct facts *f, __u64 r
 }
 
 /* Closes this many bins; there was no ACK in any but the last. */
-static __always_inline void bins_close(struct startup *s, __u64 passed)
+__attribute__((noinline)) int bins_close(struct startup *s, __u64 passed)
 {
+	if (!s)
+		return 0;
+
 	__u32 a = s->acked[ACKED(s->at)], e = s->expected[SLOT(s->at)];
 
 	for (int i = 1; i < 2 * N; i++) {
@@ -119,6 +129,7 @@ static __always_inline void bins_close(struct startup *s, __u64 passed)
 	s->at++;
 	put(s);
 	s->end += s->width * passed;
+	return 0;
 }
 
 /* What was expected for the window that ends now, shifted; 0 if the bins do not reach that far back. */

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod defaults;
+mod full;
 mod lifetime;
 mod objects;
 mod privileges;

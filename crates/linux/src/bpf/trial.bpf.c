@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A controlled experiment among the connections of a cgroup: assigns each new connection at random to an arm, sets that arm's
+ * congestion control, and measures the connection until it closes. It runs for connections of this cgroup only, and after
+ * the handshake only for those in the trial. `trial.rs` parses the records.
+ *
+ * Times are active times: a connection that has nothing to send and nothing to be acknowledged is idle, until the data that
+ * the next ACK confirms was sent.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "facts.h"
+
+char _license[] SEC("license") = "GPL";
+
+enum { SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CLOSE = 7 };
+enum { ACTIVE_ESTABLISHED = 4, PASSIVE_ESTABLISHED = 5, STATE_CB = 10, RTT_CB = 12 };
+enum { STATE_CB_FLAG = 1 << 2, RTT_CB_FLAG = 1 << 3 };
+
+/* The kernel's interface to this type of program: the layout is fixed. */
+struct bpf_sock_ops {
+	__u32 op, args[4], family, remote_ip4, local_ip4, remote_ip6[4], local_ip6[4], remote_port, local_port;
+	__u32 is_fullsock, snd_cwnd, srtt_us, cb_flags, state, rtt_min, snd_ssthresh, rcv_nxt, snd_nxt, snd_una;
+	__u32 mss_cache, ecn_flags, rate_delivered, rate_interval_us, packets_out, retrans_out, total_retrans, segs_in;
+	__u32 data_segs_in, segs_out, data_segs_out, lost_out, sacked_out, sk_txhash;
+	__u64 bytes_received, bytes_acked;
+	struct bpf_sock *sk;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct inet_connection_sock___t {
+	__u8 icsk_ca_state : 5, icsk_ca_setsockopt : 1;
+};
+
+struct tcp_sock___t {
+	__u64 bytes_retrans;
+	__u32 app_limited;
+};
+
+#pragma clang attribute pop
+
+#define MAX_ARMS 8
+#define MILESTONES 3
+
+/* Written by user space; `ended` and `phase` also while the trial runs. */
+struct {
+	__u64 seed;
+	__u32 arms;
+	__u32 sticky;		/* the key is the prefix of the client */
+	__u32 dry;		/* count what would be assigned, and change nothing */
+	__u32 phase;		/* 0: A/A, every arm uses the control of arm 0; 1: the trial */
+	struct {
+		__u64 end;	/* of the interval of 32-bit hashes that this arm owns */
+		__u32 ended;	/* its connections are left alone */
+		__u32 pad;
+		char control[16];
+	} arm[MAX_ARMS];
+} plan SEC(".data.plan") = { 0 };
+
+struct {
+	__u64 assigned[MAX_ARMS];
+	__u64 outside;		/* in no arm, or in one that was ended */
+	__u64 own_choice;	/* the program chose the congestion control */
+	__u64 refused;		/* the kernel did not set the congestion control */
+	__u64 without_storage;
+	__u64 lost_records;	/* the ring was full */
+} counts SEC(".data.counts") = { 0 };
+
+struct conn {
+	__u64 begun_us, idle_us, idle_since_us; /* idle_since_us is 0 while it is not idle */
+	__u64 last_us;		/* active time at the last ACK */
+	__u64 milestone_us[MILESTONES]; /* 0: not reached */
+	__u64 exit_us, rtt_sum_us;
+	__u64 prefix;
+	__u32 acks, limited;	/* ACKs that were reported, those of them at which the application limited the sender */
+	__u32 rtt_least_us, rtt_peak_us, handshake_us;
+	__u32 exit_cwnd, why;
+	__u32 cwnd;		/* at the last ACK */
+	__u32 arm, phase, reached, v6;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps");
+
+struct record {
+	__u64 sk, cookie, acked_bytes, sent_bytes, retransmitted_bytes;
+	__u32 closed, pad;
+	struct conn c;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 21);
+} records SEC(".maps");
+
+/* As `random::at`: SplitMix64 as a function of its counter. */
+static __always_inline __u64 hash(__u64 seed, __u64 n)
+{
+	__u64 z = seed + (n + 1) * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+/* The client's prefix: /24 of IPv4, also if mapped into IPv6, or /56 of IPv6, in network order. */
+static __always_inline __u64 prefix_of(struct bpf_sock_ops *ctx, __u32 *v6)
+{
+	__u32 first = ctx->remote_ip6[0], second = ctx->remote_ip6[1], third = ctx->remote_ip6[2];
+	__u32 mapped = ctx->remote_ip6[3], v4 = ctx->remote_ip4, family = ctx->family;
+
+	/* Forces the loads here: the compiler would load one of two fields from a computed address, which the verifier
+	 * rejects. */
+	asm volatile("" : "+r"(mapped), "+r"(v4));
+	*v6 = family == AF_INET6 && (first || second || third != __builtin_bswap32(0xffff));
+	if (*v6)
+		return (__u64)first << 32 | (second & __builtin_bswap32(0xffffff00));
+	return (family == AF_INET6 ? mapped : v4) & __builtin_bswap32(0xffffff00);
+}
+
+static __always_inline void write_record(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct conn *c, __u32 closed)
+{
+	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+
+	if (!r) {
+		__sync_fetch_and_add(&counts.lost_records, 1);
+		return;
+	}
+	r->sk = (__u64)(long)tp;
+	r->cookie = bpf_get_socket_cookie(ctx);
+	r->acked_bytes = tp->bytes_acked;
+	r->sent_bytes = tp->bytes_sent;
+	r->retransmitted_bytes = ((struct tcp_sock___t *)tp)->bytes_retrans;
+	r->closed = closed;
+	r->pad = 0;
+	__builtin_memcpy(&r->c, c, sizeof(*c));
+	/* The reader polls five times per second. */
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct tcp_sock *tp)
+{
+	struct inet_connection_sock___t *icsk = (void *)tp;
+	__u32 v6, arm, control;
+	__u64 prefix, drawn;
+	struct conn *c;
+	char name[16];
+
+	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt)) {
+		__sync_fetch_and_add(&counts.own_choice, 1);
+		return;
+	}
+	prefix = prefix_of(ctx, &v6);
+	drawn = hash(plan.seed, plan.sticky ? prefix : bpf_get_socket_cookie(ctx)) >> 32;
+	for (arm = 0; arm < MAX_ARMS; arm++)
+		if (drawn < plan.arm[arm].end)
+			break;
+	if (arm >= MAX_ARMS || plan.arm[arm].ended) {
+		__sync_fetch_and_add(&counts.outside, 1);
+		return;
+	}
+	if (!plan.dry) {
+		control = plan.phase ? arm : 0;
+		__builtin_memcpy(name, plan.arm[control & (MAX_ARMS - 1)].control, sizeof(name));
+		if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name))) {
+			__sync_fetch_and_add(&counts.refused, 1);
+			return;
+		}
+		c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!c) {
+			__sync_fetch_and_add(&counts.without_storage, 1);
+			return;
+		}
+		c->begun_us = c->idle_since_us = tp->tcp_mstamp;
+		c->handshake_us = tp->srtt_us >> 3;
+		c->prefix = prefix;
+		c->v6 = v6;
+		c->arm = arm;
+		c->phase = plan.phase;
+		bpf_sock_ops_cb_flags_set(ctx, ctx->cb_flags | RTT_CB_FLAG | STATE_CB_FLAG);
+	}
+	__sync_fetch_and_add(&counts.assigned[arm & (MAX_ARMS - 1)], 1);
+}
+
+/* The first time that ssthresh is finite and cwnd has reached it. */
+static __always_inline void see_exit(struct tcp_sock *tp, struct conn *c)
+{
+	struct inet_connection_sock___t *icsk = (void *)tp;
+	__u32 state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	__u32 cwnd = tp->snd_cwnd;
+
+	if (!c->why && ((tp->snd_ssthresh < TCP_INFINITE_SSTHRESH && cwnd >= tp->snd_ssthresh) || state == TCP_CA_Loss)) {
+		c->why = state == TCP_CA_Loss ? WHY_TIMEOUT : state == TCP_CA_CWR ? WHY_CWR :
+			 state == TCP_CA_Recovery ? WHY_LOSS : WHY_SSTHRESH;
+		c->exit_us = c->last_us;
+		c->exit_cwnd = c->why == WHY_SSTHRESH ? cwnd : c->cwnd;
+	}
+	c->cwnd = cwnd;
+}
+
+/*
+ * An ACK that gave an RTT sample; the kernel reports one in each round trip. It has counted what the ACK acknowledges, and not
+ * yet changed cwnd.
+ */
+static __always_inline void on_ack(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct conn *c)
+{
+	__u64 now = tp->tcp_mstamp, sent, acked = tp->bytes_acked;
+	__u32 rtt = ctx->args[0];	/* 0 before 6.10 */
+
+	if (!rtt)
+		rtt = tp->srtt_us >> 3;
+	if (c->idle_since_us) {
+		sent = now - rtt;
+		if (sent > c->idle_since_us)
+			c->idle_us += sent - c->idle_since_us;
+		c->idle_since_us = 0;
+	}
+	c->last_us = now - c->begun_us - c->idle_us;
+	c->acks++;
+	c->limited += ((struct tcp_sock___t *)tp)->app_limited != 0;
+	c->rtt_sum_us += rtt;
+	if (rtt > c->rtt_peak_us)
+		c->rtt_peak_us = rtt;
+	if (!c->rtt_least_us || rtt < c->rtt_least_us)
+		c->rtt_least_us = rtt;
+	see_exit(tp, c);
+	if (tp->write_seq == tp->snd_una)
+		c->idle_since_us = now;
+	if (c->reached < MILESTONES && acked >= (c->reached == 0 ? 100000 : c->reached == 1 ? 1000000 : 10000000)) {
+		c->milestone_us[c->reached] = c->last_us;
+		c->reached++;
+		write_record(ctx, tp, c, 0);
+	}
+}
+
+SEC("sockops")
+int trial(struct bpf_sock_ops *ctx)
+{
+	__u32 op = ctx->op;
+	struct bpf_sock *sk;
+	struct tcp_sock *tp;
+	struct conn *c;
+
+	if (op != RTT_CB && op != STATE_CB && op != ACTIVE_ESTABLISHED && op != PASSIVE_ESTABLISHED)
+		return 1;
+	if (op == STATE_CB && ctx->args[1] != TCP_CLOSE)
+		return 1;
+	sk = ctx->sk;
+	if (!sk)
+		return 1;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 1;
+	if (op == ACTIVE_ESTABLISHED || op == PASSIVE_ESTABLISHED) {
+		begin(ctx, sk, tp);
+		return 1;
+	}
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!c)
+		return 1;
+	if (op == RTT_CB) {
+		on_ack(ctx, tp, c);
+	} else {
+		write_record(ctx, tp, c, 1);
+		bpf_sk_storage_delete(&conns, sk);
+	}
+	return 1;
+}

@@ -1,0 +1,69 @@
+//! Maps that are full: the ring of events, and path memory. The connection goes on, and what is lost is counted or is the
+//! entry that was used longest ago.
+
+use crate::common::{Net, many, transfer, with_control};
+use crate::{able, spec};
+use nix::time::{ClockId, clock_gettime};
+use slowstart_linux::{MemoryEntry, MemoryScope, load};
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+#[test]
+fn a_ring_that_is_full_drops_events_and_the_connection_goes_on() {
+    let Some(_one) = able("a_ring_that_is_full_drops_events_and_the_connection_goes_on") else { return };
+    let net = Net::veth("ring");
+    let held = load(&spec("standard")).expect("loads");
+    held.watch(2).expect("live");
+    let dropped = || held.counts().expect("counts").dropped_events;
+    let mut pair = transfer(&net, Some(&held.name));
+    // Nobody reads the ring, which has room for about 14,000 events. Each connection writes one when it begins and one when it
+    // ends.
+    let full = (0..40).any(|_| {
+        drop(many(&net, &held.name, 500));
+        dropped() > 0
+    });
+    assert!(full, "20,000 connections did not fill the ring");
+    pair.send(1_000_000);
+    assert_eq!(pair.control(), held.name);
+    let read = Cell::new(0);
+    let ring = held.events(|_| read.set(read.get() + 1)).expect("a ring");
+    ring.consume().expect("readable");
+    assert!(read.get() > 10_000, "{} events", read.get());
+    // With room again nothing more is lost.
+    let (before, lost) = (read.get(), dropped());
+    with_control(&net, &held.name, 100_000);
+    ring.consume().expect("readable");
+    assert!(read.get() > before);
+    assert_eq!(dropped(), lost);
+}
+
+#[test]
+fn memory_that_is_full_takes_new_entries_and_forgets_old_ones() {
+    let Some(_one) = able("memory_that_is_full_takes_new_entries_and_forgets_old_ones") else { return };
+    let net = Net::veth("memory");
+    let held = load(&spec("careful-resume")).expect("loads");
+    let memory = held.memory().expect("it keeps memory");
+    let saved: Duration = clock_gettime(ClockId::CLOCK_REALTIME).expect("a clock").into();
+    let entry = |n: u32| MemoryEntry {
+        prefix: IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + (n << 8))),
+        bits: 24,
+        scope: MemoryScope::Port(443),
+        cwnd_bytes: 1_000_000,
+        rtt_us: 50_000,
+        rate_bps: 160_000_000,
+        saved: saved.saturating_sub(Duration::from_secs(1)),
+    };
+    let most = 16_384;
+    for n in 0..most + 2000 {
+        memory.put(&entry(n)).expect("room is made");
+    }
+    let entries = memory.entries();
+    assert!(entries.len() <= most as usize && entries.len() > most as usize / 2, "{}", entries.len());
+    let newest = entry(most + 1999).prefix;
+    assert!(entries.iter().any(|e| e.prefix == newest));
+    // A connection runs as if there were room.
+    assert_eq!(with_control(&net, &held.name, 3_000_000), held.name);
+    assert_eq!(held.counts().expect("counts").without_storage, 0);
+    assert!(memory.entries().len() <= most as usize);
+}
