@@ -10,20 +10,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
 
 from . import _slowstart
 from ._slowstart import (
     Ack,
     Comparison,
     Congestion,
+    Mark,
     Step,
     Sweep,
     Table,
     View,
     __version__,
+    heatmap,
     paths,
     query,
     rows,
@@ -36,6 +37,7 @@ __all__ = [
     "Ack",
     "Comparison",
     "Congestion",
+    "Mark",
     "Step",
     "Sweep",
     "Table",
@@ -43,6 +45,7 @@ __all__ = [
     "__version__",
     "compare",
     "fit",
+    "heatmap",
     "paths",
     "query",
     "replay",
@@ -78,27 +81,48 @@ def compare(
     *,
     runs: int | None = None,
     seed: int | None = None,
+    size: str | None = None,
+    duration: str | None = None,
+    avoidance: str | None = None,
+    profile: str | None = None,
+    set: Mapping[str, str] | None = None,
+    app: str | None = None,
+    against: Sequence[str] | None = None,
+    remember: str | None = None,
     progress: bool = False,
     samples: bool = True,
-    **study: Any,
 ) -> Comparison:
     """Compares startups over a path: a built-in name, a TOML file, or a line such as ``rate=50Mbit rtt=80ms``.
 
     ``startups`` are names, perhaps with parameters (``"search:threshold=0.3"``), or classes with a method ``on_ack``; all of
-    the registry without it. Other keywords are the keys of a study file: size, duration, avoidance, profile, set, app,
-    against, remember.
+    the registry without it. ``runs`` to ``remember`` are the keys of a study file. Without ``samples`` the result has rows only.
 
     >>> compare("rate=20Mbit rtt=40ms", startups=["standard"], runs=1, size="500kB").rows["run"]
     [0]
     >>> compare("atlantis")
     Traceback (most recent call last):
     ...
-    ValueError: path: found "atlantis", ...
+    ValueError: path: found "atlantis"...
     """
     told, end = _bar(progress)
     try:
         names = None if startups is None else list(startups)
-        return _slowstart.compare(path, names, runs=runs, seed=seed, progress=told, samples=samples, **study)
+        return _slowstart.compare(
+            path,
+            names,
+            runs=runs,
+            seed=seed,
+            size=size,
+            duration=duration,
+            avoidance=avoidance,
+            profile=profile,
+            set=set,
+            app=app,
+            against=against,
+            remember=remember,
+            progress=told,
+            samples=samples,
+        )
     finally:
         end()
 
@@ -117,7 +141,10 @@ def run(study: str | PathLike[str], *, progress: bool = False, samples: bool = T
 
 
 def replay(path: str | PathLike[str], startups: Sequence[str] | None = None, *, min_bytes: int = 0) -> Table:
-    """When the connections of a capture or log left slow start, and when each startup would have: a row a connection."""
+    """When the connections of a capture or log left slow start, and when each startup would have: a row a connection.
+
+    If the file is damaged, it warns and returns the connections before the damage.
+    """
     return _slowstart.replay(fspath(path), None if startups is None else list(startups), min_bytes=min_bytes)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections import deque
+from collections.abc import Callable
 from os import PathLike, fspath
 from typing import Any
 
@@ -12,6 +15,10 @@ from ._slowstart import Sweep
 _TASK = 1.0
 #: Tasks in flight for each thread of the workers, so that none waits for the next.
 _AHEAD = 3
+#: The most runs of a task.
+_MOST = 10_000
+#: Seconds after which chunks that another process has are tried again.
+_LOOK_AGAIN = 0.2
 
 # The sweep that this process, a worker, has read last.
 _read: dict[str, Sweep] = {}
@@ -57,48 +64,53 @@ def sweep(
         end()
 
 
-def _on_cluster(plan: Sweep, study: str, out: str, client: Any, told: Any) -> int:
-    import os
+def _on_cluster(plan: Sweep, study: str, out: str, client: Any, told: Callable[[int, int], None] | None) -> int:
+    import distributed
 
-    from distributed import as_completed
-
+    # It has no types.
+    as_completed: Any = distributed.as_completed
     root = None if "\n" in study else os.path.dirname(os.path.abspath(study))
-    # A chunk that another process has is looked for again when ours are done.
-    computed = 0
+    collector = plan.collect(out)
+    # Runs of chunks that this process has taken, each with the number of its chunk.
+    taken: deque[tuple[int, int]] = deque()
+    running: dict[Any, list[tuple[int, int]]] = {}
+    computed, size = 0, 1
+
+    def submit() -> Any:
+        """Sends a task; None if there are no more runs to take."""
+        while len(taken) < size and (chunk := collector.take()) is not None:
+            number, runs = chunk
+            taken.extend((number, run) for run in runs)
+        piece = [taken.popleft() for _ in range(min(size, len(taken)))]
+        if not piece:
+            return None
+        # A task that was lost with its worker is computed by another; its rows do not depend on who computes it.
+        future = client.submit(_work, plan.text, root, [run for _, run in piece], pure=False)
+        running[future] = piece
+        return future
+
     try:
-        while missing := plan.take(out):
-            todo = [(chunk, run) for chunk, runs in missing for run in runs]
-            for chunk, runs in missing:
-                if not runs:
-                    plan.add(out, chunk, [], [])
-            todo.reverse()
-            size, running = 1, {}
-
-            def submit() -> Any:
-                piece = [todo.pop() for _ in range(min(size, len(todo)))]
-                # The rows do not depend on the worker, so a task may be repeated; its result is used once.
-                future = client.submit(_work, plan.text, root, [r for _, r in piece], pure=False, retries=10)
-                running[future] = piece
-                return future
-
+        while True:
             slots = max(1, sum(client.nthreads().values())) * _AHEAD
-            done = as_completed([submit() for _ in range(min(slots, len(todo)))])
+            done = as_completed([f for f in (submit() for _ in range(slots)) if f is not None])
             for future in done:
                 lines, seconds = future.result()
                 piece = running.pop(future)
-                computed += len(piece)
-                by_chunk: dict[int, tuple[list[int], list[str]]] = {}
+                rows: dict[int, list[tuple[int, str]]] = {}
                 for (chunk, run), line in zip(piece, lines):
-                    runs, texts = by_chunk.setdefault(chunk, ([], []))
-                    runs.append(run)
-                    texts.append(line)
-                for chunk, (runs, texts) in by_chunk.items():
-                    plan.add(out, chunk, runs, texts)
-                size = max(1, min(10_000, round(len(piece) * _TASK / max(seconds, 1e-4))))
+                    rows.setdefault(chunk, []).append((run, line))
+                for chunk, lines_of_chunk in rows.items():
+                    collector.add(chunk, lines_of_chunk)
+                computed += len(piece)
+                size = max(1, min(_MOST, round(len(piece) * _TASK / max(seconds, 1e-4))))
                 if told is not None:
                     told(computed, len(plan))
-                while todo and len(running) < slots:
-                    done.add(submit())
+                while len(running) < slots and (more := submit()) is not None:
+                    done.add(more)
+            # Chunks that another process has: it may have ended without finishing them.
+            if collector.retry() == 0:
+                return computed
+            time.sleep(_LOOK_AGAIN)
     finally:
-        plan.close(out)
-    return computed
+        client.cancel(list(running))
+        collector.close()

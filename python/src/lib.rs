@@ -1,11 +1,18 @@
 //! The native part of the Python package `slowstart`: everything that computes.
 
-mod env;
-mod others;
+#![allow(clippy::needless_pass_by_value, reason = "what Python passes is converted to values")]
+
+mod collector;
+mod compare;
+mod comparison;
+mod connection;
+mod lists;
+mod replay;
+mod reproduce;
 mod startup;
-mod study;
 mod sweep;
 mod table;
+mod transfer;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,26 +23,29 @@ fn bad(e: impl Display) -> PyErr {
     PyValueError::new_err(e.to_string())
 }
 
-/// Everything that computes; `slowstart` is its public face.
+/// Everything that computes. Users import `slowstart`.
 #[pymodule]
 fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<table::Table>()?;
-    m.add_class::<study::Comparison>()?;
+    m.add_class::<comparison::Comparison>()?;
     m.add_class::<startup::View>()?;
     m.add_class::<startup::Ack>()?;
     m.add_class::<startup::Congestion>()?;
+    m.add_class::<startup::Mark>()?;
     m.add_class::<startup::Step>()?;
-    m.add_class::<env::Transfer>()?;
+    m.add_class::<transfer::Transfer>()?;
     m.add_class::<sweep::Sweep>()?;
-    m.add_function(wrap_pyfunction!(study::compare, m)?)?;
-    m.add_function(wrap_pyfunction!(study::run, m)?)?;
-    m.add_function(wrap_pyfunction!(others::replay, m)?)?;
-    m.add_function(wrap_pyfunction!(others::fit, m)?)?;
-    m.add_function(wrap_pyfunction!(others::reproduce, m)?)?;
-    m.add_function(wrap_pyfunction!(others::startups, m)?)?;
-    m.add_function(wrap_pyfunction!(others::paths, m)?)?;
+    m.add_class::<collector::Collector>()?;
+    m.add_function(wrap_pyfunction!(compare::compare, m)?)?;
+    m.add_function(wrap_pyfunction!(compare::run, m)?)?;
+    m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
+    m.add_function(wrap_pyfunction!(replay::fit, m)?)?;
+    m.add_function(wrap_pyfunction!(reproduce::reproduce, m)?)?;
+    m.add_function(wrap_pyfunction!(lists::startups, m)?)?;
+    m.add_function(wrap_pyfunction!(lists::paths, m)?)?;
     m.add_function(wrap_pyfunction!(sweep::query, m)?)?;
     m.add_function(wrap_pyfunction!(sweep::winners, m)?)?;
+    m.add_function(wrap_pyfunction!(sweep::heatmap, m)?)?;
     m.add_function(wrap_pyfunction!(sweep::rows, m)?)
 }

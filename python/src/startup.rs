@@ -1,28 +1,38 @@
-//! Startups in Python: a class whose instances answer the events of one connection each.
-//!
-//! The engine calls from the thread that runs it, which is attached to the interpreter all the time.
+//! What a startup in Python is told, and what it may ask for.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use slowstart::startup::foreign::{Event, Host};
 use slowstart::step::{self, Exit, Pace, Wake, Window};
-use slowstart::units::{Bytes, Instant, Rate};
-use slowstart::view::{self, Facts, Restart, Signal};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use slowstart::units::{self, Bytes, Instant, Rate};
+use slowstart::view::{self, Facts};
 
 /// State of the connection at the time of an event. Times are in nanoseconds, amounts in bytes.
 #[pyclass(module = "slowstart", frozen)]
 pub(crate) struct View {
     facts: Facts,
-    #[pyo3(get)]
-    cwnd: u64,
-    #[pyo3(get)]
-    ssthresh: Option<u64>,
+    cwnd: Bytes,
+    ssthresh: Option<Bytes>,
+}
+
+impl View {
+    /// A copy of what the host knows at an event.
+    pub(crate) fn of(v: &view::View) -> Self {
+        Self { facts: *v.facts, cwnd: v.cwnd, ssthresh: v.ssthresh }
+    }
 }
 
 #[pymethods]
 impl View {
+    /// Congestion window.
+    #[getter]
+    fn cwnd(&self) -> u64 {
+        self.cwnd.0
+    }
+    /// Slow-start threshold; None while it is arbitrarily high.
+    #[getter]
+    fn ssthresh(&self) -> Option<u64> {
+        self.ssthresh.map(|b| b.0)
+    }
     /// Time of the event since the run began.
     #[getter]
     fn now_ns(&self) -> u64 {
@@ -53,10 +63,20 @@ impl View {
     fn lost(&self) -> u64 {
         self.facts.lost.0
     }
-    /// How far new data has been sent: the mark of the end of it.
+    /// How far new data has been sent.
     #[getter]
-    fn next(&self) -> u64 {
-        self.facts.next.0
+    fn next(&self) -> Mark {
+        Mark(self.facts.next)
+    }
+    /// Bytes that the application has queued and that have not been sent; None if the host does not know.
+    #[getter]
+    fn unsent(&self) -> Option<u64> {
+        self.facts.unsent.map(|b| b.0)
+    }
+    /// True if the host paces at present.
+    #[getter]
+    fn pacing_on(&self) -> bool {
+        self.facts.pacing_on
     }
     /// Smoothed round-trip time.
     #[getter]
@@ -81,14 +101,14 @@ impl View {
 
 /// An ACK.
 #[pyclass(module = "slowstart", frozen)]
-pub(crate) struct Ack(view::Ack);
+pub(crate) struct Ack(pub(crate) view::Ack);
 
 #[pymethods]
 impl Ack {
     /// How far acknowledgements have advanced in the order of sending.
     #[getter]
-    fn upto(&self) -> u64 {
-        self.0.upto.0
+    fn upto(&self) -> Mark {
+        Mark(self.0.upto)
     }
     /// Bytes for which the window may grow.
     #[getter]
@@ -124,7 +144,7 @@ impl Ack {
 
 /// A congestion signal.
 #[pyclass(module = "slowstart", frozen)]
-pub(crate) struct Congestion(view::Congestion);
+pub(crate) struct Congestion(pub(crate) view::Congestion);
 
 #[pymethods]
 impl Congestion {
@@ -145,6 +165,34 @@ impl Congestion {
     }
 }
 
+/// A position in the order of sending. Marks of one connection are compared, and nothing else.
+#[pyclass(module = "slowstart", frozen, eq, ord, hash)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Mark(units::Mark);
+
+/// The pacing that a startup asks for.
+#[derive(FromPyObject)]
+enum Pacing {
+    Rate(u64),
+    Word(String),
+}
+
+impl Pacing {
+    fn read(self) -> PyResult<Pace> {
+        match self {
+            Self::Rate(r) if r > 0 => Ok(Pace::Rate(Rate(r))),
+            Self::Word(w) if w == "host" => Ok(Pace::Host),
+            Self::Word(w) if w == "off" => Ok(Pace::Off),
+            Self::Rate(r) => Err(bad(r)),
+            Self::Word(w) => Err(bad(format!("{w:?}"))),
+        }
+    }
+}
+
+fn bad(pace: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("pace: found {pace}, expected bits a second above 0, \"host\" or \"off\""))
+}
+
 /// The exits by their names.
 const EXITS: [Exit; 10] = [
     Exit::Ssthresh,
@@ -161,19 +209,19 @@ const EXITS: [Exit; 10] = [
 
 /// What a startup asks for after an event. Without arguments: no change.
 #[pyclass(module = "slowstart", frozen)]
-pub(crate) struct Step(step::Step);
+pub(crate) struct Step(pub(crate) step::Step);
 
 #[pymethods]
 impl Step {
     #[new]
-    #[pyo3(signature = (*, grow=None, cwnd=None, ssthresh=None, exit=None, wake_ns=None, pace_bps=None))]
+    #[pyo3(signature = (*, grow=None, cwnd=None, ssthresh=None, exit=None, wake_ns=None, pace=None))]
     fn new(
         grow: Option<u64>,
         cwnd: Option<u64>,
         ssthresh: Option<u64>,
         exit: Option<&str>,
         wake_ns: Option<u64>,
-        pace_bps: Option<u64>,
+        pace: Option<Pacing>,
     ) -> PyResult<Self> {
         let window = match (grow, cwnd) {
             (Some(_), Some(_)) => {
@@ -197,7 +245,7 @@ impl Step {
         Ok(Self(step::Step {
             window,
             ssthresh: ssthresh.map(Bytes),
-            pace: pace_bps.map(|r| Pace::Rate(Rate(r))),
+            pace: pace.map(Pacing::read).transpose()?,
             wake: wake_ns.map_or(Wake::Keep, |t| Wake::At(Instant(t))),
             exit,
             ..step::Step::HOLD
@@ -207,163 +255,4 @@ impl Step {
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
     }
-}
-
-/// The methods of a startup, by event.
-const EVENTS: [&str; 6] =
-    ["on_established", "on_ack", "on_congestion", "on_recovered", "on_timer", "on_restart"];
-
-/// A connection: its instance's methods, those that it has.
-struct Connection {
-    methods: [Option<Py<PyAny>>; EVENTS.len()],
-}
-
-/// What the running thread knows. Runs with startups in Python are on one thread.
-#[derive(Default)]
-struct State {
-    classes: Vec<Py<PyAny>>,
-    connections: BTreeMap<u64, Connection>,
-    begun: u64,
-    events: u64,
-    /// The first exception, with the event at which it was raised.
-    raised: Option<(PyErr, String)>,
-}
-
-thread_local! {
-    static STATE: RefCell<State> = RefCell::default();
-}
-
-/// Registers the class of a startup for the runs of this thread; returns its number.
-pub(crate) fn register(class: &Bound<'_, PyAny>) -> PyResult<u64> {
-    if !class.is_callable() {
-        return Err(PyTypeError::new_err("startup: expected a name or a class with a method on_ack"));
-    }
-    STATE.with_borrow_mut(|s| {
-        s.classes.push(class.clone().unbind());
-        Ok(s.classes.len() as u64 - 1)
-    })
-}
-
-/// Forgets the connections of a run that is over; returns its first exception and the event at which it was raised.
-pub(crate) fn end_of_run() -> Option<(PyErr, String)> {
-    STATE.with_borrow_mut(|s| {
-        s.connections.clear();
-        s.raised.take()
-    })
-}
-
-/// Forgets all classes.
-pub(crate) fn forget() {
-    STATE.with_borrow_mut(|s| *s = State::default());
-}
-
-/// Python, as a host of startups.
-pub(crate) struct Python_;
-
-/// How many events pass between two looks at Ctrl-C.
-const SIGNALS: u64 = 4096;
-
-impl Host for Python_ {
-    fn begin(&self, class: u64) -> u64 {
-        let made = Python::attach(|py| -> PyResult<Connection> {
-            let class = STATE.with_borrow(|s| s.classes[class as usize].clone_ref(py));
-            let instance = class.call0(py)?;
-            let instance = instance.bind(py);
-            let mut methods = [const { None }; EVENTS.len()];
-            for (name, method) in EVENTS.iter().zip(&mut methods) {
-                if instance.hasattr(*name)? {
-                    *method = Some(instance.getattr(*name)?.unbind());
-                }
-            }
-            if methods[1].is_none() {
-                return Err(PyTypeError::new_err("startup: found no method on_ack, expected one"));
-            }
-            Ok(Connection { methods })
-        });
-        STATE.with_borrow_mut(|s| {
-            s.begun += 1;
-            match made {
-                Ok(connection) => drop(s.connections.insert(s.begun, connection)),
-                Err(e) => drop(s.raised.get_or_insert((e, "the constructor".into()))),
-            }
-            s.begun
-        })
-    }
-
-    fn event(&self, connection: u64, v: &view::View, event: Event) -> step::Step {
-        let at = match event {
-            Event::Established(_) => 0,
-            Event::Ack(_) => 1,
-            Event::Congestion(_) => 2,
-            Event::Recovered(_) => 3,
-            Event::Timer => 4,
-            Event::Restart(_) => 5,
-        };
-        // What a startup does that has no method for an event.
-        let default = match event {
-            Event::Congestion(c) => step::Step::exit(c.signal.into()),
-            _ => step::Step::HOLD,
-        };
-        Python::attach(|py| {
-            let method = STATE.with_borrow_mut(|s| {
-                s.events += 1;
-                if s.raised.is_some() {
-                    return Err(());
-                }
-                if s.events.is_multiple_of(SIGNALS)
-                    && let Err(e) = py.check_signals()
-                {
-                    s.raised = Some((e, EVENTS[at].into()));
-                    return Err(());
-                }
-                Ok(s.connections
-                    .get(&connection)
-                    .and_then(|c| c.methods[at].as_ref())
-                    .map(|m| m.clone_ref(py)))
-            });
-            let method = match method {
-                // After an exception the run ends as soon as it can: the window stays and the startup is over.
-                Err(()) => return step::Step::exit(Exit::Estimate),
-                Ok(None) => return default,
-                Ok(Some(method)) => method,
-            };
-            answer(py, &method, v, event).unwrap_or_else(|e| {
-                let what = format!("{} at {} s", EVENTS[at], v.now.0 as f64 / 1e9);
-                STATE.with_borrow_mut(|s| drop(s.raised.get_or_insert((e, what))));
-                step::Step::exit(Exit::Estimate)
-            })
-        })
-    }
-}
-
-/// Calls a method with the event and reads its answer: a `Step`, an integer (growth in bytes) or None.
-fn answer(py: Python<'_>, method: &Py<PyAny>, v: &view::View, event: Event) -> PyResult<step::Step> {
-    let view = Bound::new(py, View { facts: *v.facts, cwnd: v.cwnd.0, ssthresh: v.ssthresh.map(|b| b.0) })?;
-    let answer = match event {
-        Event::Established(hs) => method.call1(py, (view, hs.rtt.map(|t| t.0)))?,
-        Event::Ack(a) => method.call1(py, (view, Bound::new(py, Ack(*a))?))?,
-        Event::Congestion(c) => method.call1(py, (view, Bound::new(py, Congestion(*c))?))?,
-        Event::Recovered(r) => method.call1(py, (view, r.undone))?,
-        Event::Timer => method.call1(py, (view,))?,
-        Event::Restart(why) => {
-            let why = match why {
-                Restart::Timeout => Exit::from(Signal::Timeout).name(),
-                Restart::Idle => "idle",
-            };
-            method.call1(py, (view, why))?
-        }
-    };
-    let answer = answer.bind(py);
-    if answer.is_none() {
-        return Ok(step::Step::HOLD);
-    }
-    if let Ok(step) = answer.cast_exact::<Step>() {
-        return Ok(step.get().0);
-    }
-    answer.extract::<u64>().map(|n| step::Step::grow(Bytes(n))).map_err(|_| {
-        let kind = answer.get_type().name().map_or("?".into(), |n| n.to_string());
-        PyTypeError::new_err(format!(
-            "found an answer of type {kind}, expected a Step, bytes of growth or None"
-        ))
-    })
 }

@@ -1,30 +1,27 @@
 //! Sweeps and their stores.
 
 use crate::bad;
-use crate::table::Table;
+use crate::collector::Collector;
+use crate::table::{Table, json};
 use pyo3::prelude::*;
 use serde_json::json;
 use slowstart_lab::columns::{Cell, Kind};
-use slowstart_sweep::map;
+use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::{Plan, Run};
-use slowstart_sweep::query::{self, Filter, Query};
+use slowstart_sweep::query::{Filter, Query, batches, query as answer};
 use slowstart_sweep::run::{self, Shard};
-use slowstart_sweep::store::{Claim, Store};
-use std::collections::BTreeMap;
+use slowstart_sweep::store::Store;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How often Ctrl-C and the progress bar are looked after.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A sweep and its store.
+/// A sweep: its runs.
 #[pyclass(module = "slowstart", frozen)]
 pub(crate) struct Sweep {
-    plan: Plan,
-    /// Chunks that this object has taken for a scheduler, with their journals.
-    taken: Mutex<BTreeMap<usize, slowstart_sweep::store::Chunk>>,
+    pub(crate) plan: Plan,
 }
 
 fn store(dir: &str) -> PyResult<Store> {
@@ -44,7 +41,7 @@ impl Sweep {
                 Plan::load(Path::new(&study))
             }
         });
-        Ok(Self { plan: plan.map_err(bad)?, taken: Mutex::default() })
+        Ok(Self { plan: plan.map_err(bad)? })
     }
 
     fn __len__(&self) -> usize {
@@ -110,23 +107,9 @@ impl Sweep {
         })
     }
 
-    /// Takes the chunks that are not finished, and returns the indices of the runs that each lacks. A chunk that another
-    /// process computes is not among them.
-    fn take(&self, out: PathBuf) -> PyResult<Vec<(usize, Vec<usize>)>> {
-        let store = Store::create(&out).map_err(bad)?;
-        store.start(&self.plan).map_err(bad)?;
-        let index: BTreeMap<u128, usize> =
-            self.plan.runs.iter().enumerate().map(|(i, r)| (r.key, i)).collect();
-        let mut all = Vec::new();
-        let mut taken = self.taken.lock().map_err(bad)?;
-        for (chunk, runs) in run::missing(&self.plan, &store, Shard::ALL).map_err(bad)? {
-            let Claim::Ours(ours) = store.claim(&self.plan, chunk).map_err(bad)? else { continue };
-            let lacks =
-                runs.iter().filter(|r| !ours.lines.contains_key(&r.key)).map(|r| index[&r.key]).collect();
-            taken.insert(chunk, ours);
-            all.push((chunk, lacks));
-        }
-        Ok(all)
+    /// Opens the store `out` for rows that other processes compute.
+    fn collect(slf: Bound<'_, Self>, out: PathBuf) -> PyResult<Collector> {
+        Collector::new(slf.py(), slf.unbind(), out)
     }
 
     /// Computes the runs of these indices; returns a line of JSON for each. A task for a worker, which needs no store.
@@ -143,37 +126,6 @@ impl Sweep {
             })
             .collect::<PyResult<_>>()?;
         py.detach(|| run::compute(&self.plan, &runs)).map_err(bad)
-    }
-
-    /// Adds lines to a chunk that was taken. When all of its runs are there, it becomes a part; returns true then.
-    fn add(&self, out: PathBuf, chunk: usize, runs: Vec<usize>, lines: Vec<String>) -> PyResult<bool> {
-        let store = Store::create(&out).map_err(bad)?;
-        let mut taken = self.taken.lock().map_err(bad)?;
-        let ours =
-            taken.get_mut(&chunk).ok_or_else(|| bad(format!("chunk: found {chunk}, which was not taken")))?;
-        for (i, line) in runs.into_iter().zip(lines) {
-            let key = self.plan.runs[i].key;
-            // A task that ran twice gives the same line.
-            if !ours.lines.contains_key(&key) {
-                ours.append(key, line).map_err(bad)?;
-            }
-        }
-        let others = store.keys_of_others(&self.plan).map_err(bad)?;
-        let wanted: Vec<&Run> =
-            self.plan.chunk_runs(chunk).iter().filter(|r| !others.contains(&r.key)).collect();
-        if !wanted.iter().all(|r| ours.lines.contains_key(&r.key)) {
-            return Ok(false);
-        }
-        if let Some(ours) = taken.remove(&chunk) {
-            run::finish(&self.plan, ours, &wanted).map_err(bad)?;
-        }
-        Ok(true)
-    }
-
-    /// Releases the chunks that are not finished, and writes the manifest.
-    fn close(&self, out: PathBuf) -> PyResult<()> {
-        self.taken.lock().map_err(bad)?.clear();
-        Store::open(&out).and_then(|s| s.write_manifest()).map(drop).map_err(bad)
     }
 
     fn __repr__(&self) -> String {
@@ -200,14 +152,26 @@ pub(crate) fn query(
         group: group.unwrap_or_default(),
         values: values.unwrap_or_else(|| vec!["completion_s".into()]),
     };
-    Table::answer(py.detach(|| query::query(&store, &q)).map_err(bad)?)
+    Table::answer(py.detach(|| answer(&store, &q)).map_err(bad)?)
 }
 
 fn filters(written: Option<Vec<String>>) -> PyResult<Vec<Filter>> {
     written.unwrap_or_default().iter().map(|f| Filter::parse(f)).collect::<Result<_, _>>().map_err(bad)
 }
 
-/// Which startup is first at each place of two axes: a map as a table.
+/// The places of a map.
+fn places(
+    py: Python<'_>,
+    store_dir: &str,
+    (x, y, value): (&str, &str, &str),
+    filters: Vec<Filter>,
+) -> PyResult<Vec<Place>> {
+    let store = store(store_dir)?;
+    py.detach(|| map::map(&store, x, y, value, filters)).map_err(bad)
+}
+
+/// Which startup is first at each place of two axes, by the median of `value`: a row a place, with the second's median over the
+/// first's and the packets that the first loses in startup.
 #[pyfunction]
 #[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
 pub(crate) fn winners(
@@ -218,22 +182,11 @@ pub(crate) fn winners(
     value: &str,
     r#where: Option<Vec<String>>,
 ) -> PyResult<Table> {
-    let store = store(store_dir)?;
-    let filters = filters(r#where)?;
-    let places = py.detach(|| map::map(&store, x, y, value, filters)).map_err(bad)?;
-    let cell = |c: &Cell| match c {
-        Cell::Number(n) => json!(n),
-        Cell::Integer(n) => json!(n),
-        other => json!(other.text()),
-    };
-    let numbers = |pick: fn(&map::Place) -> &Cell| {
+    let places = places(py, store_dir, (x, y, value), filters(r#where)?)?;
+    let numbers = |pick: fn(&Place) -> &Cell| {
         let all = places.iter().all(|p| matches!(pick(p), Cell::Number(_) | Cell::Integer(_)));
         if all { Kind::Number } else { Kind::Text }
     };
-    let rows: Vec<_> = places
-        .iter()
-        .map(|p| json!({"x": cell(&p.x), "y": cell(&p.y), "first": p.first, "value": p.value, "over": p.over, "lost": p.lost}))
-        .collect();
     let columns = [
         ("x", numbers(|p| &p.x)),
         ("y", numbers(|p| &p.y)),
@@ -242,7 +195,28 @@ pub(crate) fn winners(
         ("over", Kind::Number),
         ("lost", Kind::Number),
     ];
-    Table::plain(&columns, &rows)
+    let place = |p: &Place| json!({"x": json(&p.x), "y": json(&p.y), "first": p.first, "value": p.value, "over": p.over, "lost": p.lost});
+    Table::plain(&columns, places.iter().map(place))
+}
+
+/// The same as a page with a heat map, as HTML.
+#[pyfunction]
+#[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
+pub(crate) fn heatmap(
+    py: Python<'_>,
+    store_dir: &str,
+    x: &str,
+    y: &str,
+    value: &str,
+    r#where: Option<Vec<String>>,
+) -> PyResult<String> {
+    let places = places(py, store_dir, (x, y, value), filters(r#where)?)?;
+    if places.is_empty() {
+        return Err(bad(format!(
+            "heatmap: found no place at which a startup has {value}, expected at least one"
+        )));
+    }
+    Ok(map::html(&places, x, y, value))
 }
 
 /// The rows of a store.
@@ -250,7 +224,6 @@ pub(crate) fn winners(
 #[pyo3(signature = (store_dir, columns=None))]
 pub(crate) fn rows(py: Python<'_>, store_dir: &str, columns: Option<Vec<String>>) -> PyResult<Table> {
     let store = store(store_dir)?;
-    let (schema, batches) =
-        py.detach(|| query::batches(&store, &columns.unwrap_or_default())).map_err(bad)?;
+    let (schema, batches) = py.detach(|| batches(&store, &columns.unwrap_or_default())).map_err(bad)?;
     Ok(Table::new(schema, batches))
 }

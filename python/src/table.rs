@@ -9,9 +9,10 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use serde::Serialize;
-use slowstart_lab::columns::{Column, Kind};
+use slowstart_lab::columns::{Cell, Column, Kind};
 use slowstart_sweep::query::Answer;
 use slowstart_sweep::table::TableBuilder;
+use std::fmt::Write;
 
 /// A table of results: columns of equal length, each with a name.
 #[pyclass(module = "slowstart", frozen)]
@@ -19,6 +20,9 @@ pub(crate) struct Table {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
+
+/// Rows that a notebook shows.
+const SHOWN: usize = 20;
 
 fn value(py: Python<'_>, array: &ArrayRef, row: usize) -> PyResult<Py<PyAny>> {
     if array.is_null(row) {
@@ -42,7 +46,10 @@ impl Table {
     }
 
     /// A table of rows with these columns.
-    pub(crate) fn of<T: Serialize>(columns: Vec<Column>, rows: &[T]) -> PyResult<Self> {
+    pub(crate) fn of<T: Serialize>(
+        columns: Vec<Column>,
+        rows: impl IntoIterator<Item = T>,
+    ) -> PyResult<Self> {
         let mut builder = TableBuilder::new(columns);
         for row in rows {
             builder.push(&serde_json::to_value(row).map_err(bad)?);
@@ -52,7 +59,10 @@ impl Table {
     }
 
     /// A table of JSON objects of text and numbers, whose columns are those named.
-    pub(crate) fn plain<T: Serialize>(columns: &[(&str, Kind)], rows: &[T]) -> PyResult<Self> {
+    pub(crate) fn plain<T: Serialize>(
+        columns: &[(&str, Kind)],
+        rows: impl IntoIterator<Item = T>,
+    ) -> PyResult<Self> {
         Self::of(columns.iter().map(|(name, kind)| Column::new(name, *kind, "")).collect(), rows)
     }
 
@@ -69,8 +79,8 @@ impl Table {
     }
 }
 
-fn json(cell: &slowstart_lab::columns::Cell) -> serde_json::Value {
-    use slowstart_lab::columns::Cell;
+/// A cell as JSON.
+pub(crate) fn json(cell: &Cell) -> serde_json::Value {
     match cell {
         Cell::Null => serde_json::Value::Null,
         Cell::Integer(n) => (*n).into(),
@@ -127,7 +137,7 @@ impl Table {
 
     /// The table as a polars `DataFrame`, without a copy (needs polars).
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("polars")?.getattr("from_arrow")?.call1((slf,))
+        slf.py().import("polars")?.getattr("DataFrame")?.call1((slf,))
     }
 
     /// The Arrow C stream of the `PyCapsule` interface.
@@ -149,33 +159,34 @@ impl Table {
         format!("<slowstart.Table: {} rows, {} columns>", self.__len__(), self.schema.fields().len())
     }
 
+    /// The first rows, for Jupyter.
     fn _repr_html_(&self) -> String {
         let escape = |t: &str| t.replace('&', "&amp;").replace('<', "&lt;");
-        let names: String = self.column_names().iter().map(|n| format!("<th>{}</th>", escape(n))).collect();
-        let mut rows = String::new();
-        let mut n = 0;
+        let text = |array: &ArrayRef, row: usize| match array.data_type() {
+            _ if array.is_null(row) => String::new(),
+            DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+            DataType::Float64 => array.as_primitive::<Float64Type>().value(row).to_string(),
+            DataType::Boolean => array.as_boolean().value(row).to_string(),
+            _ => escape(array.as_string::<i32>().value(row)),
+        };
+        let mut page = "<table><thead><tr>".to_string();
+        for name in self.column_names() {
+            let _ = write!(page, "<th>{}</th>", escape(&name));
+        }
+        page.push_str("</tr></thead><tbody>");
+        let mut left = SHOWN;
         for batch in &self.batches {
-            for row in 0..batch.num_rows() {
-                n += 1;
-                if n > 20 {
-                    break;
+            let here = batch.num_rows().min(left);
+            left -= here;
+            for row in 0..here {
+                page.push_str("<tr>");
+                for array in batch.columns() {
+                    let _ = write!(page, "<td>{}</td>", text(array, row));
                 }
-                let cells = batch.columns().iter().map(|array| {
-                    let text = match array.data_type() {
-                        _ if array.is_null(row) => String::new(),
-                        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
-                        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).to_string(),
-                        DataType::Boolean => array.as_boolean().value(row).to_string(),
-                        _ => escape(array.as_string::<i32>().value(row)),
-                    };
-                    format!("<td>{text}</td>")
-                });
-                rows += &format!("<tr>{}</tr>", cells.collect::<String>());
+                page.push_str("</tr>");
             }
         }
-        format!(
-            "<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{} rows</p>",
-            self.__len__()
-        )
+        let _ = write!(page, "</tbody></table><p>{} rows</p>", self.__len__());
+        page
     }
 }

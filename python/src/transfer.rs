@@ -2,6 +2,7 @@
 
 use crate::bad;
 use pyo3::prelude::*;
+use slowstart::control::Controller;
 use slowstart::registry::Algorithm;
 use slowstart::startup::foreign::{Event, Foreign, Host};
 use slowstart::step::{Exit, Step};

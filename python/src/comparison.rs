@@ -1,0 +1,104 @@
+//! The result of a comparison.
+
+use crate::table::Table;
+use pyo3::prelude::*;
+use serde::Serialize;
+use slowstart_lab::columns::columns;
+use slowstart_lab::record::{EVENT_SCHEMA, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
+use slowstart_lab::report;
+use slowstart_lab::report::data::SAMPLES;
+use slowstart_lab::report::link::PLAYGROUND;
+use slowstart_lab::report::study::{Drawn, curve, page};
+use slowstart_lab::report::summary::label;
+use slowstart_lab::scenario::Study;
+
+/// The result of a comparison or a study: a row for each run, and the median run of each startup over time.
+#[pyclass(module = "slowstart", frozen)]
+pub(crate) struct Comparison {
+    pub(crate) study: Study,
+    /// The call that made it, for the page.
+    pub(crate) call: String,
+    /// In the order of [`Study::jobs`].
+    pub(crate) rows: Vec<Row>,
+    /// The index of the row of the median run of each startup, and that run over time.
+    pub(crate) median: Vec<(usize, Trace)>,
+}
+
+/// A sample or an event with its startup and run.
+#[derive(Serialize)]
+struct Of<'a, T> {
+    startup: &'a str,
+    run: u32,
+    #[serde(flatten)]
+    what: &'a T,
+}
+
+impl Comparison {
+    /// A table of what `pick` takes from the median run of each startup.
+    fn of_median<T: Serialize>(&self, schema: &str, pick: fn(&Trace) -> &[T]) -> PyResult<Table> {
+        let labels: Vec<String> = self.median.iter().map(|(at, _)| label(&self.rows[*at])).collect();
+        let all = self.median.iter().zip(&labels).flat_map(|((at, trace), startup)| {
+            pick(trace).iter().map(|what| Of { startup, run: self.rows[*at].run, what })
+        });
+        Table::of(columns(schema), all)
+    }
+}
+
+#[pymethods]
+impl Comparison {
+    /// A row for each run.
+    #[getter]
+    fn rows(&self) -> PyResult<Table> {
+        Table::of(columns(ROW_SCHEMA), &self.rows)
+    }
+
+    /// The median run of each startup over time.
+    #[getter]
+    fn samples(&self) -> PyResult<Table> {
+        self.of_median(SAMPLE_SCHEMA, |t| &t.samples)
+    }
+
+    /// The events of the median run of each startup.
+    #[getter]
+    fn events(&self) -> PyResult<Table> {
+        self.of_median(EVENT_SCHEMA, |t| &t.events)
+    }
+
+    /// Which startup suits the path, and why, in a sentence.
+    #[getter]
+    fn verdict(&self) -> String {
+        report::verdict(&self.rows)
+    }
+
+    /// The page with the table and the charts, as HTML.
+    fn html(&self) -> String {
+        let labels: Vec<String> = self.median.iter().map(|(at, _)| label(&self.rows[*at])).collect();
+        let drawn: Vec<Drawn<'_>> = self
+            .median
+            .iter()
+            .zip(&labels)
+            .map(|((at, trace), label)| Drawn { label, row: &self.rows[*at], trace })
+            .collect();
+        let curves = self.median.iter().map(|(at, t)| curve(&self.study, *at, &self.rows[*at], t, SAMPLES));
+        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND)
+    }
+
+    /// The page in a frame, for Jupyter.
+    fn _repr_html_(&self) -> String {
+        let page = self.html().replace('&', "&amp;").replace('"', "&quot;");
+        format!("<iframe srcdoc=\"{page}\" width=\"100%\" height=\"600\" frameborder=\"0\"></iframe>")
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<slowstart.Comparison over {}: {} rows. {}>",
+            self.study.path.name,
+            self.rows.len(),
+            self.verdict()
+        )
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows.len()
+    }
+}
