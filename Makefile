@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground book
+.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground book wheel
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -35,6 +35,10 @@ playground:
 # Builds the book with the playground inside, a static folder, in target/book-html.
 book:
 	@bash ci/book.sh target/book-html
+
+# Builds the Python package for release in target/python/wheels. See docs/python.md.
+wheel:
+	@bash ci/python.sh wheel
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the book with the playground inside, a folder that any host serves. Usage: ci/book.sh FOLDER [PROFILE]
 #
-# The pages are docs/*.md and docs/book/*.md; the reference is printed by the command.
+# The pages are docs/*.md and docs/book/*.md; the reference is printed by the command. A line `<!-- live: SETTINGS -->` of a page
+# becomes a playground with the settings of its address.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: ci/book.sh FOLDER [PROFILE]}
@@ -12,7 +13,10 @@ mdbook=0.4.52
 [[ $(mdbook --version 2>/dev/null) == "mdbook v$mdbook" ]] ||
   cargo install --quiet --debug --no-default-features --features search --root target/tools "mdbook@$mdbook" ||
   { echo "missing: mdbook (cargo install mdbook@$mdbook)" >&2; exit 3; }
-cargo build --locked --profile "$profile" -p slowstart-cli
+# The reference describes all commands of this build.
+features=quic,sweep
+command -v clang >/dev/null && [[ -e /usr/include/libelf.h ]] && features+=,kernel
+cargo build --locked --profile "$profile" -p slowstart-cli --features "$features"
 folder=$profile
 [[ $profile == dev ]] && folder=debug
 slowstart=target/$folder/slowstart
@@ -22,7 +26,7 @@ rm -rf "$work"
 src=$work/src
 mkdir -p "$src/book" "$src/reference"
 cp docs/book/book.toml "$work"
-cp -r docs/*.md docs/*.png docs/results docs/validation docs/samples "$src"
+cp -r docs/*.md docs/*.png docs/*.ipynb docs/results docs/validation docs/samples "$src"
 cp docs/book/*.md "$src/book"
 rm "$src/book/"{SUMMARY,rows}.md
 mv "$src/book/index.md" "$src"
@@ -33,17 +37,20 @@ sed -i 's|](\.\./|](https://github.com/slowstart/slowstart/blob/main/|g' "$src"/
 list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1"; printf '```\n'; }
 list paths "Paths" >"$src/reference/paths.md"
 list path-keys "Keys of a path" >"$src/reference/path-keys.md"
+list avoidances "Congestion avoidance" >"$src/reference/avoidances.md"
 { list profiles "Stacks and their settings"; printf '\n```text\n'; "$slowstart" list knobs; printf '```\n'; } >"$src/reference/stacks.md"
-{
-  printf '# Command line\n\n```text\n'
-  "$slowstart" --help
-  printf '```\n'
-  printf '\n`slowstart kernel` and `slowstart emulate`: [The Linux kernel](../kernel.md).\n'
-  for command in compare run explain diff league replay fit validate packetdrill reproduce analyse list; do
-    printf '\n## slowstart %s\n\n```text\n' "$command"
-    "$slowstart" "$command" --help
-    printf '```\n'
+# The help of a command and of its subcommands.
+help_of() {
+  local text sub
+  text=$("$slowstart" "$@" --help 2>/dev/null) || text="This build does not have it."
+  printf '\n## slowstart%s\n\n```text\n%s\n```\n' "${*:+ $*}" "$text"
+  for sub in $(awk '/^Commands:/ { on = 1; next } /^[^ ]/ { on = 0 } on && /^  [a-z]/ && $1 != "help" { print $1 }' <<<"$text"); do
+    help_of "$@" "$sub"
   done
+}
+{
+  printf '# Command line\n'
+  help_of
 } >"$src/reference/commands.md"
 row=$("$slowstart" compare dsl --startup hystart --runs 1 --size 1MB --json)
 {
@@ -60,7 +67,18 @@ row=$("$slowstart" compare dsl --startup hystart --runs 1 --size 1MB --json)
   done
 } <docs/book/rows.md >"$src/reference/rows.md"
 
-# A page for each startup, with a live figure.
+# A playground with the settings of an address.
+live() { # SETTINGS TITLE FOLDER
+  printf '<iframe loading="lazy" src="%splayground/index.html#%s&show.embed=yes" title="%s" style="width: 100%%; height: 80vh; border: 1px solid #888"></iframe>\n' "$3" "$1" "$2"
+}
+for page in "$src"/*.md; do
+  while IFS= read -r line; do
+    if [[ $line =~ ^'<!-- live: '(.*)' -->'$ ]]; then live "${BASH_REMATCH[1]}" "The simulator with this example" ""; else printf '%s\n' "$line"; fi
+  done <"$page" >"$work/page"
+  mv "$work/page" "$page"
+done
+
+# A page for each startup, with a live figure, and what docs/algorithms.md says about it.
 chapters=
 printf '# Startups\n\nEach has a page with a live figure; [Algorithms](../algorithms.md) has sources, parameters and departures.\n\n' \
   >"$src/reference/startups.md"
@@ -71,10 +89,12 @@ while IFS=$'\t' read -r name about; do
   code=${others//+/%2B}
   {
     printf '# %s\n\n`%s` %s.\n\n' "$name" "$name" "$about"
-    printf 'Beside `standard` over 50 Mbit/s, 100 ms and a queue of 2 BDP; move the sliders, or choose another path. Its source, '
-    printf 'parameters and departures: [Algorithms](../algorithms.md).\n\n'
-    printf '<iframe loading="lazy" src="../playground/index.html#path=rate%%3D50Mbit+rtt%%3D100ms+queue%%3D2bdp&startups=%s&show.embed=yes" title="%s over a path" style="width: 100%%; height: 80vh; border: 1px solid #888"></iframe>\n\n' "$code" "$name"
-    printf '```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n' "$name"
+    printf 'Beside `standard` over 50 Mbit/s, 100 ms and a queue of 2 BDP; move the sliders, or choose another path.\n\n'
+    live "path=rate=50Mbit+rtt=100ms+queue=2bdp&startups=$code" "$name over a path" ../
+    printf '\n```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n\n' "$name"
+    awk -v name="$name" '/^## / { on = 0; n = split(substr($0, 4), words, /, | and /); for (i = 1; i <= n; i++) on = on || words[i] == name; next } on' \
+      docs/algorithms.md | sed -E 's/\]\(([a-z-]+\.md)/](..\/\1/g'
+    printf '\nAll startups, and the rules that hold for each: [Algorithms](../algorithms.md).\n'
   } >"$src/reference/$file"
   printf -- '- [%s](%s): %s\n' "$name" "$file" "$about" >>"$src/reference/startups.md"
   chapters+="  - [$name](reference/$file)"$'\n'

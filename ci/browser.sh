@@ -22,7 +22,7 @@ fi
 
 # A quick build of the engine; the command is that of the other tests.
 bash ci/playground.sh target/playground-test iterate
-cargo build --locked -p slowstart-cli
+cargo build --locked -p slowstart-cli --features quic,sweep
 [[ -d $tests/node_modules ]] || npm ci --prefix "$tests" --no-audit --no-fund
 output=$(CHROMIUM=$chromium PLAYGROUND=$PWD/target/playground-test SLOWSTART=$PWD/target/debug/slowstart ROOT=$PWD \
   node --test --test-reporter=tap "$tests/playground.test.mjs" 2>&1) && status=0 || status=$?

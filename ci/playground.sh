@@ -30,5 +30,5 @@ mkdir -p "$out"
 wasm-bindgen --target web --no-typescript --out-name engine --out-dir "$out" \
   "target/$target/$profile/slowstart_web.wasm"
 report=crates/lab/src/report
-cp crates/web/page/* "$report"/script/{data,save,panes,tables,view}.js "$report/style.css" "$out"
+cp crates/web/page/* "$report"/script/{data,figures,map,save,panes,tables,view}.js "$report/style.css" "$out"
 cp "$report"/script/uplot.{js,css} "$report/script/LICENSE-uplot" "$out"

@@ -1,48 +1,76 @@
 #!/usr/bin/env bash
-# The Python package. Usage: ci/python.sh wheel|test
+# The Python package. Usage: ci/python.sh wheel|test|--missing
 #
-# `wheel` builds it in release into target/python/wheels. `test` builds it in the profile of the tests, whose parts are shared
-# with them, installs it into a fresh virtual environment without Rust on the PATH, and runs its tests there.
+# `wheel` builds it for release into target/python/wheels. `test` builds it in the profile of the other tests, with which it
+# shares what is compiled, installs the wheel into a virtual environment without Rust on the PATH, and runs its tests there.
+# The environment is made anew when the list of packages changes. With --missing it prints what is not there, and returns 1 if
+# something is not.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 out=$root/target/python
-skip() { echo "skipped: the Python package ($*)"; exit 0; }
+# What the tests use besides the package.
+packages=(pytest mypy numpy pandas polars pyarrow duckdb gymnasium distributed nbclient ipykernel matplotlib tqdm)
 
-python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || skip "needs python3 3.10 or later with venv"
-mkdir -p "$out"
-venv() { # NAME PACKAGES...
-  [[ -x $out/$1/bin/python ]] || python3 -m venv "$out/$1" >/dev/null || skip "python3 -m venv fails"
-  "$out/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}" || skip "pip cannot install ${*:2}"
+missing() { # WHAT: nothing of Python can be tested without it
+  echo "$1"
+  exit 1
 }
-venv tools 'maturin>=1.8,<2'
+python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || missing "python3 3.10 or later with venv"
+mkdir -p "$out"
+environment() { # NAME PACKAGES...: a virtual environment with these packages, kept while they are the same
+  local stamp=$out/$1/packages
+  [[ -f $stamp && $(<"$stamp") == "${*:2}" ]] && return
+  rm -rf "${out:?}/$1"
+  python3 -m venv "$out/$1" >/dev/null 2>&1 || missing "python3 -m venv"
+  "$out/$1/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check "${@:2}" || missing "a registry for pip"
+  echo "${*:2}" >"$stamp"
+}
+environment tools 'maturin>=1.8,<2'
+[[ ${1:-} == --missing ]] && exit 0
 
 build() { # PROFILE FOLDER
   rm -rf "${out:?}/$2"
-  "$out/tools/bin/maturin" build --quiet --manifest-path python/Cargo.toml --profile "$1" --out "$out/$2" \
+  "$out/tools/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml --profile "$1" --out "$out/$2" \
     --compatibility linux
 }
 
 case ${1:-} in
 wheel)
-  build release wheels
+  build wheel wheels
   ls "$out"/wheels/*.whl
   ;;
 test)
   build dev test-wheels
-  rm -rf "$out/fresh"
-  venv fresh "$out"/test-wheels/*.whl pytest mypy numpy pandas polars gymnasium distributed nbclient ipykernel matplotlib
+  environment test "${packages[@]}"
+  "$out/test/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$out"/test-wheels/*.whl
+  # Not in python/: there `import slowstart` would take the sources.
   cd "$out"
-  run() { env -i HOME="$HOME" LANG=C.UTF-8 PATH="$out/fresh/bin:/usr/bin:/bin" SLOWSTART_ROOT="$root" "$@"; }
+  run() { env -i HOME="$HOME" LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PATH="$out/test/bin:/usr/bin:/bin" SLOWSTART_ROOT="$root" "$@"; }
   if run sh -c 'command -v cargo rustc' >/dev/null; then echo "note: Rust is in /usr/bin"; fi
-  status=0
-  run python -m pytest --quiet -p no:cacheprovider "$root/python/tests" || status=1
-  run python -m mypy --strict --no-incremental --ignore-missing-imports -p slowstart || status=1
-  run python -m mypy.stubtest --concise --ignore-missing-stub slowstart._slowstart || status=1
-  exit "$status"
+  passed=0 failed=0
+  output=$(run python -m pytest --quiet -rs --durations=8 -p no:cacheprovider "$root/python/tests" 2>&1) || true
+  # Tests that are skipped are listed by ci/test.sh.
+  sed 's/^SKIPPED \[[0-9]*\] /skipped: /' <<<"$output"
+  count() { tail -1 <<<"$output" | grep -oE "[0-9]+ $1" | cut -d' ' -f1 || echo 0; }
+  passed=$(count passed) failed=$(($(count failed) + $(count errors?)))
+  ((passed + failed > 0)) || failed=1
+  check() { # NAME COMMAND...: counts as a test
+    if run "${@:2}"; then passed=$((passed + 1)); else
+      echo "FAILED: $1"
+      failed=$((failed + 1))
+    fi
+  }
+  check "types" python -m mypy --strict --no-incremental --ignore-missing-imports -p slowstart
+  check "stubs" python -m mypy.stubtest --concise --ignore-missing-stub slowstart._slowstart
+  result=ok
+  ((failed == 0)) || result=FAILED
+  # The line that ci/test.sh counts.
+  echo "test result: $result. $passed passed; $failed failed"
+  ((failed == 0))
   ;;
 *)
-  echo "usage: ci/python.sh wheel|test" >&2
+  echo "usage: ci/python.sh wheel|test|--missing" >&2
   exit 2
   ;;
 esac

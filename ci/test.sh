@@ -113,14 +113,20 @@ step test cargo test --locked "${packages[@]}" --no-fail-fast -- --show-output
 step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
 # The command with its features.
 features=quic,sweep
-tests=(--test quic --test sweep --test rows)
+tests=(--test quic --test sweep --test replay_store --test rows --test book)
 if [[ $kernel ]]; then
   features+=,kernel
   tests+=(--test kernel --test kernel_memory --test emulate)
 fi
 step clippy-features cargo clippy --locked -p slowstart-cli --features "$features" --all-targets -- -D warnings
 step test-features cargo test --locked -p slowstart-cli --features "$features" --bins "${tests[@]}" --no-fail-fast -- --show-output
-step test-quic cargo test --locked -p slowstart-quic --features sim,s2n --no-fail-fast -- --show-output
+# After the step before: its command is compared with the package.
+if missing=$(bash ci/python.sh --missing); then
+  step test-python bash ci/python.sh test
+else
+  skip "the Python package (missing: $missing)"
+fi
+step test-quic cargo test --locked -p slowstart-quic --features sim,s2n,sockets --no-fail-fast -- --show-output
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 step readme readme
 if have_target >/dev/null 2>&1; then

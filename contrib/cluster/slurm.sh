@@ -1,6 +1,7 @@
 #!/bin/sh
 # A sweep as a job array of SLURM: sbatch --array=1-100 contrib/cluster/slurm.sh STUDY.toml STORE
-# The store is on a file system that all nodes see. Submitted again, it computes only what is missing.
+# The store is on a file system that all nodes see. Submitted again, with the same range, it computes only
+# what is missing.
 #SBATCH --job-name=slowstart
 #SBATCH --cpus-per-task=1
 #SBATCH --time=01:00:00

@@ -27,6 +27,7 @@ use slowstart_lab::axis;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::{ROW_SCHEMA, Row, Trace};
 use slowstart_lab::report::data::Curve;
+use slowstart_lab::report::link::PLAYGROUND;
 use slowstart_lab::report::study::{self as report, caveats, middle, title};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::run::{Job, in_order};
@@ -560,7 +561,13 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], curves: 
     folder.lines("events.jsonl", drawn.iter().flat_map(|d| d.trace.events.iter().map(move |e| tag(d, e))))?;
     let shown: Vec<report::Drawn> =
         drawn.iter().map(|d| report::Drawn { label: &d.label, row: &d.row, trace: &d.trace }).collect();
-    folder.text("report.html", &report::page(study, rows, &shown, curves, &command()))
+    folder.text("report.html", &report::page(study, rows, &shown, curves, &command(), &playground()))
+}
+
+/// The address of the playground to which reports link: the project's, or that of the environment variable
+/// `SLOWSTART_PLAYGROUND`.
+pub(crate) fn playground() -> String {
+    std::env::var("SLOWSTART_PLAYGROUND").unwrap_or_else(|_| PLAYGROUND.to_string())
 }
 
 /// The samples of the runs that a page can draw; runs are repeated for them.

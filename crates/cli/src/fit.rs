@@ -3,7 +3,8 @@
 use crate::compare::command;
 use crate::output::print;
 use crate::printable::printable;
-use crate::replay::{expand, progress, warn};
+use crate::replay::{expand, passed_over, progress, warn};
+use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use slowstart_lab::report::words::bytes;
 use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::text::{self, Fitted};
-use slowstart_replay::fit::{FittedPath, fit};
+use slowstart_replay::fit::{FIT_SCHEMA, FittedPath, SCHEMA, fit};
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use std::fs;
@@ -42,17 +43,19 @@ pub(crate) struct Fit {
     /// Leave out transfers of fewer bytes
     #[arg(long, default_value = "1MB")]
     min_bytes: String,
-    /// Print one JSON line per transfer, with every estimate as fields, in place of a path file
-    #[arg(long)]
-    json: bool,
+    /// One row a transfer, with every estimate as fields, in place of a path file
+    #[command(flatten)]
+    rows: RowArgs,
     /// Write the path file to this file, which must end in .toml, and not to standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv"])]
     out: Option<PathBuf>,
 }
 
-/// A line of `--json`.
+/// A row.
 #[derive(Serialize)]
 struct Line<'a> {
+    schema: u32,
+    version: &'a str,
     file: &'a str,
     connection: u64,
     bytes: u64,
@@ -63,9 +66,8 @@ struct Line<'a> {
 }
 
 /// The transfers of all files.
-#[derive(Default)]
 struct Results {
-    json: bool,
+    rows: RowWriter,
     several_files: bool,
     /// Bytes of each transfer, and its path.
     fitted: Vec<(u64, Fitted)>,
@@ -89,15 +91,21 @@ impl Fit {
             ..Options::default()
         };
         let files = expand(&self.files)?;
-        let mut results = Results { json: self.json, several_files: files.len() > 1, ..Results::default() };
+        let mut results = Results {
+            rows: self.rows.writer(FIT_SCHEMA)?,
+            several_files: files.len() > 1,
+            fitted: Vec::new(),
+            refused: Vec::new(),
+            error: None,
+        };
         let (mut left_out, mut failed) = (0, 0);
-        for (file, named) in &files {
+        for file in &files {
             match read(file, &options, &mut results) {
                 Ok(n) => left_out += n,
                 Err(e) if files.len() == 1 => return Err(e),
                 Err(e) => {
                     warn(&format!("{e:#}; skipped"));
-                    failed += usize::from(*named);
+                    failed += 1;
                 }
             }
             if let Some(e) = results.error.take() {
@@ -117,13 +125,11 @@ impl Fit {
         for why in &results.refused {
             warn(&format!("{why}; skipped"));
         }
-        if !self.json {
+        results.rows.finish()?;
+        if !self.rows.printed() {
             self.write(results.fitted)?;
         }
-        if failed > 0 {
-            bail!("{failed} of {} files could not be read", files.len());
-        }
-        Ok(())
+        passed_over(failed, files.len())
     }
 
     /// Writes the path file.
@@ -175,19 +181,18 @@ impl Results {
             Ok(path) => path,
             Err(why) => return self.refused.push(format!("{source}: {why}")),
         };
-        if self.json {
-            let inline = path.inline();
-            let line = Line {
-                file: &name,
-                connection: row.connection,
-                bytes: row.bytes,
-                vantage: &row.vantage,
-                path: &path,
-                inline,
-            };
-            let printed = serde_json::to_string(&line).map_err(anyhow::Error::from).and_then(|l| print(&l));
-            self.error = self.error.take().or(printed.err());
-        }
+        let line = Line {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            file: &name,
+            connection: row.connection,
+            bytes: row.bytes,
+            vantage: &row.vantage,
+            path: &path,
+            inline: path.inline(),
+        };
+        let written = self.rows.write(&line);
+        self.error = self.error.take().or(written.err());
         self.fitted.push((row.bytes, Fitted { source, path }));
     }
 }

@@ -13,7 +13,8 @@ use slowstart_linux::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Startups in the running Linux kernel: load, list, select, watch, remove.
+/// Startups in the running Linux kernel: load, list, select, watch, remove, and trials among real
+/// connections.
 ///
 /// Loading changes no default. A connection uses a startup if its program asks for it
 /// (TCP_CONGESTION), if its cgroup was selected, or if --default made it the default.
@@ -66,6 +67,7 @@ enum Command {
         cgroup: PathBuf,
     },
     Watch(crate::watch::Watch),
+    Trial(Box<crate::trial::TrialArgs>),
     Memory(crate::kernel_memory::MemoryArgs),
     /// Shows what this kernel and this user can do, and how to get what is missing
     Check,
@@ -318,6 +320,7 @@ impl Kernel {
                 ))
             }
             Command::Watch(w) => w.main(),
+            Command::Trial(t) => t.main(),
             Command::Memory(m) => m.main(),
             Command::Check => show_check(),
         }

@@ -42,6 +42,10 @@ mod sweep;
 #[cfg(feature = "sweep")]
 mod sweep;
 mod table;
+#[cfg(feature = "kernel")]
+mod trial;
+#[cfg(feature = "kernel")]
+mod trial_output;
 mod validate;
 #[cfg(feature = "kernel")]
 mod watch;

@@ -67,13 +67,18 @@ pub(crate) fn wrap(text: &str, indent: usize) -> String {
     textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
 
-/// A progress bar on standard error if that is a terminal.
+/// A progress bar of runs on standard error if that is a terminal.
 pub(crate) fn progress(runs: u64) -> ProgressBar {
+    progress_of(runs, "runs")
+}
+
+/// A progress bar of `what`.
+pub(crate) fn progress_of(number: u64, what: &str) -> ProgressBar {
     let shown = io::stderr().is_terminal() && !quiet();
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left")
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}, {{eta}} left"))
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(Some(runs), target).with_style(style)
+    ProgressBar::with_draw_target(Some(number), target).with_style(style)
 }
 
 /// Prints a line on standard output.

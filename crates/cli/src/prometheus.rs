@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::future::ready;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 use tokio::net::TcpStream;
@@ -91,17 +91,20 @@ impl Metrics {
     }
 }
 
-/// Serves the counters from a new thread until this process ends.
-pub(crate) fn serve(listener: TcpListener, metrics: Arc<Mutex<Metrics>>) -> io::Result<()> {
+/// Serves what `text` returns, in the text format of Prometheus, from a new thread until this process ends.
+pub(crate) fn serve(
+    listener: TcpListener,
+    text: impl Fn() -> String + Send + Sync + 'static,
+) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     thread::Builder::new()
         .name("prometheus".into())
-        .spawn(move || runtime.block_on(accept(listener, metrics)))?;
+        .spawn(move || runtime.block_on(accept(listener, Arc::new(text))))?;
     Ok(())
 }
 
-async fn accept(listener: TcpListener, metrics: Arc<Mutex<Metrics>>) {
+async fn accept(listener: TcpListener, text: Arc<impl Fn() -> String + Send + Sync + 'static>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -115,15 +118,14 @@ async fn accept(listener: TcpListener, metrics: Arc<Mutex<Metrics>>) {
         {
             oldest.abort();
         }
-        open.push_back(tokio::spawn(answer(stream, Arc::clone(&metrics))).abort_handle());
+        open.push_back(tokio::spawn(answer(stream, Arc::clone(&text))).abort_handle());
     }
 }
 
 /// Answers one request, whatever its path.
-async fn answer(stream: TcpStream, metrics: Arc<Mutex<Metrics>>) {
+async fn answer(stream: TcpStream, text: Arc<impl Fn() -> String>) {
     let service = service_fn(|_| {
-        let text = metrics.lock().unwrap_or_else(PoisonError::into_inner).text();
-        let body = Full::new(Bytes::from(text));
+        let body = Full::new(Bytes::from(text()));
         ready(Response::builder().header(CONTENT_TYPE, "text/plain; version=0.0.4").body(body))
             as std::future::Ready<http::Result<_>>
     });

@@ -132,7 +132,9 @@ impl Watch {
         })?;
         drop_privileges(&[])?;
         if let Some(listener) = listener {
-            prometheus::serve(listener, Arc::clone(&state.borrow().metrics))?;
+            let metrics = Arc::clone(&state.borrow().metrics);
+            let text = move || metrics.lock().unwrap_or_else(PoisonError::into_inner).text();
+            prometheus::serve(listener, text)?;
         }
         let mut terminal = live.then(ratatui::init);
         let mut done = Ok(());

@@ -211,3 +211,26 @@ fn unload_as_another_user_fails() {
     assert!(said.contains("status 2\nss_limited: removed"), "{said}\n{errors}");
     assert!(errors.contains("not permitted"), "{errors}");
 }
+
+#[test]
+fn a_trial_that_is_not_valid_is_refused_with_what_was_found() {
+    if !able("a_trial_that_is_not_valid_is_refused_with_what_was_found") {
+        return;
+    }
+    let refused = |args: &[&str], says: &str| {
+        let all = [&["kernel", "trial", "--cgroup", "/proc"], args].concat();
+        let done = slowstart(&all).output().expect("it runs");
+        let said = text(&done.stderr);
+        assert!(done.status.code() == Some(2) && said.contains(says), "{args:?}: {said}");
+    };
+    refused(&["--arm", "cubic:60%", "--arm", "search:50%"], "the shares add up to 110%");
+    refused(&["--arm", "cubic:60%", "--arm", "search"], "expected NAME:SHARE%");
+    refused(&["--arm", "cubic:60%", "--arm", "search:0%"], "from 0.0001% to 100%");
+    refused(&["--arm", "cubic:60%"], "expected 2 to 8");
+    let two = ["--arm", "cubic:50%", "--arm", "search:50%"];
+    refused(&two, "not a directory of cgroup v2");
+    refused(&[&two[..], &["--measure", "speed"]].concat(), "expected one of time-100kb");
+    refused(&[&two[..], &["--stop-on-harm", "retrans=20%"]].concat(), "such as retrans=+20%");
+    refused(&[&two[..], &["--stratify", "asn"]].concat(), "expected rtt, prefix or rtt,prefix");
+    refused(&[&two[..], &["--for", "0s"]].concat(), "a time such as 30s");
+}

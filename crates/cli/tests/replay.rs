@@ -67,16 +67,22 @@ fn several_files_folders_and_standard_input_are_read() {
         std::fs::write(dir.join(name), &sample).expect("a file");
     }
     std::fs::write(dir.join("notes.txt"), "nothing to analyse\n").expect("a file");
+    std::fs::create_dir_all(dir.join("2024/may")).expect("a folder");
+    std::fs::write(dir.join("2024/may/three.pcapng.gz"), &sample).expect("a file");
+    std::fs::write(dir.join(".hidden"), "not read").expect("a file");
     let dir = dir.to_str().expect("text");
     let out = slowstart(&["replay", dir, "--startup", "hystart"]);
     let (shown, said) = (text(&out.stdout), text(&out.stderr));
-    assert!(out.status.success(), "{said}");
+    assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(
         said.contains("notes.txt: offset 0: found an unknown format") && said.contains("skipped"),
         "{said}"
     );
+    assert!(said.contains("1 of 4 files could not be read"), "{said}");
     assert!(
-        shown.contains("file ") && shown.contains("one.pcapng.gz  ") && shown.contains("two.pcapng.gz  "),
+        ["file ", "one.pcapng.gz  ", "two.pcapng.gz  ", "three.pcapng.gz  "]
+            .iter()
+            .all(|n| shown.contains(n)),
         "{shown}"
     );
     let one = format!("{dir}/one.pcapng.gz");

@@ -86,6 +86,18 @@ fn rows_of_replay_and_league_conform() {
     conform(&printed, slowstart_replay::transfer::TRANSFER_SCHEMA);
     let samples = std::fs::read_to_string(dir.join("samples.jsonl")).expect("samples");
     conform(&samples, slowstart_replay::transfer::SAMPLE_SCHEMA);
+    let fitted = slowstart(&["fit", capture, "--json"]);
+    conform(&fitted, slowstart_replay::fit::FIT_SCHEMA);
+    let csv = slowstart(&["fit", capture, "--csv"]);
+    let mut csv = csv::Reader::from_reader(csv.as_bytes());
+    let names: Vec<String> = csv.headers().expect("a header").iter().map(str::to_string).collect();
+    let record = csv.records().next().expect("a row").expect("a record");
+    let row: Value = serde_json::from_str(&fitted).expect("JSON");
+    for (column, (name, text)) in
+        columns(slowstart_replay::fit::FIT_SCHEMA).iter().zip(names.iter().zip(&record))
+    {
+        assert_eq!((name, text), (&column.name, column.cell(&row).text().as_str()));
+    }
     let league = ["league", "hystart", "--population", "lte", "--runs", "2", "--json"];
     conform(&slowstart(&league), slowstart_league::game::GAME_SCHEMA);
 }
@@ -125,6 +137,7 @@ fn the_document_lists_the_columns() {
         ("event", EVENT_SCHEMA),
         ("transfer", slowstart_replay::transfer::TRANSFER_SCHEMA),
         ("replay-sample", slowstart_replay::transfer::SAMPLE_SCHEMA),
+        ("fit", slowstart_replay::fit::FIT_SCHEMA),
         ("game", slowstart_league::game::GAME_SCHEMA),
     ] {
         let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));

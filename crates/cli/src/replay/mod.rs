@@ -1,6 +1,11 @@
 //! `slowstart replay`: when connections left slow start, and what each startup would have done.
 
-mod distributions;
+#[cfg(feature = "sweep")]
+mod in_store;
+#[cfg(not(feature = "sweep"))]
+#[path = "no_store.rs"]
+mod in_store;
+mod population;
 mod results;
 mod tables;
 
@@ -24,14 +29,18 @@ use std::path::{Path, PathBuf};
 
 /// Find when recorded connections left slow start, and when each startup would have
 ///
-/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, an NDT7 or flent measurement, the output of
-/// `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or
-/// zstd. `-` is standard input. Of a folder, all files of these kinds are read.
+/// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a measurement of M-Lab (NDT7, tcp-info), iperf3
+/// or flent, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or
+/// zstd. `-` is standard input. Of a folder, all files are read, also those in folders within it. A file that cannot be read
+/// is reported and passed over; the exit status is then 2.
+///
+/// With `--out STORE` several files, or a folder, are read by all processors into a store: one row a transfer, in Parquet.
+/// Started again, only files that are missing or have changed are read.
 ///
 /// Examples:
 ///   slowstart replay scenarios/captures/download.pcapng.gz
 ///   slowstart replay server.pcapng.zst --min-bytes 1MB --json
-///   slowstart replay captures/ --out out
+///   slowstart replay captures/ --out store && slowstart sweep query store --group class
 ///   ssh server tcpdump -w - tcp | slowstart replay -
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
@@ -50,7 +59,8 @@ pub(crate) struct Replay {
     min_bytes: Option<String>,
     #[command(flatten)]
     rows: RowArgs,
-    /// Folder for rows, samples, and a page for each of the largest transfers
+    /// Of one file: folder for rows, samples, and a page for each of the largest transfers. Of several files or a folder:
+    /// the store; an empty or missing folder becomes one
     #[arg(long)]
     out: Option<PathBuf>,
     /// Continue the largest transfer in the simulator with each startup, on a path fitted to it; without this argument,
@@ -83,12 +93,14 @@ impl Replay {
             min_bytes: min_bytes.unwrap_or(0),
         };
         let files = expand(&self.files)?;
+        if let Some(store) = self.out.as_ref().filter(|_| self.files.len() > 1 || self.files[0].is_dir()) {
+            return in_store::replay(&self, &files, &names, &options, store);
+        }
         let mut results = Results::new(&self, files.len() > 1)?;
-        let (mut failed, mut read) = (Vec::new(), 0);
-        for (file, named) in &files {
+        let mut failed = 0;
+        for file in &files {
             match read_file(file, &options, &mut results) {
                 Ok(summary) => {
-                    read += 1;
                     if !self.rows.printed() && files.len() <= results::LINES {
                         print(&title(file, &summary))?;
                     }
@@ -99,28 +111,32 @@ impl Replay {
                 Err(e) if files.len() == 1 => return Err(e),
                 Err(e) => {
                     warn(&format!("{e:#}; skipped"));
-                    failed.extend(named.then_some(file));
+                    failed += 1;
                 }
             }
             if let Some(e) = results.error.take() {
                 return Err(e);
             }
         }
-        if !self.rows.printed() && !self.fork && !self.no_fork {
-            results.continue_largest(&options)?;
+        if failed < files.len() {
+            if !self.rows.printed() && !self.fork && !self.no_fork {
+                results.continue_largest(&options)?;
+            }
+            results.finish(&options.candidates)?;
+            if !self.rows.printed() {
+                results.print()?;
+            }
         }
-        results.finish(&options.candidates)?;
-        if !self.rows.printed() {
-            results.print()?;
-        }
-        if read == 0 {
-            bail!("no file could be read");
-        }
-        if !failed.is_empty() {
-            bail!("{} of {} files could not be read", failed.len(), files.len());
-        }
-        Ok(())
+        passed_over(failed, files.len())
     }
+}
+
+/// An error if files were passed over.
+pub(crate) fn passed_over(failed: usize, of: usize) -> Result<()> {
+    if failed > 0 {
+        bail!("{failed} of {of} files could not be read");
+    }
+    Ok(())
 }
 
 /// Reads a file into the results.
@@ -142,30 +158,42 @@ pub(crate) fn warn(text: &str) {
     eprintln!("slowstart: {}", printable(text));
 }
 
-/// The files to read, folders replaced by the files in them, and whether each was named by the user.
-pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>> {
+/// The files to read: folders are replaced by the files in them and in the folders within them, in the order of their names.
+/// Hidden files and stores are left out, and links to folders are not followed.
+pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in named {
         if !path.is_dir() {
-            all.push((path.clone(), true));
+            all.push(path.clone());
             continue;
         }
-        let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
-        let mut files = Vec::new();
-        for entry in entries {
-            let file = entry.with_context(|| path.display().to_string())?.path();
-            let hidden = file.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-            if file.is_file() && !hidden {
-                files.push((file, false));
-            }
-        }
-        if files.is_empty() {
+        let before = all.len();
+        walk(path, &mut all)?;
+        if all.len() == before {
             bail!("{}: found no file in the folder, expected captures or logs", path.display());
         }
-        files.sort();
-        all.extend(files);
+        all[before..].sort();
     }
     Ok(all)
+}
+
+fn walk(dir: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
+    let name = || dir.display().to_string();
+    for entry in fs::read_dir(dir).with_context(name)? {
+        let entry = entry.with_context(name)?;
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if entry.file_type().with_context(name)?.is_dir() {
+            if !in_store::is_store(&path) {
+                walk(&path, all)?;
+            }
+        } else if path.is_file() {
+            all.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// Counts up on a terminal, nothing elsewhere.
@@ -189,7 +217,8 @@ fn title(file: &Path, summary: &Summary) -> String {
         }
         Kind::KernelLog => "kernel log".to_string(),
         Kind::Qlog => "qlog".to_string(),
-        Kind::Ndt7 => "NDT7 measurement".to_string(),
+        Kind::Mlab => "measurements of M-Lab".to_string(),
+        Kind::Iperf => "result of iperf3".to_string(),
         Kind::Flent => "flent measurement".to_string(),
         Kind::Ss => "samples of ss".to_string(),
         Kind::TcpProbe => "trace of tcp:tcp_probe".to_string(),

@@ -1,15 +1,14 @@
 //! The transfers of all files: written as they end, printed at the end.
 
-use super::distributions::Distributions;
+use super::population::Population;
 use super::{Replay, tables};
-use crate::compare::command;
+use crate::compare::{command, playground};
 use crate::output::{Folder, note, print, width, wrap};
 use crate::printable::printable;
 use crate::row_output::RowWriter;
 use crate::table::Table;
 use anyhow::{Context, Result};
 use serde::Serialize;
-use slowstart_lab::report::words::{bytes, number};
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
@@ -23,6 +22,8 @@ use std::path::{Path, PathBuf};
 
 /// More transfers than this are summarised, and more files than this are not named.
 pub(super) const LINES: usize = 20;
+/// Width of the names of facts.
+const FACT: usize = 16;
 /// Up to this number of transfers, each has an answer; the number of pages with `--out`.
 const DETAILED: usize = 3;
 
@@ -65,9 +66,7 @@ pub(super) struct Results<'a> {
     place: Option<Place>,
     /// That transfer with its continuations, without `--fork`.
     continued: Option<Transfer>,
-    distributions: Distributions,
-    transfers: u64,
-    bytes: u64,
+    population: Population,
     /// An error of writing.
     pub(super) error: Option<anyhow::Error>,
 }
@@ -100,9 +99,7 @@ impl<'a> Results<'a> {
             pending: None,
             place: None,
             continued: None,
-            distributions: Distributions::default(),
-            transfers: 0,
-            bytes: 0,
+            population: Population::default(),
             error: None,
         })
     }
@@ -111,9 +108,7 @@ impl<'a> Results<'a> {
         if self.error.is_some() {
             return;
         }
-        self.transfers += 1;
-        self.bytes += t.row.bytes;
-        self.distributions.add(&t.row);
+        self.population.add(&t.row);
         let row = &t.row;
         if row.source == "capture"
             && !row.startups.is_empty()
@@ -220,7 +215,7 @@ impl<'a> Results<'a> {
         for (i, t) in self.largest.iter().enumerate() {
             let Some(findings) = &t.findings else { continue };
             let name = if i == 0 { "report.html".to_string() } else { format!("report-{}.html", i + 1) };
-            out.folder.text(&name, &page::html(&t.row, findings, &command()))?;
+            out.folder.text(&name, &page::html(&t.row, findings, &command(), &playground()))?;
         }
         Ok(())
     }
@@ -260,9 +255,14 @@ impl<'a> Results<'a> {
     /// Prints the answer for one transfer.
     fn print_answer(&self, row: &Transfer) -> Result<()> {
         let wide = self.args.wide;
-        print(&wrap(&format!("{}: {}", self.ends(row), printable(&answer::sentences(row).join(" "))), 2))?;
+        print(&wrap(&format!("{}: {}", self.ends(row), printable(&answer::lead(row))), 2))?;
+        for (what, fact) in answer::facts(row) {
+            print(&wrap(&format!("  {what:FACT$}  {}", printable(&fact)), FACT + 4))?;
+        }
         print("")?;
         if let Some(fork) = &row.fork {
+            print(&wrap(&answer::sooner(row, fork), 2))?;
+            print("")?;
             print(&render(&tables::continuations(row, fork, wide), wide))?;
         }
         if row.startups.is_empty() || (row.fork.is_some() && !wide) {
@@ -274,17 +274,12 @@ impl<'a> Results<'a> {
         print(&render(&tables::predictions(row, wide), wide))
     }
 
-    /// Prints three lines for many transfers, and with `--wide` a table of distributions.
+    /// Prints three lines for many transfers and the answer for the largest, and with `--wide` a line for each startup.
     fn print_summary(&self) -> Result<()> {
-        print(&wrap(&format!("{} transfers of {}", number(self.transfers as f64), bytes(self.bytes)), 2))?;
-        print(&wrap(&self.distributions.sentence(), 2))?;
+        print_population(&self.population, self.args.wide)?;
         if let Some(row) = &self.continued {
             let text = answer::sentences(row).join(" ");
             print(&wrap(&format!("the largest, {}: {}", self.ends(row), printable(&text)), 2))?;
-        }
-        if self.args.wide {
-            print("")?;
-            print(&render(&self.distributions.table(), true))?;
         }
         note(
             "select transfers with --connections or --min-bytes, print each with --json, or each startup's exits with --wide",
@@ -309,6 +304,18 @@ impl<'a> Results<'a> {
         }
         Ok(())
     }
+}
+
+/// Prints three sentences for many transfers, and perhaps a line for each startup.
+pub(super) fn print_population(population: &Population, startups: bool) -> Result<()> {
+    for sentence in population.sentences() {
+        print(&wrap(&sentence, 2))?;
+    }
+    if startups {
+        print("")?;
+        print(&render(&population.table(), true))?;
+    }
+    Ok(())
 }
 
 /// The text of a table: in the width of the output, or with `wide` as wide as it is.

@@ -1,0 +1,329 @@
+//! `slowstart kernel trial`: a controlled experiment among a server's own connections.
+
+use crate::output::{color, note, print};
+use crate::trial_output::{TrialFolder, json, metrics, table};
+use crate::{prometheus, signals};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use slowstart_linux::{
+    Capability, RunningTrial, TrialCounts, TrialReader, TrialRecord, TrialSpec, drop_privileges,
+};
+use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tells which startup serves the users of a service best: a controlled experiment among its own
+/// connections, until Ctrl-C.
+///
+/// Each new connection of the cgroup is assigned to an arm at random, when it is established. The
+/// first arm is the control. Connections whose program asks for a congestion control are left
+/// alone. The intervals hold however often one looks (docs/trial.md). When the trial ends, in any
+/// way, new connections use what they used before.
+///
+/// Examples:
+///   slowstart kernel trial --cgroup /sys/fs/cgroup/system.slice/nginx.service \
+///     --arm cubic:50% --arm search:25% --arm ess:25% --stop-on-harm retrans=+20%
+///   slowstart kernel trial --cgroup /sys/fs/cgroup/system.slice/nginx.service \
+///     --arm cubic:90% --arm search:10% --dry-run --for 60s
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+#[allow(clippy::doc_markdown, reason = "help is not Markdown")]
+pub(crate) struct TrialArgs {
+    /// Directory of the service's cgroup, such as /sys/fs/cgroup/system.slice/nginx.service
+    #[arg(long, value_name = "DIR")]
+    cgroup: PathBuf,
+    /// An arm and its share of new connections: a congestion control of the kernel, or a startup such as
+    /// search:threshold=0.3, then :PERCENT%. Two to eight; the first is the control
+    #[arg(long = "arm", value_name = "NAME:SHARE%", required = true)]
+    arms: Vec<String>,
+    /// What arms are compared by: time-100kb, time-1mb, time-10mb, time-last, retrans, rtt-mean, rtt-peak
+    #[arg(long, default_value = "time-last")]
+    measure: String,
+    /// Compare within classes of the handshake's RTT, of clients' prefixes, or both: rtt, prefix, rtt,prefix
+    #[arg(long, value_name = "BY")]
+    stratify: Option<String>,
+    /// Give all connections of a client's prefix (/24 of IPv4, /56 of IPv6) the same arm
+    #[arg(long, value_name = "BY", value_parser = ["prefix"])]
+    sticky: Option<String>,
+    /// End an arm once it is shown to have more of a measure than the control, such as retrans=+20%
+    #[arg(long, value_name = "MEASURE=+PERCENT%")]
+    stop_on_harm: Vec<String>,
+    /// Begin with an A/A phase of this length, in which all arms use the first arm's control and must not differ
+    #[arg(long, value_name = "TIME")]
+    aa: Option<String>,
+    /// Change nothing: count what would be assigned, for 10 s or the time of --for
+    #[arg(long)]
+    dry_run: bool,
+    /// End after this time, not counting the A/A phase
+    #[arg(long = "for", value_name = "TIME")]
+    duration: Option<String>,
+    /// Time between two results printed while the trial runs
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    every: String,
+    /// Seed of the assignment [default: random, printed at the start]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write a row for each connection, the result and a report page to this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print each result as a JSON object on one line
+    #[arg(long)]
+    json: bool,
+    /// Serve counters by arm for Prometheus at this address, such as 127.0.0.1:9478
+    #[arg(long, value_name = "ADDRESS")]
+    prometheus: Option<SocketAddr>,
+}
+
+/// Time between two reads of the records.
+const POLL: Duration = Duration::from_millis(100);
+/// Time between two checks of the guardrails, and of the cgroup.
+const CHECK: Duration = Duration::from_secs(1);
+/// Time of a dry run without --for.
+const DRY: Duration = Duration::from_secs(10);
+
+fn random_seed() -> Result<u64> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes)).context("read /dev/urandom")?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// The parsed arguments.
+struct Request {
+    plan: Plan,
+    measure: Measure,
+    stratify: Stratify,
+    guards: Vec<Guard>,
+    aa: Option<Duration>,
+    duration: Option<Duration>,
+    every: Duration,
+}
+
+impl TrialArgs {
+    fn request(&self) -> Result<Request> {
+        let arms = self.arms.iter().map(|a| Arm::parse(a)).collect::<Result<Vec<_>, _>>().context("--arm")?;
+        let seed = self.seed.map_or_else(random_seed, Ok)?;
+        let measure = Measure::named(&self.measure).with_context(|| {
+            let known = Measure::ALL.map(Measure::name).join(", ");
+            format!("--measure: found {:?}, expected one of {known}", self.measure)
+        })?;
+        let stratify = self.stratify.as_deref().map_or(Some(Stratify::default()), Stratify::parse);
+        let time = |key: &str, text: &Option<String>| -> Result<Option<Duration>> {
+            let span = text.as_deref().map(|t| slowstart_lab::scenario::time(key, t)).transpose()?;
+            Ok(span.map(|s| Duration::from_nanos(s.0)))
+        };
+        let every = time("--every", &Some(self.every.clone()))?.unwrap_or(CHECK);
+        Ok(Request {
+            plan: Plan::new(arms, seed).context("--arm")?,
+            measure,
+            stratify: stratify.context("--stratify: expected rtt, prefix or rtt,prefix")?,
+            guards: self
+                .stop_on_harm
+                .iter()
+                .map(|g| Guard::parse(g))
+                .collect::<Result<_, _>>()
+                .context("--stop-on-harm")?,
+            aa: time("--aa", &self.aa)?,
+            duration: time("--for", &self.duration)?,
+            every,
+        })
+    }
+
+    pub(crate) fn main(&self) -> Result<()> {
+        let request = self.request()?;
+        let listener =
+            self.prometheus.map(|a| TcpListener::bind(a).with_context(|| a.to_string())).transpose()?;
+        let folder =
+            if self.dry_run { None } else { self.out.as_deref().map(TrialFolder::create).transpose()? };
+        signals::catch()?;
+        let running = RunningTrial::start(&TrialSpec {
+            cgroup: &self.cgroup,
+            plan: &request.plan,
+            sticky: self.sticky.is_some(),
+            a_a: request.aa.is_some(),
+            dry: self.dry_run,
+        })?;
+        drop_privileges(&[Capability::NetAdmin, Capability::Bpf])?;
+        if self.dry_run {
+            return dry_run(&running, &request);
+        }
+        let shown: Vec<String> =
+            request.plan.arms().iter().map(|a| format!("{} {}", a.name, a.share)).collect();
+        note(&format!(
+            "{}: new connections are assigned to {}; seed {}; Ctrl-C ends the trial",
+            self.cgroup.display(),
+            shown.join(", "),
+            request.plan.seed()
+        ));
+        let new = || {
+            let Request { plan, measure, stratify, guards, .. } = &request;
+            Trial::new(plan.clone(), *measure, *stratify, guards.clone(), self.sticky.is_some())
+        };
+        let state = RefCell::new(State { a_a: new(), trial: new(), folder, failed: None });
+        let reader = running.reader(|r| state.borrow_mut().take(&r))?;
+        let metrics = Arc::new(Mutex::new(String::new()));
+        if let Some(listener) = listener {
+            let text = Arc::clone(&metrics);
+            prometheus::serve(listener, move || text.lock().unwrap_or_else(PoisonError::into_inner).clone())?;
+        }
+        Conductor { args: self, request: &request, running, reader, state: &state, metrics }.conduct()
+    }
+}
+
+/// Counts what would be assigned, and prints it.
+fn dry_run(running: &RunningTrial, request: &Request) -> Result<()> {
+    let until = signals::now() + request.duration.unwrap_or(DRY);
+    while !signals::caught() && signals::now() < until {
+        std::thread::sleep(POLL);
+    }
+    let counts = running.counts()?;
+    let total = counts.assigned.iter().sum::<u64>() + counts.outside + counts.own_choice;
+    print(&format!("dry run, nothing was changed: {total} new connections"))?;
+    for (arm, n) in request.plan.arms().iter().zip(&counts.assigned) {
+        print(&format!("  {n} would use {} ({} of all)", arm.name, arm.share))?;
+    }
+    print(&format!("  {} outside the shares, left alone", counts.outside))?;
+    print(&format!("  {} with a control chosen by the program, left alone", counts.own_choice))
+}
+
+/// What the records are added to.
+struct State {
+    a_a: Trial,
+    trial: Trial,
+    folder: Option<TrialFolder>,
+    /// Why the folder could not be written.
+    failed: Option<anyhow::Error>,
+}
+
+impl State {
+    fn take(&mut self, r: &TrialRecord) {
+        let trial = if r.a_a { &mut self.a_a } else { &mut self.trial };
+        trial.put(r.connection, r.outcome.clone(), r.closed);
+        if let Some(folder) = self.folder.as_mut().filter(|_| r.closed) {
+            self.failed = folder.write(trial.plan(), &r.outcome, r.a_a, true).err().or(self.failed.take());
+        }
+    }
+}
+
+/// A trial that runs.
+struct Conductor<'a> {
+    args: &'a TrialArgs,
+    request: &'a Request,
+    running: RunningTrial,
+    reader: TrialReader<'a>,
+    state: &'a RefCell<State>,
+    /// The text for Prometheus.
+    metrics: Arc<Mutex<String>>,
+}
+
+impl Conductor<'_> {
+    fn conduct(mut self) -> Result<()> {
+        self.analyse()?;
+        if let Some(length) = self.request.aa {
+            if !self.run_until(Some(signals::now() + length), None)? {
+                bail!("ended during the A/A phase");
+            }
+            self.end_a_a()?;
+        }
+        let begin = signals::now();
+        self.run_until(self.request.duration.map(|d| begin + d), Some(begin))?;
+        self.reader.poll()?;
+        let seconds = (signals::now() - begin).as_secs_f64();
+        self.show(seconds)?;
+        let counts = self.running.counts()?;
+        let state = &mut *self.state.borrow_mut();
+        if let Some(e) = state.failed.take() {
+            return Err(e);
+        }
+        let Some(mut folder) = state.folder.take() else { return Ok(()) };
+        for outcome in state.trial.open() {
+            folder.write(state.trial.plan(), outcome, false, false)?;
+        }
+        let analysis = state.trial.analyse();
+        folder.finish(&analysis, &json(&analysis, &counts, self.request.plan.seed(), seconds)?)
+    }
+
+    /// Reads records until this time, a signal or the end of every arm; returns true if the time was reached. After `begin`
+    /// it checks guardrails and prints results.
+    fn run_until(&mut self, until: Option<Instant>, begin: Option<Instant>) -> Result<bool> {
+        let mut next_check = signals::now() + CHECK;
+        let mut next_shown = signals::now() + self.request.every;
+        loop {
+            self.reader.poll()?;
+            let now = signals::now();
+            if signals::caught() {
+                return Ok(false);
+            }
+            if until.is_some_and(|u| now >= u) {
+                return Ok(true);
+            }
+            if now >= next_check {
+                next_check = now + CHECK;
+                if self.running.follow()? {
+                    note(&format!("{}: made again; the trial goes on", self.args.cgroup.display()));
+                }
+                if begin.is_some() && self.end_harmful()? {
+                    note("every arm but the control was ended");
+                    return Ok(false);
+                }
+            }
+            if let Some(begin) = begin.filter(|_| now >= next_shown) {
+                next_shown = now + self.request.every;
+                self.show((now - begin).as_secs_f64())?;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Ends the arms that crossed a guardrail; returns true if none but the control is left.
+    fn end_harmful(&mut self) -> Result<bool> {
+        let mut state = self.state.borrow_mut();
+        for arm in state.trial.end_harmful() {
+            self.running.end_arm(arm)?;
+            let name = &self.request.plan.arms()[arm].name;
+            note(&format!("{name} has crossed a guardrail: its connections are left alone from now on"));
+        }
+        Ok(state.trial.ended()[1..].iter().all(Option::is_some))
+    }
+
+    /// Checks the A/A phase and begins the trial.
+    fn end_a_a(&mut self) -> Result<()> {
+        let state = self.state.borrow();
+        let analysis = state.a_a.analyse();
+        let counts: Vec<String> =
+            analysis.arms.iter().map(|a| format!("{} {}", a.connections, a.name)).collect();
+        if !state.a_a.is_a_a() {
+            let table = table(&analysis, &self.running.counts()?, false);
+            bail!(
+                "the A/A phase failed: arms that use the same control differ or have not received their shares. Nothing was \
+                 changed but the control of connections in the trial, which was that of the first arm.\n{table}"
+            );
+        }
+        let compared = analysis.comparisons.iter().any(|c| c.effect.is_some());
+        let found = if compared { "no difference" } else { "too few connections to compare" };
+        note(&format!("A/A phase: {found} ({}); the trial begins", counts.join(", ")));
+        drop(state);
+        Ok(self.running.end_a_a()?)
+    }
+
+    /// Returns the result so far, and makes it that of Prometheus.
+    fn analyse(&self) -> Result<(Analysis, TrialCounts)> {
+        let (analysis, counts) = (self.state.borrow().trial.analyse(), self.running.counts()?);
+        *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&analysis, &counts);
+        Ok((analysis, counts))
+    }
+
+    /// Prints the result so far.
+    fn show(&self, seconds: f64) -> Result<()> {
+        let (analysis, counts) = self.analyse()?;
+        if self.args.json {
+            return print(&json(&analysis, &counts, self.request.plan.seed(), seconds)?.to_string());
+        }
+        let all: u64 = analysis.arms.iter().map(|a| a.connections).sum();
+        print(&format!("after {seconds:.0} s, {all} connections:\n{}", table(&analysis, &counts, color())))
+    }
+}

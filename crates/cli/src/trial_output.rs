@@ -1,0 +1,205 @@
+//! The result of a trial: a table of at most 80 columns, counters for Prometheus, a JSON object, a folder.
+
+use crate::table::{Align, Table};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use slowstart_linux::TrialCounts;
+use slowstart_trial::page::{effect_text, unit, value_text};
+use slowstart_trial::{Analysis, Measure, Outcome, Plan, page};
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Columns of the table.
+const WIDTH: u16 = 80;
+
+fn lines(title: &str, rows: Vec<Vec<crate::table::Cell>>, headers: &[&str], color: bool) -> String {
+    let alignments = headers.iter().enumerate();
+    let table = Table {
+        headers: headers.iter().map(ToString::to_string).collect(),
+        rows,
+        alignments: alignments.map(|(i, _)| if i == 0 { Align::Left } else { Align::Right }).collect(),
+    };
+    format!("{title}{}", table.render(color, Some(WIDTH)))
+}
+
+/// The table of arms, the strata, and what follows from them.
+pub(crate) fn table(a: &Analysis, counts: &TrialCounts, color: bool) -> String {
+    let control = a.arms[0].name.as_str();
+    let effect = |arm: &str, measure: Measure| {
+        let found = a
+            .comparisons
+            .iter()
+            .find(|c| c.arm == arm && c.with == control && c.measure == measure && c.stratum.is_none());
+        found.map_or_else(|| "-".to_string(), |c| effect_text(c.effect.as_ref()))
+    };
+    let rows = a.arms.iter().map(|arm| {
+        let mean = |m: Measure| value_text(m, arm.means.get(m.name()).copied());
+        let state = if arm.ended.is_some() { " (ended)" } else { "" };
+        vec![
+            format!("{}{state}", arm.name).into(),
+            arm.connections.to_string().into(),
+            mean(a.measure).into(),
+            effect(&arm.name, a.measure).into(),
+            mean(Measure::Retrans).into(),
+        ]
+    });
+    let measure = format!("{}{}", a.measure, unit(a.measure));
+    let against = format!("against {control}");
+    let mut text = lines("", rows.collect(), &["arm", "conns", &measure, &against, "retrans"], color);
+    let strata: Vec<_> = a.comparisons.iter().filter(|c| c.stratum.is_some()).collect();
+    if !strata.is_empty() {
+        let rows = strata.iter().map(|c| {
+            let stratum = c.stratum.clone().unwrap_or_default();
+            let units = c.effect.map_or_else(|| "-".to_string(), |e| e.units.to_string());
+            vec![stratum.into(), c.arm.clone().into(), units.into(), effect_text(c.effect.as_ref()).into()]
+        });
+        text += &lines("\n", rows.collect(), &["stratum", "arm", "units", &against], color);
+    }
+    let _ = writeln!(text, "\n{}", a.verdict);
+    for arm in &a.arms {
+        if let Some(ended) = &arm.ended {
+            let (effect, n) = (effect_text(ended.effect.as_ref()), ended.connections);
+            let _ =
+                writeln!(text, "{} was ended by {} after {n} connections: {effect}", arm.name, ended.guard);
+        }
+    }
+    for n in &a.needed {
+        let units = n.units.map_or_else(|| "more than a billion".to_string(), |u| u.to_string());
+        let more = n.more.map_or_else(String::new, |m| format!(", {m} of them still to come"));
+        let _ =
+            writeln!(text, "{}: an effect of 5 % is found in 4 of 5 trials of {units} units{more}", n.arm);
+    }
+    for d in a.stop_delays.iter().filter_map(|d| Some((d, d.units?))) {
+        let (d, units) = d;
+        let _ =
+            writeln!(text, "{}: {} ends it within {units} units at {:+.0}%", d.arm, d.guard, d.harm * 100.0);
+    }
+    let TrialCounts { outside, own_choice, refused, without_storage, lost_records, .. } = counts;
+    let _ = writeln!(
+        text,
+        "not in the trial: {outside} outside the shares, {own_choice} with a control chosen by the program"
+    );
+    if refused + without_storage + lost_records + a.not_held > 0 {
+        let _ = writeln!(
+            text,
+            "{refused} refused by the kernel, {without_storage} without memory, {lost_records} records lost, {} not analysed",
+            a.not_held
+        );
+    }
+    text
+}
+
+/// The result as one JSON object.
+pub(crate) fn json(a: &Analysis, counts: &TrialCounts, seed: u64, seconds: f64) -> Result<Value> {
+    let mut value = serde_json::to_value(a)?;
+    value["seed"] = json!(seed);
+    value["seconds"] = json!(seconds);
+    value["counts"] = json!({
+        "assigned": counts.assigned,
+        "outside": counts.outside,
+        "own_choice": counts.own_choice,
+        "refused": counts.refused,
+        "without_storage": counts.without_storage,
+        "lost_records": counts.lost_records,
+    });
+    Ok(value)
+}
+
+/// The counters in the text format of Prometheus.
+pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
+    let mut text = String::new();
+    let label = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let mut family = |name: &str, kind: &str, values: &[(String, f64)]| {
+        let _ = writeln!(text, "# TYPE {name} {kind}");
+        for (labels, value) in values {
+            let _ = writeln!(text, "{name}{{{labels}}} {value}");
+        }
+    };
+    let arms = |of: &dyn Fn(usize) -> f64| -> Vec<(String, f64)> {
+        let of_arm = |(i, arm): (usize, &slowstart_trial::ArmSummary)| {
+            (format!("arm=\"{}\"", label(&arm.name)), of(i))
+        };
+        a.arms.iter().enumerate().map(of_arm).collect()
+    };
+    family("slowstart_trial_assigned_total", "counter", &arms(&|i| counts.assigned[i] as f64));
+    family("slowstart_trial_connections", "gauge", &arms(&|i| a.arms[i].connections as f64));
+    family("slowstart_trial_delivered_bytes", "gauge", &arms(&|i| a.arms[i].delivered_bytes as f64));
+    family("slowstart_trial_ended", "gauge", &arms(&|i| f64::from(u8::from(a.arms[i].ended.is_some()))));
+    let means: Vec<(String, f64)> = a
+        .arms
+        .iter()
+        .flat_map(|arm| {
+            arm.means.iter().map(|(m, v)| (format!("arm=\"{}\",measure=\"{m}\"", label(&arm.name)), *v))
+        })
+        .collect();
+    family("slowstart_trial_mean", "gauge", &means);
+    let whole = a.comparisons.iter().filter(|c| c.stratum.is_none());
+    let effects: Vec<(String, f64)> = whole
+        .filter_map(|c| Some((c, c.effect?)))
+        .flat_map(|(c, e)| {
+            [("estimate", e.estimate), ("low", e.low), ("high", e.high)].map(|(bound, v)| {
+                let (arm, with) = (label(&c.arm), label(&c.with));
+                (format!("arm=\"{arm}\",with=\"{with}\",measure=\"{}\",bound=\"{bound}\"", c.measure), v)
+            })
+        })
+        .filter(|(_, v)| v.is_finite())
+        .collect();
+    family("slowstart_trial_effect", "gauge", &effects);
+    let other = [
+        ("outside", counts.outside),
+        ("own_choice", counts.own_choice),
+        ("refused", counts.refused),
+        ("without_storage", counts.without_storage),
+    ];
+    let other = other.map(|(why, n)| (format!("why=\"{why}\""), n as f64));
+    family("slowstart_trial_not_assigned_total", "counter", &other);
+    let _ = writeln!(text, "# TYPE slowstart_trial_lost_records_total counter");
+    let _ = writeln!(text, "slowstart_trial_lost_records_total {}", counts.lost_records);
+    let _ = writeln!(
+        text,
+        "# TYPE slowstart_trial_balanced gauge\nslowstart_trial_balanced {}",
+        u8::from(a.balanced)
+    );
+    text
+}
+
+/// The folder of a trial: a row for each connection, the result as JSON, the page.
+pub(crate) struct TrialFolder {
+    dir: PathBuf,
+    rows: BufWriter<File>,
+}
+
+impl TrialFolder {
+    /// Makes the folder. One that has rows already is an error.
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
+        fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+        let file = dir.join("connections.jsonl");
+        let rows = OpenOptions::new().write(true).create_new(true).open(&file);
+        let rows = rows.with_context(|| format!("--out: create {}", file.display()))?;
+        Ok(Self { dir: dir.to_path_buf(), rows: BufWriter::new(rows) })
+    }
+
+    /// Writes a row.
+    pub(crate) fn write(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) -> Result<()> {
+        let mut row = serde_json::to_value(outcome)?;
+        row["arm"] = json!(plan.arms()[outcome.arm].name);
+        row["unit"] = json!(format!("{:016x}", outcome.unit));
+        row["prefix"] = json!(format!("{:016x}", outcome.prefix));
+        row["a_a"] = json!(a_a);
+        row["closed"] = json!(closed);
+        writeln!(self.rows, "{row}").context("--out")
+    }
+
+    /// Writes result and page, and completes the rows.
+    pub(crate) fn finish(mut self, analysis: &Analysis, result: &Value) -> Result<()> {
+        self.rows.flush().context("--out")?;
+        let put = |name: &str, text: String| {
+            let file = self.dir.join(name);
+            fs::write(&file, text).with_context(|| format!("--out: write {}", file.display()))
+        };
+        put("result.json", format!("{result:#}\n"))?;
+        put("report.html", page::html(analysis, &crate::compare::command()))
+    }
+}
