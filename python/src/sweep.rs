@@ -195,7 +195,7 @@ pub(crate) fn winners(
         ("over", Kind::Number),
         ("lost", Kind::Number),
     ];
-    let place = |p: &Place| json!({"x": json(&p.x), "y": json(&p.y), "first": p.first, "value": p.value, "over": p.over, "lost": p.lost});
+    let place = |p: &Place| json!({"x": json(&p.x), "y": json(&p.y), "first": p.first().name, "value": p.first().value, "over": p.over(), "lost": p.first().lost});
     Table::plain(&columns, places.iter().map(place))
 }
 

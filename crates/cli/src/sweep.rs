@@ -305,6 +305,6 @@ impl MapArgs {
 }
 
 fn describe(p: &Place) -> String {
-    let over = p.over.map_or(String::new(), |o| format!(" {o:.2}x"));
-    format!("{}{over}, {}", printable(&p.first), number(p.lost))
+    let over = p.over().map_or(String::new(), |o| format!(" {o:.2}x"));
+    format!("{}{over}, {}", printable(&p.first().name), number(p.first().lost))
 }

@@ -24,16 +24,20 @@ pub struct Place {
     pub x: Cell,
     /// The value on the second axis.
     pub y: Cell,
-    /// The startup with the least median of `value`, of those all of whose runs have one.
-    pub first: String,
-    /// That median.
-    pub value: f64,
-    /// The second startup's median over it; `None` if there is no second.
-    pub over: Option<f64>,
-    /// The median number of packets that the first lost in startup.
-    pub lost: f64,
-    /// All startups at the place, the least median first.
+    /// The startups at the place all of whose runs have a value, the least median first; at least one.
     pub contenders: Vec<Contender>,
+}
+
+impl Place {
+    /// The startup with the least median.
+    pub fn first(&self) -> &Contender {
+        &self.contenders[0]
+    }
+
+    /// The second startup's median over that of the first; `None` if there is no second.
+    pub fn over(&self) -> Option<f64> {
+        self.contenders.get(1).map(|second| second.value / self.first().value)
+    }
 }
 
 /// The startups at each place of two axes by their median of `value` (`completion_s`). Startups in alphabetical order
@@ -76,9 +80,7 @@ pub fn map(
     }
     let place = |(x, y, mut all): (Cell, Cell, Vec<Contender>)| {
         all.sort_by(|a, b| a.value.total_cmp(&b.value).then_with(|| a.name.cmp(&b.name)));
-        let over = all.get(1).map(|second| second.value / all[0].value);
-        let Contender { name: first, value, lost } = all[0].clone();
-        Place { x, y, first, value, over, lost, contenders: all }
+        Place { x, y, contenders: all }
     };
     Ok(places.into_iter().map(place).collect())
 }

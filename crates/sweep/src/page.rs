@@ -40,7 +40,7 @@ fn heading(c: &Cell) -> String {
 /// The startups: those that are first somewhere come first, the one that is so most often at the start, as they have the
 /// most different colours.
 fn names(places: &[Place]) -> Vec<&str> {
-    let firsts = |name: &str| places.iter().filter(|p| p.first == name).count();
+    let firsts = |name: &str| places.iter().filter(|p| p.first().name == name).count();
     let mut all: Vec<&str> = places.iter().flat_map(|p| &p.contenders).map(|c| c.name.as_str()).collect();
     all.sort_unstable();
     all.dedup();
@@ -72,12 +72,12 @@ fn heat(data: &Data, places: &[Place]) -> Markup {
                                 @match at(x, y) {
                                     None => td {},
                                     Some(p) => {
-                                        @let i = data.names.iter().position(|n| *n == p.first).unwrap_or(0);
-                                        td class={ "h" (i % 7) } style={ "--s: " (strength(p.over)) "%" } {
-                                            b { (p.first) }
+                                        @let i = data.names.iter().position(|n| *n == p.first().name).unwrap_or(0);
+                                        td class={ "h" (i % 7) } style={ "--s: " (strength(p.over())) "%" } {
+                                            b { (p.first().name) }
                                             small {
-                                                @if let Some(over) = p.over { (number(over)) "x, " }
-                                                (number(p.lost)) " lost"
+                                                @if let Some(over) = p.over() { (number(over)) "x, " }
+                                                (number(p.first().lost)) " lost"
                                             }
                                         }
                                     },
@@ -132,10 +132,10 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
                         tr {
                             th scope="row" { (heading(&p.x)) }
                             td { (heading(&p.y)) }
-                            td { (p.first) }
-                            td { (number(p.value)) }
-                            td { (p.over.map_or("-".to_string(), number)) }
-                            td { (number(p.lost)) }
+                            td { (p.first().name) }
+                            td { (number(p.first().value)) }
+                            td { (p.over().map_or("-".to_string(), number)) }
+                            td { (number(p.first().lost)) }
                         }
                     }
                 }
