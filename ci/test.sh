@@ -116,7 +116,7 @@ features=quic,sweep
 tests=(--test quic --test sweep --test replay_store --test rows --test book)
 if [[ $kernel ]]; then
   features+=,kernel
-  tests+=(--test kernel --test kernel_memory --test emulate)
+  tests+=(--test kernel --test kernel_memory --test kernel_trial --test emulate)
 fi
 step clippy-features cargo clippy --locked -p slowstart-cli --features "$features" --all-targets -- -D warnings
 step test-features cargo test --locked -p slowstart-cli --features "$features" --bins "${tests[@]}" --no-fail-fast -- --show-output

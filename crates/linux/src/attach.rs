@@ -11,21 +11,23 @@ use std::path::{Path, PathBuf};
 /// A program attached to a cgroup. Dropping it detaches it.
 pub(crate) struct Attached {
     cgroup: PathBuf,
+    /// Its name in the object.
+    program: &'static str,
     /// Inode of the cgroup that it is attached to.
     inode: u64,
     pub(crate) link: Link,
 }
 
 impl Attached {
-    /// Attaches the only program of an object.
-    pub(crate) fn new(object: &Object, cgroup: &Path) -> Result<Self, KernelError> {
+    /// Attaches a program of an object.
+    pub(crate) fn new(object: &Object, program: &'static str, cgroup: &Path) -> Result<Self, KernelError> {
         let what = format!("attach to {}", cgroup.display());
         let dir = File::open(cgroup).map_err(KernelError::path("open", cgroup))?;
         let inode = dir.metadata().map_err(KernelError::path("read", cgroup))?.ino();
-        let program = object.progs_mut().next();
-        let program = program.ok_or_else(|| KernelError::refused(&*what, "the object has no program"))?;
-        let link = program.attach_cgroup(dir.as_raw_fd()).map_err(KernelError::bpf(what))?;
-        Ok(Self { cgroup: cgroup.to_path_buf(), inode, link })
+        let found = object.progs_mut().find(|p| p.name() == program);
+        let found = found.ok_or_else(|| KernelError::refused(&*what, "the object has no such program"))?;
+        let link = found.attach_cgroup(dir.as_raw_fd()).map_err(KernelError::bpf(what))?;
+        Ok(Self { cgroup: cgroup.to_path_buf(), program, inode, link })
     }
 
     /// Attaches it again if the cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
@@ -35,7 +37,7 @@ impl Attached {
         if meta.ino() == self.inode {
             return Ok(false);
         }
-        match Self::new(object, &self.cgroup) {
+        match Self::new(object, self.program, &self.cgroup) {
             Ok(attached) => {
                 *self = attached;
                 Ok(true)

@@ -143,7 +143,7 @@ pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, K
     }
     let mut object = object.load().map_err(KernelError::bpf(&*what))?;
     if !pinned {
-        let attached = Attached::new(&object, &cgroup)?;
+        let attached = Attached::new(&object, "choose", &cgroup)?;
         return Ok(Selection { control: name, replaced: None, object, attached });
     }
     let _lock = StateLock::acquire(&what)?;
@@ -165,7 +165,7 @@ fn pin(object: &mut Object, cgroup: &Path, dir: &Path, next: &Path) -> Result<At
     let what = format!("pin {}", dir.display());
     fs::create_dir_all(next).map_err(KernelError::path("create", next))?;
     fs::create_dir_all(dir).map_err(KernelError::path("create", dir))?;
-    let mut attached = Attached::new(object, cgroup)?;
+    let mut attached = Attached::new(object, "choose", cgroup)?;
     for mut map in object.maps_mut() {
         if map.name() == ".rodata.choice" {
             map.pin(next.join("choice")).map_err(KernelError::bpf(&*what))?;

@@ -18,7 +18,7 @@ use slowstart_trial::outcome::unit_of_prefix;
 use slowstart_trial::plan::MAX_ARMS;
 use slowstart_trial::{Exit, Outcome, Plan};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -85,9 +85,10 @@ pub struct RunningTrial {
     salt: [u8; 32],
     sticky: bool,
     // Dropped in this order: first no connection is assigned any more, then the controls are removed.
-    attached: Attached,
+    attached: [Attached; 2],
     object: Object,
-    controls: Vec<Held>,
+    /// Those that were loaded, with the arm of each.
+    controls: Vec<(usize, Held)>,
     lock: Flock<File>,
 }
 
@@ -160,7 +161,10 @@ impl RunningTrial {
         for (number, arm) in spec.plan.arms().iter().enumerate() {
             let (name, held) = load_arm(&arm.name, number)?;
             names.push(name);
-            controls.extend(held);
+            if let Some(held) = held {
+                held.watch(1)?;
+                controls.push((number, held));
+            }
         }
         let plan = plan_bytes(spec, &names);
         keep_log();
@@ -171,7 +175,9 @@ impl RunningTrial {
             }
         }
         let object = object.load().map_err(KernelError::bpf(&*what))?;
-        let attached = Attached::new(&object, &cgroup)?;
+        // A connection is seen from its first packet if those are seen before any is assigned.
+        let packets = Attached::new(&object, "on_packet", &cgroup)?;
+        let attached = [Attached::new(&object, "trial", &cgroup)?, packets];
         let (salt, arms) = (salt()?, names.len());
         Ok(Self { plan, arms, cgroup, salt, sticky: spec.sticky, attached, object, controls, lock })
     }
@@ -179,7 +185,8 @@ impl RunningTrial {
     /// Attaches the trial again if its cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
     /// `CAP_NET_ADMIN`.
     pub fn follow(&mut self) -> Result<bool, KernelError> {
-        let followed = self.attached.follow(&self.object)?;
+        let [trial, packets] = &mut self.attached;
+        let followed = packets.follow(&self.object)? | trial.follow(&self.object)?;
         if followed {
             self.lock = lock(&format!("trial on {}", self.cgroup.display()), &self.cgroup)?;
         }
@@ -227,68 +234,82 @@ impl RunningTrial {
     }
 
     /// Returns a reader of the records, which calls `each` with each of them.
-    pub fn reader<'a>(&self, mut each: impl FnMut(TrialRecord) + 'a) -> Result<TrialReader<'a>, KernelError> {
+    pub fn reader<'a>(&self, each: impl FnMut(TrialRecord) + 'a) -> Result<TrialReader<'a>, KernelError> {
         let reasons = Rc::new(RefCell::new(Reasons::default()));
+        let pending = Rc::new(RefCell::new(Vec::new()));
         let mut controls = Vec::new();
-        for held in &self.controls {
-            held.watch(1)?;
+        let mut ours = [false; MAX_ARMS];
+        for (arm, held) in &self.controls {
+            ours[*arm] = true;
             let reasons = Rc::clone(&reasons);
             controls.push(held.events(move |f| reasons.borrow_mut().see(&f))?);
         }
         let (salt, sticky) = (self.salt, self.sticky);
-        let of_each = Rc::clone(&reasons);
+        let of_ring = Rc::clone(&pending);
         let mut ring = RingBufferBuilder::new();
         let map = self.map("records")?;
         ring.add(&map, move |bytes| {
-            if let Some((sk, mut record)) = read(bytes, &salt, sticky) {
-                of_each.borrow_mut().apply(sk, &mut record);
-                each(record);
-            }
+            of_ring.borrow_mut().extend(read(bytes, &salt, sticky));
             0
         })
         .map_err(KernelError::bpf("trial"))?;
-        Ok(TrialReader { controls, records: ring.build().map_err(KernelError::bpf("trial"))?, reasons })
+        let records = ring.build().map_err(KernelError::bpf("trial"))?;
+        Ok(TrialReader { controls, records, pending, reasons, ours, each: Box::new(each) })
     }
 }
 
-/// Why startups of this project ended, by socket: they tell more than the kernel's state shows.
+/// How a startup of this project ended.
+struct Left {
+    why: ExitReason,
+    cwnd: u32,
+    now_us: u64,
+    /// A reduction of cwnd ended it, and there was none since: if that is undone, it has not ended.
+    undoable: bool,
+}
+
+/// Why startups of this project ended, by the address of the socket: they tell more than the kernel's state shows. Connections that
+/// follow each other may have the same address.
 #[derive(Default)]
 struct Reasons {
-    by_socket: BTreeMap<u64, (ExitReason, u32)>,
-    /// Sockets that were closed, whose last record may still be to come.
-    closed: BTreeSet<u64>,
+    by_socket: BTreeMap<u64, Vec<Left>>,
+    /// Address and time of connections that were closed, whose last record may still be to come.
+    closed: Vec<(u64, u64)>,
 }
 
 impl Reasons {
     fn see(&mut self, f: &Facts) {
-        match f.kind {
-            Kind::Begin => {
-                self.by_socket.remove(&f.sk);
-                self.closed.remove(&f.sk);
+        let (cut, now_us) = (matches!(f.kind, Kind::Loss | Kind::Timeout), f.now_ns / 1000);
+        if f.kind == Kind::End {
+            self.closed.push((f.sk, now_us));
+        } else if f.why != ExitReason::None {
+            let left = Left { why: f.why, cwnd: f.cwnd, now_us, undoable: cut };
+            self.by_socket.entry(f.sk).or_default().push(left);
+        } else if let Some(all) = self.by_socket.get_mut(&f.sk) {
+            if f.kind == Kind::Undo {
+                all.pop_if(|l| l.undoable);
+            } else if let Some(left) = all.last_mut().filter(|_| cut || f.kind == Kind::Begin) {
+                left.undoable = false;
             }
-            Kind::Undo => {
-                self.by_socket.remove(&f.sk);
-            }
-            Kind::End => {
-                self.closed.insert(f.sk);
-            }
-            _ if f.why != ExitReason::None => {
-                self.by_socket.insert(f.sk, (f.why, f.cwnd));
-            }
-            _ => {}
         }
     }
 
-    fn apply(&self, sk: u64, record: &mut TrialRecord) {
-        if let (Some((why, cwnd)), Some(exit)) = (self.by_socket.get(&sk), &mut record.outcome.exit) {
-            *exit = Exit { reason: why.name(), cwnd: *cwnd, time_s: exit.time_s };
-        }
+    /// Returns how the startup of a connection ended, which uses a startup of this project.
+    fn exit(&self, r: &RawRecord) -> Option<Exit> {
+        let during = |l: &&Left| (r.begun_us..=r.now_us).contains(&l.now_us);
+        let left = self.by_socket.get(&r.sk)?.iter().rev().find(during)?;
+        let active_us = (left.now_us - r.begun_us).saturating_sub(r.exit_idle_us);
+        Some(Exit { reason: left.why.name(), cwnd: left.cwnd, time_s: active_us as f64 / 1e6 })
     }
 
-    /// Forgets the sockets that were closed before all records were read.
-    fn forget(&mut self) {
-        for sk in std::mem::take(&mut self.closed) {
-            self.by_socket.remove(&sk);
+    /// Forgets the first `n` connections that were closed.
+    fn forget(&mut self, n: usize) {
+        for (sk, end_us) in self.closed.drain(..n) {
+            if let Some(all) = self.by_socket.get_mut(&sk) {
+                all.retain(|l| l.now_us > end_us);
+                if all.is_empty() {
+                    self.by_socket.remove(&sk);
+                }
+            }
         }
     }
 }
@@ -297,7 +318,11 @@ impl Reasons {
 pub struct TrialReader<'a> {
     controls: Vec<RingBuffer<'a>>,
     records: RingBuffer<'a>,
+    pending: Rc<RefCell<Vec<RawRecord>>>,
     reasons: Rc<RefCell<Reasons>>,
+    /// The arms whose startups are of this project.
+    ours: [bool; MAX_ARMS],
+    each: Box<dyn FnMut(TrialRecord) + 'a>,
 }
 
 impl std::fmt::Debug for TrialReader<'_> {
@@ -308,27 +333,52 @@ impl std::fmt::Debug for TrialReader<'_> {
 
 impl TrialReader<'_> {
     /// Passes on the records since the last call. The ring holds about 7,000 records; call it several times per second.
-    pub fn poll(&self) -> Result<(), KernelError> {
-        for ring in self.controls.iter().chain([&self.records]) {
-            ring.consume().map_err(KernelError::bpf("read records of the trial"))?;
+    pub fn poll(&mut self) -> Result<(), KernelError> {
+        let failed = || KernelError::bpf("read records of the trial");
+        // Connections whose end was read in an earlier call have no record that is read later than in this one.
+        let closed = self.reasons.borrow().closed.len();
+        self.records.consume().map_err(failed())?;
+        // Events that explain a record were written before it, so they are read after it.
+        for ring in &self.controls {
+            ring.consume().map_err(failed())?;
         }
-        self.reasons.borrow_mut().forget();
+        for mut raw in self.pending.take() {
+            if self.ours[raw.record.outcome.arm] {
+                raw.record.outcome.exit = self.reasons.borrow().exit(&raw);
+            }
+            (self.each)(raw.record);
+        }
+        self.reasons.borrow_mut().forget(closed);
         Ok(())
     }
 }
 
-/// Parses a record of the ring, with the address of its socket; `None` if it is malformed.
-fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<(u64, TrialRecord)> {
+/// A record of the ring, and what else is needed of it to find how a startup ended.
+struct RawRecord {
+    /// Address of the socket.
+    sk: u64,
+    /// When it was written, and when the connection sent its first data, in microseconds of `CLOCK_MONOTONIC`.
+    now_us: u64,
+    begun_us: u64,
+    /// Idle time until the startup ended, as far as the kernel's state shows that.
+    exit_idle_us: u64,
+    record: TrialRecord,
+}
+
+/// Parses a record of the ring; `None` if it is malformed.
+fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<RawRecord> {
     let n = &mut Numbers(bytes);
-    let (sk, cookie, acked_bytes, sent_bytes, retransmitted_bytes) =
-        (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
+    let (sk, now_us, sent_bytes, retransmitted_bytes) = (n.u64()?, n.u64()?, n.u64()?, n.u64()?);
     let (closed, _) = (n.u32()? != 0, n.u32()?);
-    let (_begun, _idle, _since, last_us) = (n.u64()?, n.u64()?, n.u64()?, n.u64()?);
+    let (cookie, prefix) = (n.u64()?, n.u64()?);
+    let (arm, phase, v6, handshake) = (n.u32()? as usize, n.u32()?, n.u32()?, n.u32()?);
+    let (rtt_sum_us, least, peak, samples, limited) = (n.u64()?, n.u32()?, n.u32()?, n.u32()?, n.u32()?);
+    let (begun_us, idle_us, _since, last_us, acked_bytes) =
+        (n.u64()?, n.u64()?, n.u64()?, n.u64()?, n.u64()?);
     let milestones = [n.u64()?, n.u64()?, n.u64()?];
-    let (exit_us, rtt_sum_us, prefix) = (n.u64()?, n.u64()?, n.u64()?);
-    let (acks, limited, least, peak) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
-    let (handshake, exit_cwnd, why, _cwnd) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
-    let (arm, phase, _reached, v6) = (n.u32()? as usize, n.u32()?, n.u32()?, n.u32()?);
+    let (exit_us, exit_idle_us) = (n.u64()?, n.u64()?);
+    let (_una, _reached, _cwnd, exit_cwnd, why, _) =
+        (n.u32()?, n.u32()?, n.u32()?, n.u32()?, n.u32()?, n.u32()?);
     let why = *ExitReason::ALL.get(why as usize)?;
     if arm >= MAX_ARMS || !n.0.is_empty() {
         return None;
@@ -338,56 +388,56 @@ fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<(u64, TrialRecord
     address[0] = v6 as u8;
     address[8..].copy_from_slice(&prefix.to_be_bytes());
     let prefix = unit_of_prefix(salt, &address);
-    let over_least = |us: f64| (acks > 0 && least > 0).then(|| us / f64::from(least));
+    let over_least = |us: f64| (samples > 0 && least > 0).then(|| us / f64::from(least));
     let outcome = Outcome {
         arm,
         unit: if sticky { prefix } else { cookie },
         prefix,
         handshake_rtt_s: seconds(handshake.into()),
         milestones_s: milestones.map(|us| (us > 0).then(|| seconds(us))),
-        last_s: (closed && acks > 0 && sent_bytes > 0).then(|| seconds(last_us)),
+        last_s: (closed && acked_bytes > 0).then(|| seconds(last_us)),
         delivered_bytes: acked_bytes,
         sent_bytes,
         retransmitted_bytes,
-        rtt_mean: over_least(rtt_sum_us as f64 / f64::from(acks.max(1))),
+        rtt_mean: over_least(rtt_sum_us as f64 / f64::from(samples.max(1))),
         rtt_peak: over_least(peak.into()),
-        app_limited: (acks > 0).then(|| f64::from(limited) / f64::from(acks)),
+        app_limited: (samples > 0).then(|| f64::from(limited) / f64::from(samples)),
         exit: (why != ExitReason::None).then(|| Exit {
             reason: why.name(),
             cwnd: exit_cwnd,
             time_s: seconds(exit_us),
         }),
     };
-    Some((sk, TrialRecord { connection: cookie, closed, a_a: phase == 0, outcome }))
+    let exit_idle_us = if why == ExitReason::None { idle_us } else { exit_idle_us };
+    let record = TrialRecord { connection: cookie, closed, a_a: phase == 0, outcome };
+    Some(RawRecord { sk, now_us, begun_us, exit_idle_us, record })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A record as `struct record` of `trial.bpf.c`: twelve connections' numbers that differ from each other.
+    /// A record as `struct record` of `trial.bpf.c`.
     fn record() -> Vec<u8> {
         let mut bytes = Vec::new();
-        for n in [71_u64, 72, 1_500_000, 1_600_000, 16_000] {
-            bytes.extend(n.to_ne_bytes());
-        }
-        for n in [1_u32, 0] {
-            bytes.extend(n.to_ne_bytes());
-        }
-        for n in [1_u64, 2, 3, 900_000, 200_000, 700_000, 0, 300_000, 60_000, 0xc000_0200] {
-            bytes.extend(n.to_ne_bytes());
-        }
-        for n in [4_u32, 1, 10_000, 40_000, 12_000, 33, 2, 20, 1, 1, 2, 0] {
-            bytes.extend(n.to_ne_bytes());
-        }
+        let mut put64 = |all: &[u64]| bytes.extend(all.iter().flat_map(|n| n.to_ne_bytes()));
+        // The 32-bit numbers in pairs; here the first of a pair is the lower half.
+        let pair = |a: u64, b: u64| if cfg!(target_endian = "little") { a | b << 32 } else { a << 32 | b };
+        put64(&[71, 8_000_000, 1_600_000, 16_000, pair(1, 0)]);
+        put64(&[72, 0xc000_0200, pair(1, 1), pair(0, 12_000)]);
+        put64(&[60_000, pair(10_000, 40_000), pair(4, 1)]);
+        put64(&[5_000_000, 400_000, 3, 900_000, 1_500_000, 200_000, 700_000, 0, 300_000, 100_000]);
+        put64(&[pair(9, 2), pair(20, 33), pair(2, 0)]);
         bytes
     }
 
     #[test]
     fn a_record_is_parsed_in_order_and_a_short_one_is_none() {
         let bytes = record();
-        let (sk, r) = read(&bytes, &[3; 32], false).expect("complete");
-        assert_eq!((sk, r.connection, r.closed, r.a_a), (71, 72, true, false));
+        let raw = read(&bytes, &[3; 32], false).expect("complete");
+        assert_eq!((raw.sk, raw.now_us, raw.begun_us, raw.exit_idle_us), (71, 8_000_000, 5_000_000, 100_000));
+        let r = &raw.record;
+        assert_eq!((r.connection, r.closed, r.a_a), (72, true, false));
         let o = &r.outcome;
         assert_eq!((o.arm, o.unit, o.handshake_rtt_s), (1, 72, 0.012));
         assert_eq!(o.milestones_s, [Some(0.2), Some(0.7), None]);
@@ -395,9 +445,48 @@ mod tests {
         assert_eq!((o.retransmitted_bytes, o.rtt_mean, o.rtt_peak), (16_000, Some(1.5), Some(4.0)));
         assert_eq!(o.app_limited, Some(0.25));
         assert_eq!(o.exit, Some(Exit { reason: "loss", cwnd: 33, time_s: 0.3 }));
-        let (_, sticky) = read(&bytes, &[3; 32], true).expect("complete");
+        let sticky = read(&bytes, &[3; 32], true).expect("complete").record;
         assert_eq!(sticky.outcome.unit, o.prefix);
         assert!(o.prefix != 0xc000_0200 && read(&bytes[1..], &[3; 32], false).is_none());
         assert!(read(&[bytes, vec![0; 4]].concat(), &[3; 32], false).is_none());
+    }
+
+    /// An event of socket 7, at 3 s and a cwnd of 50.
+    fn event(kind: Kind, why: ExitReason) -> Facts {
+        let mut f = Facts::read(&[0; 264]).expect("complete");
+        (f.sk, f.kind, f.why, f.now_ns, f.cwnd) = (7, kind, why, 3_000_000_000, 50);
+        f
+    }
+
+    #[test]
+    fn a_startup_ends_by_its_own_reason_unless_that_reduction_is_undone() {
+        let mut raw = read(&record(), &[3; 32], false).expect("complete");
+        (raw.sk, raw.begun_us, raw.exit_idle_us) = (7, 1_000_000, 500_000);
+        let after = |events: &[(Kind, ExitReason)]| {
+            let mut reasons = Reasons::default();
+            for (kind, why) in events {
+                reasons.see(&event(*kind, *why));
+            }
+            reasons.exit(&raw).map(|e| (e.reason, e.cwnd, e.time_s))
+        };
+        let (none, flat, loss) = (ExitReason::None, ExitReason::RateFlat, ExitReason::Loss);
+        let begin = (Kind::Begin, none);
+        assert_eq!(after(&[begin, (Kind::Ack, none)]), None);
+        assert_eq!(after(&[begin, (Kind::Ack, flat)]), Some(("rate-flat", 50, 1.5)));
+        assert_eq!(after(&[begin, (Kind::Loss, loss), (Kind::Undo, none)]), None);
+        // What is undone is a later reduction.
+        let later = [begin, (Kind::Ack, flat), (Kind::Loss, none), (Kind::Undo, none)];
+        assert_eq!(after(&later), Some(("rate-flat", 50, 1.5)));
+        let twice = [begin, (Kind::Loss, loss), (Kind::Loss, none), (Kind::Undo, none)];
+        assert_eq!(after(&twice), Some(("loss", 50, 1.5)));
+        // Another connection with its address.
+        assert_eq!(after(&[begin, (Kind::Loss, loss), begin, (Kind::Undo, none)]), Some(("loss", 50, 1.5)));
+        let mut reasons = Reasons::default();
+        reasons.see(&event(Kind::Ack, flat));
+        (raw.begun_us, raw.now_us) = (3_000_001, 4_000_000);
+        assert_eq!(reasons.exit(&raw), None);
+        reasons.see(&event(Kind::End, none));
+        reasons.forget(1);
+        assert!(reasons.by_socket.is_empty() && reasons.closed.is_empty());
     }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A controlled experiment among the connections of a cgroup: assigns each new connection at random to an arm, sets that arm's
- * congestion control, and measures the connection until it closes. It runs for connections of this cgroup only, and after
- * the handshake only for those in the trial. `trial.rs` parses the records.
+ * congestion control, and measures the connection until it closes. It runs for connections of this cgroup only; of
+ * those that are not in the trial it only finds that out, at each packet. `trial.rs` parses the records.
  *
- * Times are active times: a connection that has nothing to send and nothing to be acknowledged is idle, until the data that
- * the next ACK confirms was sent.
+ * `trial` assigns, samples the RTT and sees the close. `on_packet` sees each packet from the peer, before the kernel processes
+ * it and maybe at the same time as `trial` on another processor: each field of a connection is written by one of the two.
+ *
+ * Times are active times: a connection that has nothing to send and nothing to be acknowledged is idle, until it sends
+ * again.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -17,6 +20,8 @@ char _license[] SEC("license") = "GPL";
 enum { SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CLOSE = 7 };
 enum { ACTIVE_ESTABLISHED = 4, PASSIVE_ESTABLISHED = 5, STATE_CB = 10, RTT_CB = 12 };
 enum { STATE_CB_FLAG = 1 << 2, RTT_CB_FLAG = 1 << 3 };
+enum { TCP_FIN_WAIT1 = 4, TCP_LAST_ACK = 9, TCP_CLOSING = 11 };
+enum { ETH_P_IP = 0x0800, ETH_P_IPV6 = 0x86dd, IPPROTO_TCP = 6, IPV6_HEADER = 40 };
 
 /* The kernel's interface to this type of program: the layout is fixed. */
 struct bpf_sock_ops {
@@ -25,6 +30,16 @@ struct bpf_sock_ops {
 	__u32 mss_cache, ecn_flags, rate_delivered, rate_interval_us, packets_out, retrans_out, total_retrans, segs_in;
 	__u32 data_segs_in, segs_out, data_segs_out, lost_out, sacked_out, sk_txhash;
 	__u64 bytes_received, bytes_acked;
+	struct bpf_sock *sk;
+};
+
+/* The same of the other type. */
+struct __sk_buff {
+	__u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority;
+	__u32 ingress_ifindex, ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id;
+	__u32 family, remote_ip4, local_ip4, remote_ip6[4], local_ip6[4], remote_port, local_port, data_meta;
+	__u64 flow_keys, tstamp;
+	__u32 wire_len, gso_segs;
 	struct bpf_sock *sk;
 };
 
@@ -69,16 +84,24 @@ struct {
 } counts SEC(".data.counts") = { 0 };
 
 struct conn {
-	__u64 begun_us, idle_us, idle_since_us; /* idle_since_us is 0 while it is not idle */
-	__u64 last_us;		/* active time at the last ACK */
+	/* Written when it is assigned. */
+	__u64 cookie, prefix;
+	__u32 arm, phase, v6, handshake_us;
+	/* Written for each RTT sample. */
+	__u64 rtt_sum_us;
+	__u32 rtt_least_us, rtt_peak_us;
+	__u32 samples, limited;	/* RTT samples, and those of them when the application limited the sender */
+	/* Written for each packet of the peer. */
+	__u64 begun_us;		/* when the first data was sent; 0: not yet */
+	__u64 idle_us, idle_since_us; /* idle_since_us is 0 while it is not idle */
+	__u64 last_us;		/* active time when data was last acknowledged */
+	__u64 acked;		/* bytes of data */
 	__u64 milestone_us[MILESTONES]; /* 0: not reached */
-	__u64 exit_us, rtt_sum_us;
-	__u64 prefix;
-	__u32 acks, limited;	/* ACKs that were reported, those of them at which the application limited the sender */
-	__u32 rtt_least_us, rtt_peak_us, handshake_us;
-	__u32 exit_cwnd, why;
-	__u32 cwnd;		/* at the last ACK */
-	__u32 arm, phase, reached, v6;
+	__u64 exit_us, exit_idle_us;
+	__u32 una;		/* the next sequence number that the peer expects */
+	__u32 reached;		/* milestones */
+	__u32 cwnd;		/* at the packet before */
+	__u32 exit_cwnd, why, pad;
 };
 
 struct {
@@ -89,7 +112,7 @@ struct {
 } conns SEC(".maps");
 
 struct record {
-	__u64 sk, cookie, acked_bytes, sent_bytes, retransmitted_bytes;
+	__u64 sk, now_us, sent_bytes, retransmitted_bytes;
 	__u32 closed, pad;
 	struct conn c;
 };
@@ -124,7 +147,7 @@ static __always_inline __u64 prefix_of(struct bpf_sock_ops *ctx, __u32 *v6)
 	return (family == AF_INET6 ? mapped : v4) & __builtin_bswap32(0xffffff00);
 }
 
-static __always_inline void write_record(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct conn *c, __u32 closed)
+static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __u32 closed)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 
@@ -133,8 +156,7 @@ static __always_inline void write_record(struct bpf_sock_ops *ctx, struct tcp_so
 		return;
 	}
 	r->sk = (__u64)(long)tp;
-	r->cookie = bpf_get_socket_cookie(ctx);
-	r->acked_bytes = tp->bytes_acked;
+	r->now_us = bpf_ktime_get_ns() / 1000;
 	r->sent_bytes = tp->bytes_sent;
 	r->retransmitted_bytes = ((struct tcp_sock___t *)tp)->bytes_retrans;
 	r->closed = closed;
@@ -148,7 +170,7 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 {
 	struct inet_connection_sock___t *icsk = (void *)tp;
 	__u32 v6, arm, control;
-	__u64 prefix, drawn;
+	__u64 prefix, cookie, drawn;
 	struct conn *c;
 	char name[16];
 
@@ -157,7 +179,8 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 		return;
 	}
 	prefix = prefix_of(ctx, &v6);
-	drawn = hash(plan.seed, plan.sticky ? prefix : bpf_get_socket_cookie(ctx)) >> 32;
+	cookie = bpf_get_socket_cookie(ctx);
+	drawn = hash(plan.seed, plan.sticky ? prefix : cookie) >> 32;
 	for (arm = 0; arm < MAX_ARMS; arm++)
 		if (drawn < plan.arm[arm].end)
 			break;
@@ -177,8 +200,9 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 			__sync_fetch_and_add(&counts.without_storage, 1);
 			return;
 		}
-		c->begun_us = c->idle_since_us = tp->tcp_mstamp;
+		c->una = tp->snd_una;
 		c->handshake_us = tp->srtt_us >> 3;
+		c->cookie = cookie;
 		c->prefix = prefix;
 		c->v6 = v6;
 		c->arm = arm;
@@ -188,55 +212,102 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 	__sync_fetch_and_add(&counts.assigned[arm & (MAX_ARMS - 1)], 1);
 }
 
-/* The first time that ssthresh is finite and cwnd has reached it. */
+/* The first time that ssthresh is finite and cwnd has reached it, or that the retransmission timer has fired. */
 static __always_inline void see_exit(struct tcp_sock *tp, struct conn *c)
 {
 	struct inet_connection_sock___t *icsk = (void *)tp;
-	__u32 state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
-	__u32 cwnd = tp->snd_cwnd;
+	__u32 cwnd = tp->snd_cwnd, state;
 
-	if (!c->why && ((tp->snd_ssthresh < TCP_INFINITE_SSTHRESH && cwnd >= tp->snd_ssthresh) || state == TCP_CA_Loss)) {
+	if (c->why)
+		return;
+	state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	if ((tp->snd_ssthresh < TCP_INFINITE_SSTHRESH && cwnd >= tp->snd_ssthresh) || state == TCP_CA_Loss) {
 		c->why = state == TCP_CA_Loss ? WHY_TIMEOUT : state == TCP_CA_CWR ? WHY_CWR :
 			 state == TCP_CA_Recovery ? WHY_LOSS : WHY_SSTHRESH;
 		c->exit_us = c->last_us;
+		c->exit_idle_us = c->idle_us;
 		c->exit_cwnd = c->why == WHY_SSTHRESH ? cwnd : c->cwnd;
 	}
 	c->cwnd = cwnd;
 }
 
-/*
- * An ACK that gave an RTT sample; the kernel reports one in each round trip. It has counted what the ACK acknowledges, and not
- * yet changed cwnd.
- */
-static __always_inline void on_ack(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct conn *c)
+/* The kernel reports one RTT sample in each round trip. */
+static __always_inline void on_rtt(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct conn *c)
 {
-	__u64 now = tp->tcp_mstamp, sent, acked = tp->bytes_acked;
 	__u32 rtt = ctx->args[0];	/* 0 before 6.10 */
 
 	if (!rtt)
 		rtt = tp->srtt_us >> 3;
-	if (c->idle_since_us) {
-		sent = now - rtt;
-		if (sent > c->idle_since_us)
-			c->idle_us += sent - c->idle_since_us;
-		c->idle_since_us = 0;
-	}
-	c->last_us = now - c->begun_us - c->idle_us;
-	c->acks++;
+	c->samples++;
 	c->limited += ((struct tcp_sock___t *)tp)->app_limited != 0;
 	c->rtt_sum_us += rtt;
 	if (rtt > c->rtt_peak_us)
 		c->rtt_peak_us = rtt;
 	if (!c->rtt_least_us || rtt < c->rtt_least_us)
 		c->rtt_least_us = rtt;
+}
+
+/* A packet that acknowledges everything up to this sequence number. */
+static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ack)
+{
+	__u32 state = ((struct sock *)tp)->__sk_common.skc_state, written = tp->write_seq;
+	__u32 fresh = ack - c->una;
+	__u64 now;
+
 	see_exit(tp, c);
-	if (tp->write_seq == tp->snd_una)
+	/* Old, or of data that was never sent. */
+	if (!fresh || (__s32)fresh < 0 || (__s32)(tp->snd_nxt - ack) < 0)
+		return;
+	c->una = ack;
+	/* The FIN is not data. */
+	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_CLOSING || state == TCP_LAST_ACK) && !--fresh)
+		return;
+	now = bpf_ktime_get_ns() / 1000;
+	/* The kernel notes when it sends while nothing is in flight. */
+	if (!c->begun_us) {
+		c->begun_us = tp->first_tx_mstamp;
+	} else if (c->idle_since_us) {
+		if (tp->first_tx_mstamp > c->idle_since_us)
+			c->idle_us += tp->first_tx_mstamp - c->idle_since_us;
+		c->idle_since_us = 0;
+	}
+	c->last_us = now - c->begun_us - c->idle_us;
+	c->acked += fresh;
+	if (ack == written)
 		c->idle_since_us = now;
-	if (c->reached < MILESTONES && acked >= (c->reached == 0 ? 100000 : c->reached == 1 ? 1000000 : 10000000)) {
+	if (c->reached < MILESTONES &&
+	    c->acked >= (c->reached == 0 ? 100000 : c->reached == 1 ? 1000000 : 10000000)) {
 		c->milestone_us[c->reached] = c->last_us;
 		c->reached++;
-		write_record(ctx, tp, c, 0);
+		write_record(tp, c, 0);
 	}
+}
+
+SEC("cgroup_skb/ingress")
+int on_packet(struct __sk_buff *skb)
+{
+	__u8 *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
+	struct bpf_sock *sk = skb->sk;
+	struct tcp_sock *tp;
+	struct conn *c;
+
+	if (!sk)
+		return 1;
+	c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!c || data + IPV6_HEADER > end)
+		return 1;
+	if (skb->protocol == __builtin_bswap16(ETH_P_IP))
+		tcp = data + (data[0] & 15) * 4;
+	else if (skb->protocol == __builtin_bswap16(ETH_P_IPV6) && data[6] == IPPROTO_TCP)
+		tcp = data + IPV6_HEADER;
+	else	/* extension headers: a later packet acknowledges the same */
+		return 1;
+	if (tcp + 14 > end || !(tcp[13] & 0x10))
+		return 1;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp)
+		on_ack(tp, c, __builtin_bswap32(*(__u32 *)(tcp + 8)));
+	return 1;
 }
 
 SEC("sockops")
@@ -265,9 +336,9 @@ int trial(struct bpf_sock_ops *ctx)
 	if (!c)
 		return 1;
 	if (op == RTT_CB) {
-		on_ack(ctx, tp, c);
+		on_rtt(ctx, tp, c);
 	} else {
-		write_record(ctx, tp, c, 1);
+		write_record(tp, c, 1);
 		bpf_sk_storage_delete(&conns, sk);
 	}
 	return 1;

@@ -1,0 +1,478 @@
+//! `slowstart kernel trial` on real connections: a server in a cgroup of its own and a client, joined by an emulated path. Needs
+//! root, a kernel that can load startups, a writable cgroup v2, TUN devices and iproute2, and is skipped otherwise.
+#![cfg(feature = "kernel")]
+#![allow(clippy::disallowed_methods, reason = "the test measures real time")]
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One test at a time: each path has a real-time thread, and a machine may have only one or two processors.
+static ONE: Mutex<()> = Mutex::new(());
+
+fn slowstart(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slowstart"));
+    command
+        .args(args)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A cgroup, removed on drop.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn new(name: &str) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let mut mounts = mounts.lines().map(|l| l.split(' ').collect::<Vec<_>>());
+        let root = mounts.find(|m| m.get(2) == Some(&"cgroup2"))?;
+        let dir = Path::new(root[1]).join(format!("slowstart-{}-{name}", std::process::id()));
+        fs::create_dir(&dir).ok()?;
+        Some(Self(dir))
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Returns the lock and a cgroup, or `None` if this machine cannot run the test.
+fn able(test: &str) -> Option<(MutexGuard<'static, ()>, Cgroup)> {
+    let skip = |why: &str| println!("skipped: kernel test {test} ({why})");
+    let check = slowstart(&["kernel", "check"]).output().expect("it runs");
+    if !check.status.success() {
+        skip(text(&check.stderr).trim());
+        return None;
+    }
+    if !Path::new("/dev/net/tun").exists() || Command::new("ip").arg("-V").output().is_err() {
+        skip("needs /dev/net/tun and iproute2");
+        return None;
+    }
+    let Some(cgroup) = Cgroup::new(test) else {
+        skip("needs a writable cgroup v2");
+        return None;
+    };
+    Some((ONE.lock().unwrap_or_else(PoisonError::into_inner), cgroup))
+}
+
+/// The congestion controls that the kernel has.
+fn controls() -> Vec<String> {
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let text = fs::read_to_string(file).expect("Linux");
+    text.split_whitespace().map(ToString::to_string).collect()
+}
+
+/// True if the controls that this process loaded for the arms of a trial become present, or absent, within ten seconds.
+fn arms_become(present: bool, pid: u32) -> bool {
+    let begin = Instant::now();
+    loop {
+        let name = format!("ss_{pid:x}_t");
+        if controls().iter().any(|c| c.starts_with(&name)) == present {
+            return true;
+        }
+        if begin.elapsed() > Duration::from_secs(10) {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A running trial, killed on drop.
+struct Trial {
+    child: Child,
+    err: BufReader<ChildStderr>,
+}
+
+impl Trial {
+    /// Starts a trial and waits until it assigns connections.
+    fn start(cgroup: &Cgroup, args: &[&str]) -> Self {
+        let group = cgroup.0.to_str().expect("text");
+        let mut child = slowstart(&[&["kernel", "trial", "--cgroup", group], args].concat())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let err = BufReader::new(child.stderr.take().expect("piped"));
+        let mut trial = Self { child, err };
+        trial.wait_for("new connections are assigned to");
+        trial
+    }
+
+    /// Reads its messages up to one that contains this, and returns it.
+    fn wait_for(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            let n = self.err.read_line(&mut line).expect("text");
+            assert!(n > 0, "no {words:?} in {said}");
+            if line.contains(words) {
+                return line;
+            }
+            said += &line;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
+    }
+
+    /// Sends a signal, waits for its end and returns the status and the rest of its messages.
+    fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        self.signal(signal);
+        let mut said = String::new();
+        self.err.read_to_string(&mut said).expect("text");
+        (self.child.wait().expect("it ends").code(), said)
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One download, as its two ends saw it.
+#[derive(Debug)]
+struct Download {
+    /// The server's congestion control.
+    control: String,
+    /// Time from the request to byte 100,000, and to the last byte.
+    time_100kb_s: f64,
+    time_last_s: f64,
+}
+
+/// Downloads `n` times this number of bytes over an emulated path from a server in the cgroup, `parallel` at a time, each
+/// with a new connection.
+fn download(cgroup: &Cgroup, path: &str, n: usize, parallel: usize, bytes: usize) -> Vec<Download> {
+    let program = std::env::current_exe().expect("known");
+    let role = |name: &str| format!("{} --exact {name} --nocapture", program.display());
+    let done =
+        slowstart(&["emulate", path, "--serve", &role("serves"), "--", "sh", "-c", &role("downloads")])
+            // The server has a /sys of its own.
+            .env("SLOWSTART_SERVE_IN", format!("/proc/{}/root{}", std::process::id(), cgroup.0.display()))
+            .env("SLOWSTART_DOWNLOAD", format!("{n} {parallel} {bytes}"))
+            .output()
+            .expect("it runs");
+    let said = text(&done.stdout);
+    let all: Vec<Download> = said
+        .lines()
+        .filter_map(|l| {
+            let (_, row) = l.split_once("downloaded ")?;
+            let [control, first, last] = row.split(' ').collect::<Vec<_>>()[..] else { return None };
+            let time = |t: &str| t.parse().expect("a number");
+            Some(Download {
+                control: control.to_string(),
+                time_100kb_s: time(first),
+                time_last_s: time(last),
+            })
+        })
+        .collect();
+    assert_eq!(all.len(), n, "{said}\n{}", text(&done.stderr));
+    all
+}
+
+/// How many downloads used each control.
+fn by_control(all: &[Download]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for d in all {
+        *counts.entry(d.control.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+fn control_of(socket: &TcpStream) -> String {
+    let name = getsockopt(socket, TcpCongestion).expect("a TCP socket");
+    name.to_string_lossy().trim_end_matches('\0').to_string()
+}
+
+/// A server: the first line of a request is the number of bytes to send. They begin with the name of the control.
+#[test]
+fn serves() {
+    let Ok(cgroup) = std::env::var("SLOWSTART_SERVE_IN") else { return };
+    fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string()).expect("root may");
+    let listener = TcpListener::bind("10.77.0.1:8000").expect("a port");
+    for socket in listener.incoming() {
+        let mut socket = socket.expect("connected");
+        thread::spawn(move || {
+            let mut request = String::new();
+            BufReader::new(&socket).read_line(&mut request).expect("text");
+            let bytes: usize = request.trim().parse().expect("a number");
+            let mut page = vec![0; bytes];
+            let control = control_of(&socket);
+            page[..control.len()].copy_from_slice(control.as_bytes());
+            let _ = socket.write_all(&page);
+        });
+    }
+}
+
+/// Its client: prints a line for each download.
+#[test]
+fn downloads() {
+    let Ok(what) = std::env::var("SLOWSTART_DOWNLOAD") else { return };
+    let numbers: Vec<usize> = what.split(' ').map(|n| n.parse().expect("a number")).collect();
+    let [n, parallel, bytes] = numbers[..] else { panic!("{what}") };
+    let one = || {
+        let mut socket = TcpStream::connect("10.77.0.1:8000").expect("the server listens");
+        let begin = Instant::now();
+        socket.write_all(format!("{bytes}\n").as_bytes()).expect("the connection lives");
+        let (mut page, mut first) = (Vec::new(), None);
+        let mut buffer = vec![0; 1 << 16];
+        while page.len() < bytes {
+            let n = socket.read(&mut buffer).expect("the connection lives");
+            assert!(n > 0, "closed after {} bytes", page.len());
+            page.extend(&buffer[..n]);
+            if page.len() >= 100_000 {
+                first.get_or_insert(begin.elapsed());
+            }
+        }
+        let control = CStr::from_bytes_until_nul(&page).expect("ended").to_str().expect("text");
+        let (first, last) = (first.unwrap_or_default(), begin.elapsed());
+        // Its end, which the server sends with the last data.
+        while socket.read(&mut buffer).is_ok_and(|n| n > 0) {}
+        println!("downloaded {control} {} {}", first.as_secs_f64(), last.as_secs_f64());
+    };
+    thread::scope(|s| {
+        for worker in 0..parallel {
+            s.spawn(move || (worker..n).step_by(parallel).for_each(|_| one()));
+        }
+    });
+    // The last ACK is still on its way, and the path ends with this program.
+    thread::sleep(Duration::from_millis(500));
+}
+
+fn rows(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("connections.jsonl")).expect("written");
+    text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
+}
+
+/// An empty folder's name.
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("trial-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    dir
+}
+
+/// True if `k` of `n` could be chosen with probability `p`: less than five standard deviations from the mean, which by chance
+/// is exceeded less than once in a million times.
+fn plausible(k: usize, n: usize, p: f64) -> bool {
+    let (k, n) = (k as f64, n as f64);
+    (k - n * p).abs() < 5.0 * (n * p * (1.0 - p)).sqrt()
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// 40 downloads at an RTT of 200 ms: 100 kB take three round trips and a part of one, 1.2 MB fill the path.
+#[test]
+fn each_connection_is_assigned_measured_and_counted_once() {
+    let Some((_one, cgroup)) = able("each_connection_is_assigned_measured_and_counted_once") else { return };
+    let out = folder("measured");
+    let args = ["--arm", "cubic:50%", "--arm", "search:50%", "--out", out.to_str().expect("text")];
+    let trial = Trial::start(&cgroup, &args);
+    let all = download(&cgroup, "rate=30Mbit rtt=200ms queue=1bdp", 40, 6, 1_200_000);
+    let pid = trial.child.id();
+    let (status, said) = trial.end(Signal::SIGTERM);
+    assert_eq!(status, Some(0), "{said}");
+
+    // What the server saw is what was counted.
+    let used = by_control(&all);
+    let search = *used.keys().find(|c| c.starts_with("ss_")).expect("an arm");
+    assert_eq!(used.keys().collect::<Vec<_>>(), [&"cubic", &search]);
+    assert!(plausible(used[search], 40, 0.5), "{used:?}");
+    let rows = rows(&out);
+    let of = |arm: &str| rows.iter().filter(|r| r["arm"] == arm).count();
+    assert_eq!((rows.len(), of("cubic"), of("search")), (40, used["cubic"], used[search]));
+    let result: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("result.json")).expect("written")).expect("JSON");
+    let zero = ["outside", "own_choice", "refused", "without_storage", "lost_records"];
+    assert!(zero.iter().all(|k| result["counts"][k] == 0), "{}", result["counts"]);
+    assert_eq!(result["counts"]["assigned"], serde_json::json!([used["cubic"], used[search]]));
+
+    // Outcomes.
+    for r in &rows {
+        assert!(r["closed"] == true && r["a_a"] == false && r["delivered_bytes"] == 1_200_000, "{r}");
+        assert!(r["sent_bytes"].as_u64() >= Some(1_200_000) && r["milestones_s"][2].is_null(), "{r}");
+        let number = |key: &str| r[key].as_f64().unwrap_or_else(|| panic!("no {key} in {r}"));
+        assert!(number("handshake_rtt_s") >= 0.2, "{r}");
+        assert!(number("rtt_peak") >= number("rtt_mean") && number("rtt_mean") >= 1.0, "{r}");
+    }
+
+    // Times are those of the client: the request reaches the server as long after it was sent as an ACK after the data.
+    let (t100, last) = (|r: &Value| r["milestones_s"][0].as_f64(), |r: &Value| r["last_s"].as_f64());
+    let kernel =
+        |of: &dyn Fn(&Value) -> Option<f64>| median(rows.iter().map(|r| of(r).expect("a time")).collect());
+    let client = |of: &dyn Fn(&Download) -> f64| median(all.iter().map(of).collect());
+    let differ = [kernel(&t100) - client(&|d| d.time_100kb_s), kernel(&last) - client(&|d| d.time_last_s)];
+    println!("measured: the kernel's times differ from the client's by {differ:?} s in the median");
+    assert!(differ.iter().all(|d| d.abs() < 0.02), "{differ:?}: a tenth of a round trip is 0.02 s");
+
+    // Startups of this project tell how they ended; a connection that has resent more than a probe has left its startup.
+    let known = ["rate-flat", "loss", "timeout", "cwr", "ssthresh"];
+    let mut ended = 0;
+    for r in rows.iter().filter(|r| r["arm"] == "search") {
+        let exit = &r["exit"];
+        assert!(!exit.is_null() || r["retransmitted_bytes"].as_u64() < Some(5_000), "{r}");
+        if !exit.is_null() {
+            ended += 1;
+            assert!(known.iter().any(|k| exit["reason"] == *k) && exit["cwnd"].as_u64() > Some(10), "{r}");
+            assert!(exit["time_s"].as_f64() > Some(0.1) && exit["time_s"].as_f64() <= last(r), "{r}");
+        }
+    }
+    println!("measured: {ended} of {} startups of search ended", used[search]);
+    assert!(ended > 0);
+
+    // Nothing is left.
+    assert!(arms_become(false, pid), "{:?}", controls());
+    let after = download(&cgroup, "rate=100Mbit rtt=2ms queue=1bdp", 4, 2, 10_000);
+    assert!(!by_control(&after).contains_key(search), "{after:?}");
+    assert!(out.join("report.html").exists());
+}
+
+#[test]
+fn kill_9_leaves_nothing_behind() {
+    let Some((_one, cgroup)) = able("kill_9_leaves_nothing_behind") else { return };
+    let path = "rate=100Mbit rtt=2ms queue=1bdp";
+    let before = by_control(&download(&cgroup, path, 2, 1, 10_000)).keys().map(ToString::to_string).next();
+    let args = ["--arm", "search:50%", "--arm", "ess:50%"];
+    let trial = Trial::start(&cgroup, &args);
+    let all = download(&cgroup, path, 20, 4, 10_000);
+    assert!(all.iter().all(|d| d.control.starts_with("ss_")), "{all:?}");
+    let pid = trial.child.id();
+    trial.end(Signal::SIGKILL);
+    assert!(arms_become(false, pid), "{:?}", controls());
+    let after = download(&cgroup, path, 10, 2, 10_000);
+    assert!(after.iter().all(|d| Some(&d.control) == before.as_ref()), "{before:?} {after:?}");
+    // The cgroup can be used again at once.
+    drop(Trial::start(&cgroup, &args));
+}
+
+/// Reads those counters for Prometheus that are whole numbers.
+fn scrape(port: u16) -> BTreeMap<String, u64> {
+    let mut s = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    s.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    s.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let values = answer.lines().filter_map(|l| l.rsplit_once(' '));
+    values.filter_map(|(k, v)| Some((k.to_string(), v.parse().ok()?))).collect()
+}
+
+/// The harmful arm grows by five segments in each round trip: 200 kB take it six round trips, and four with the others.
+#[test]
+fn a_harmful_arm_is_ended_and_nobody_receives_its_share() {
+    let Some((_one, cgroup)) = able("a_harmful_arm_is_ended_and_nobody_receives_its_share") else { return };
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let out = folder("harm");
+    let limited = "limited:max_ssthresh=10";
+    let args = [
+        ["--arm", "cubic:40%", "--arm", &format!("{limited}:40%"), "--arm", "reno:20%"],
+        ["--stop-on-harm", "time-last=+20%", "--every", "1s", "--out", out.to_str().expect("text")],
+    ];
+    let address = format!("127.0.0.1:{port}");
+    let mut trial = Trial::start(&cgroup, &[&args.concat()[..], &["--prometheus", &address]].concat());
+    let path = "rate=200Mbit rtt=60ms queue=1bdp";
+    let all = download(&cgroup, path, 200, 10, 200_000);
+    let used = by_control(&all);
+    let harmful = used.iter().find(|(c, _)| c.starts_with("ss_")).map(|(_, n)| *n);
+    assert!(harmful > Some(49) && used["cubic"] > 49, "too few by chance: {used:?}");
+    let said = trial.wait_for("has crossed a guardrail");
+    assert!(said.contains("limited"), "{said}");
+    thread::sleep(Duration::from_millis(1500));
+    let metrics = scrape(port);
+    let of = |name: &str, arm: &str| metrics[&format!("slowstart_trial_{name}{{arm=\"{arm}\"}}")];
+    assert_eq!((of("ended", limited), of("ended", "cubic"), of("ended", "reno")), (1, 0, 0));
+    let assigned: u64 = [limited, "cubic", "reno"].map(|a| of("assigned_total", a)).iter().sum();
+    let before = metrics["slowstart_trial_not_assigned_total{why=\"outside\"}"];
+    assert_eq!(assigned + before, 200);
+
+    // None uses it any more, and those of its share keep the control that they had: the kernel's default.
+    let after = download(&cgroup, "rate=200Mbit rtt=2ms queue=1bdp", 100, 4, 10_000);
+    assert!(after.iter().all(|d| !d.control.starts_with("ss_")), "{:?}", by_control(&after));
+    let (status, said) = trial.end(Signal::SIGINT);
+    assert_eq!(status, Some(0), "{said}");
+    let result = fs::read_to_string(out.join("result.json")).expect("written");
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    assert_eq!(result["arms"][1]["ended"]["guard"], "time-last=+20%", "{}", result["arms"]);
+    let outside = result["counts"]["outside"].as_u64().expect("a number");
+    assert!(plausible((outside - before) as usize, 100, 0.4), "{outside} outside, {before} before");
+}
+
+#[test]
+fn an_a_a_phase_uses_the_control_of_the_first_arm() {
+    let Some((_one, cgroup)) = able("an_a_a_phase_uses_the_control_of_the_first_arm") else { return };
+    let out = folder("a-a");
+    let args =
+        ["--arm", "reno:50%", "--arm", "search:50%", "--aa", "12s", "--out", out.to_str().expect("text")];
+    let mut trial = Trial::start(&cgroup, &args);
+    let path = "rate=100Mbit rtt=10ms queue=1bdp";
+    let first = download(&cgroup, path, 20, 4, 50_000);
+    assert_eq!(by_control(&first), BTreeMap::from([("reno", 20)]));
+    let said = trial.wait_for("the trial begins");
+    let second = download(&cgroup, path, 40, 4, 50_000);
+    let used = by_control(&second);
+    let search = 40 - used["reno"];
+    assert!(plausible(search, 40, 0.5) && used.len() == 2, "{used:?} {said}");
+    assert_eq!(trial.end(Signal::SIGTERM).0, Some(0));
+    let rows = rows(&out);
+    let count = |a_a: bool| rows.iter().filter(|r| r["a_a"] == a_a).count();
+    assert_eq!((count(true), count(false)), (20, 40), "{said}");
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_one_cgroup_has_one_trial() {
+    let Some((_one, cgroup)) = able("a_dry_run_changes_nothing_and_one_cgroup_has_one_trial") else { return };
+    let group = cgroup.0.to_str().expect("text");
+    let path = "rate=100Mbit rtt=10ms queue=1bdp";
+    let trial = ["kernel", "trial", "--cgroup", group, "--arm"];
+    let arms = ["search:50%", "--arm", "ess:30%"];
+    let dry =
+        slowstart(&[&trial[..], &arms, &["--dry-run", "--for", "15s"]].concat()).spawn().expect("it runs");
+    let pid = dry.id();
+    assert!(arms_become(true, pid), "it does not start");
+    thread::sleep(Duration::from_millis(500));
+    // A second one is refused.
+    let refused = |args: &[&str], says: &str| {
+        let done = slowstart(args).output().expect("it runs");
+        let said = text(&done.stderr);
+        assert!(done.status.code() == Some(2) && said.contains(says), "{args:?}: {said}");
+    };
+    refused(&[&trial[..], &arms].concat(), "another trial runs on this cgroup");
+    let all = download(&cgroup, path, 30, 4, 10_000);
+    assert!(all.iter().all(|d| !d.control.starts_with("ss_")), "{:?}", by_control(&all));
+    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT).expect("it runs");
+    let done = dry.wait_with_output().expect("it ends");
+    let said = text(&done.stdout);
+    assert!(
+        done.status.success() && said.contains("dry run, nothing was changed: 30 new connections"),
+        "{said}"
+    );
+    // What is not there is refused before anything is attached.
+    refused(&[&trial[..], &["cubic:50%", "--arm", "nothing:50%"]].concat(), "nothing");
+    for missing in ["cubic", "reno", "bbr"].into_iter().filter(|c| !controls().iter().any(|a| a == c)) {
+        let args = ["search:50%", "--arm", &format!("{missing}:50%")];
+        refused(&[&trial[..], &args].concat(), &format!("modprobe tcp_{missing}"));
+    }
+    assert!(arms_become(false, pid), "{:?}", controls());
+}
