@@ -1,7 +1,7 @@
 //! Measurements that several algorithms share.
 
 use crate::units::{Bytes, Instant, Mark, Rate, Span};
-use crate::view::Ack;
+use crate::view::{Ack, Limit};
 
 /// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when it began,
 /// so that every RTT sample of a round is of a packet sent in it. (RFC 9406 §4.2 ends a round when `windowEnd` itself
@@ -14,11 +14,14 @@ pub struct Round {
 }
 
 impl Round {
-    /// Updates the count with an ACK up to `upto`, when `next` is the next mark to be sent. Returns true if this ACK
+    /// Updates the count with an ACK for `mark`, when `next` is the next mark to be sent. Returns true if this ACK
     /// ends a round. The first call begins the first round and returns false.
-    pub fn ends_round(&mut self, upto: Mark, next: Mark) -> bool {
+    ///
+    /// `mark` is either [`Ack::upto`], so that a loss holds the round up until it is repaired, or the newest delivered
+    /// mark ([`Ack::newest`]), so that selective ACKs end rounds as well. A mark older than an earlier one ends no round.
+    pub fn ends_round(&mut self, mark: Mark, next: Mark) -> bool {
         match self.end {
-            Some(end) if upto <= end => false,
+            Some(end) if mark <= end => false,
             ended => {
                 self.end = Some(next);
                 ended.is_some()
@@ -46,6 +49,45 @@ impl RoundMin {
     /// Begins a new round. Returns the minimum of the round that ended.
     pub fn restart(&mut self) -> Option<Span> {
         core::mem::take(self).least
+    }
+}
+
+/// The minimum RTT of a connection, by its own samples.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Floor(pub Option<Span>);
+
+impl Floor {
+    /// Adds a sample. One of zero, from a clock that is too coarse, is left out.
+    pub fn add(&mut self, rtt: Span) {
+        if rtt.0 > 0 {
+            self.0 = Some(self.0.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+}
+
+/// What was in flight in a round, and what of it was lost.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Flight {
+    /// Bytes in flight when the round began.
+    pub first: Bytes,
+    /// The most bytes in flight.
+    pub peak: Bytes,
+    /// Bytes found lost.
+    pub lost: Bytes,
+    /// The application limited the sender.
+    pub limited: bool,
+}
+
+impl Flight {
+    /// Begins a round with this many bytes in flight.
+    pub fn new(first: Bytes) -> Self {
+        Self { first, peak: first, lost: Bytes::ZERO, limited: false }
+    }
+
+    /// Adds an ACK of the round.
+    pub fn add(&mut self, ack: &Ack) {
+        self.peak = self.peak.max(ack.prior_inflight);
+        self.limited |= ack.limit == Limit::Application;
     }
 }
 
@@ -191,6 +233,32 @@ mod tests {
             train.add(Instant(*came), Bytes(1000 * i as u64), &ack(*left));
         }
         train
+    }
+
+    #[test]
+    fn an_older_mark_ends_no_round() {
+        let mut round = Round::default();
+        assert!(!round.ends_round(Mark::new(1), Mark::new(10)));
+        assert!(!round.ends_round(Mark::new(10), Mark::new(20)));
+        assert!(round.ends_round(Mark::new(12), Mark::new(20)));
+        assert!(!round.ends_round(Mark::new(11), Mark::new(30)));
+        assert!(round.ends_round(Mark::new(21), Mark::new(30)));
+    }
+
+    #[test]
+    fn a_flight_keeps_its_peak_and_the_floor_its_least() {
+        let mut flight = Flight::new(Bytes(4000));
+        for inflight in [3000, 6000, 5000] {
+            flight.add(&Ack::new(Sent::default(), Bytes(1000), Bytes(inflight)));
+        }
+        assert_eq!((flight.first, flight.peak, flight.limited), (Bytes(4000), Bytes(6000), false));
+        flight.add(&Ack { limit: Limit::Application, ..ack(0) });
+        assert!(flight.limited);
+        let mut floor = Floor::default();
+        for rtt in [0, 9, 7, 8] {
+            floor.add(Span(rtt));
+        }
+        assert_eq!(floor.0, Some(Span(7)));
     }
 
     #[test]

@@ -5,10 +5,10 @@
 
 use super::Startup;
 use crate::param::params;
-use crate::round::{Round, Train};
+use crate::round::{Flight, Floor, Round, Train};
 use crate::step::{Exit, Step};
-use crate::units::{Bytes, Fixed, Instant, Mark, Rate, Span};
-use crate::view::{Ack, Congestion, Limit, Signal, View};
+use crate::units::{Bytes, Fixed, Instant, Rate, Span};
+use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
     /// Parameters of rate-bound.
@@ -68,18 +68,10 @@ impl Past {
 pub struct RateBound {
     pub(crate) params: Params,
     round: Round,
-    /// The newest mark delivered.
-    newest: Option<Mark>,
-    /// When the round began, the bytes delivered before it, and the bytes in flight.
+    /// When the round began, and the bytes delivered before it.
     began: Option<Instant>,
     before: Bytes,
-    flight: Bytes,
-    /// The most in flight in this round.
-    peak: Bytes,
-    /// Bytes lost in this round.
-    lost: Bytes,
-    /// The application limited the sender in this round.
-    limited: bool,
+    flight: Flight,
     train: Train,
     /// The rate that the train of the last round showed.
     shown: Option<Rate>,
@@ -87,8 +79,7 @@ pub struct RateBound {
     past: Option<Past>,
     /// Delay above the minimum RTT that is not of a queue's making.
     noise: Span,
-    /// The least RTT sample.
-    least: Span,
+    least: Floor,
 }
 
 impl RateBound {
@@ -97,24 +88,20 @@ impl RateBound {
         Self {
             params,
             round: Round::default(),
-            newest: None,
             began: None,
             before: Bytes::ZERO,
-            flight: Bytes::ZERO,
-            peak: Bytes::ZERO,
-            lost: Bytes::ZERO,
-            limited: false,
+            flight: Flight::default(),
             train: Train::default(),
             shown: None,
             past: None,
             noise: Span::ZERO,
-            least: Span::MAX,
+            least: Floor::default(),
         }
     }
 
     /// Returns the minimum RTT: the host's, or the least sample if the host has none; `None` if there is neither.
     fn base(&self, v: &View) -> Option<Span> {
-        v.min_rtt.filter(|min| min.0 > 0).or((self.least < Span::MAX).then_some(self.least))
+        v.min_rtt.filter(|min| min.0 > 0).or(self.least.0)
     }
 
     /// Returns the rate that this round's train shows, if it is believed: it is long, or the path spread it and its parts
@@ -125,13 +112,13 @@ impl RateBound {
         let long = self.train.points >= POINTS / 2 && whole.took * if many { 4 } else { 2 } >= base;
         let even = many && whole.is_spread() && self.train.is_even();
         let tail = self.train.tail()?;
-        Some(whole.rate.max(tail.rate)).filter(|_| (long || even) && !self.limited)
+        Some(whole.rate.max(tail.rate)).filter(|_| (long || even) && !self.flight.limited)
     }
 
     /// Ends a round. Returns the step that leaves, if a larger flight has brought no higher rate.
     fn end_round(&mut self, v: &View, began: Instant, before: Bytes, base: Span) -> Option<Step> {
         let (flight, took) = (before - self.before, v.now.since(began));
-        let rate = Rate::new(flight, took).filter(|_| !self.limited)?;
+        let rate = Rate::new(flight, took).filter(|_| !self.flight.limited)?;
         let last = self.past.replace(Past { flight, took, rate });
         let busy = self.train.took() >= (base + self.noise).scale(7, 8);
         self.shown = self.rate_now(base);
@@ -152,44 +139,42 @@ impl RateBound {
 
     /// Returns the largest window of this round.
     fn cap(&self, base: Span) -> Bytes {
-        let now = self.rate_now(base);
+        let (now, flight) = (self.rate_now(base), self.flight.first);
         let least = if self.params.brake && now.is_some() && self.train.took() * 4 >= base {
             // Twice the noise: so much more is told from none.
-            let noise = self.flight.scale(self.noise.0 * 2, base.0.max(1));
-            self.flight + times(self.flight, self.params.creep).max(noise).min(self.flight)
+            let noise = flight.scale(self.noise.0 * 2, base.0.max(1));
+            flight + times(flight, self.params.creep).max(noise).min(flight)
         } else {
-            self.flight * 2
+            flight * 2
         };
         let fills = now.max(self.shown).map_or(Bytes::ZERO, |r| r.over(base + self.noise));
-        times(fills, self.params.over).min(times(self.flight, self.params.fast)).max(least)
+        times(fills, self.params.over).min(times(flight, self.params.fast)).max(least)
     }
 
     fn grow(&self, v: &View, ack: &Ack, base: Span) -> Step {
         let cap = self.cap(base);
-        let gain = if cap > self.flight * 2 { self.params.fast.0 - Fixed::ONE } else { Fixed::ONE };
+        let gain = if cap > self.flight.first * 2 { self.params.fast.0 - Fixed::ONE } else { Fixed::ONE };
         Step::raise(v.cwnd, (v.cwnd + times(v.slow_start_growth(ack), Fixed(gain))).min(cap))
     }
 }
 
 impl Startup for RateBound {
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
-        self.least = ack.rtt.filter(|rtt| rtt.0 > 0).map_or(self.least, |rtt| self.least.min(rtt));
+        if let Some(rtt) = ack.rtt {
+            self.least.add(rtt);
+        }
         let Some(base) = self.base(v) else { return Step::grow(v.slow_start_growth(ack)) };
         let before = v.delivered - ack.delivered;
-        let newest = self.newest.map_or(ack.newest.mark, |m| m.max(ack.newest.mark));
-        self.newest = Some(newest);
-        if self.round.ends_round(newest, v.next) || self.began.is_none() {
+        if self.round.ends_round(ack.newest.mark, v.next) || self.began.is_none() {
             let left = self.began.and_then(|began| self.end_round(v, began, before, base));
             (self.began, self.before) = (Some(v.now), before);
-            self.flight = ack.prior_inflight.max(v.mss);
-            (self.peak, self.lost, self.limited) = (self.flight, Bytes::ZERO, false);
+            self.flight = Flight::new(ack.prior_inflight.max(v.mss));
             self.train = Train::default();
             if let Some(left) = left {
                 return left;
             }
         }
-        self.limited |= ack.limit == Limit::Application;
-        self.peak = self.peak.max(ack.prior_inflight);
+        self.flight.add(ack);
         self.train.add(v.now, before, ack);
         self.grow(v, ack, base)
     }
@@ -198,15 +183,15 @@ impl Startup for RateBound {
         if matches!(c.signal, Signal::Timeout | Signal::LocalStall) {
             return Step::exit(c.signal.into());
         }
-        self.lost += c.lost.max(v.mss);
-        let few = self.lost <= v.mss * u64::from(self.params.few);
+        self.flight.lost += c.lost.max(v.mss);
+        let few = self.flight.lost <= v.mss * u64::from(self.params.few);
         let full = self.base(v).is_some_and(|base| {
-            self.rate_now(base).is_some_and(|rate| self.flight >= rate.over(base).scale(3, 4))
+            self.rate_now(base).is_some_and(|rate| self.flight.first >= rate.over(base).scale(3, 4))
         });
         if c.signal == Signal::Loss && few && !full {
             return Step::HOLD;
         }
-        let left = self.peak.max(v.inflight + c.lost).scale(BETA, 10).max(v.mss * 2);
+        let left = self.flight.peak.max(v.inflight + c.lost).scale(BETA, 10).max(v.mss * 2);
         Step::set(left).ssthresh(left).and_exit(c.signal.into())
     }
 

@@ -10,7 +10,7 @@
 
 use super::Startup;
 use crate::param::{choice, params};
-use crate::round::Round;
+use crate::round::{Floor, Round, RoundMin};
 use crate::step::{Exit, Resume, Step};
 use crate::units::{Bytes, Span};
 use crate::view::{Ack, Restart, Sent, View};
@@ -43,22 +43,20 @@ impl Params {
 }
 
 /// Minimum samples per round for Linux; fewer may all be of delayed ACKs.
-const MIN_SAMPLES: u64 = 3;
+const MIN_SAMPLES: u32 = 3;
 
 /// Vegas' slow start.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     pub(crate) params: Params,
     round: Round,
-    /// Minimum RTT of the connection.
-    base: Span,
+    base: Floor,
     /// The window does not grow in this round.
     hold: bool,
-    // In this round: bytes sent, number of RTT samples, their sum and their minimum.
+    // In this round: bytes sent, minimum and number of the RTT samples, and their sum.
     sent: Bytes,
-    samples: u64,
+    least: RoundMin,
     sum: Span,
-    least: Span,
     /// The last estimate of the queue, in bytes.
     queued: Option<Bytes>,
 }
@@ -69,32 +67,29 @@ impl Vegas {
         Self {
             params,
             round: Round::default(),
-            base: Span::MAX,
+            base: Floor::default(),
             hold: false,
             sent: Bytes::ZERO,
-            samples: 0,
+            least: RoundMin::default(),
             sum: Span::ZERO,
-            least: Span::MAX,
             queued: None,
         }
     }
 
     /// Called at the end of a round.
     fn judge(&mut self, v: &View) -> Option<Step> {
-        let base = self.base;
+        let measured = self.base.0.zip(self.least.least);
         let gamma = v.mss * u64::from(self.params.gamma);
         if self.params.rules == Rules::Linux {
-            if self.samples < MIN_SAMPLES {
-                return None;
-            }
-            let target = v.cwnd.scale(base.0, self.least.0);
+            let (base, least) = measured.filter(|_| self.least.samples >= MIN_SAMPLES)?;
+            let target = v.cwnd.scale(base.0, least.0);
             let queued = v.cwnd - target;
             self.queued = Some(queued);
             return (queued > gamma).then(|| Step::set((target + v.mss).min(v.cwnd)).and_exit(Exit::Delay));
         }
-        if self.samples > 0 {
+        if let Some((base, _)) = measured {
             // (expected - actual) * base, with expected = inflight / base and actual = sent / rtt.
-            let queued = v.inflight - self.sent.scale(base.0, (self.sum / self.samples).0);
+            let queued = v.inflight - self.sent.scale(base.0, (self.sum / u64::from(self.least.samples)).0);
             self.queued = Some(queued);
             // Compared in rounds without growth, before the next growth; rounded to whole segments.
             if self.hold && (queued + v.mss / 2).units(v.mss) > u64::from(self.params.gamma) {
@@ -118,14 +113,13 @@ impl Startup for Vegas {
 
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Step {
         if let Some(rtt) = ack.rtt {
-            self.samples += 1;
             self.sum += rtt;
-            self.least = self.least.min(rtt);
-            self.base = self.base.min(rtt);
+            self.least.add(rtt);
+            self.base.add(rtt);
         }
         if self.round.ends_round(ack.upto, v.next) {
             let judged = self.judge(v);
-            (self.sent, self.samples, self.sum, self.least) = (Bytes::ZERO, 0, Span::ZERO, Span::MAX);
+            (self.sent, self.sum, self.least) = (Bytes::ZERO, Span::ZERO, RoundMin::default());
             if let Some(step) = judged {
                 return step;
             }
