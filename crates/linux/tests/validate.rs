@@ -44,7 +44,8 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
         println!("skipped: kernel test of cells (see slowstart kernel check)");
         return;
     }
-    let cells = ["20M-40ms-1 cubic", "50M-50ms-1/2 cubic without HyStart", "100M-10ms-1 cubic"];
+    // Not HyStart on 10 ms: it tells 4 ms of delay, which a busy machine adds by itself.
+    let cells = ["20M-40ms-1 cubic", "50M-50ms-1/2 cubic without HyStart", "100M-10ms-1 reno"];
     for cell in Cell::all().into_iter().filter(|c| cells.contains(&c.name.as_str())) {
         let study = cell.study(None).expect("a path without a trace");
         let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance).expect("it loads");
