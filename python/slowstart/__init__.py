@@ -10,10 +10,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
 from . import _slowstart
+from ._progress import bar
+from ._replay import replay
 from ._slowstart import (
     Ack,
     Comparison,
@@ -58,23 +60,6 @@ __all__ = [
 ]
 
 
-def _bar(progress: bool) -> tuple[Callable[[int, int], None] | None, Callable[[], None]]:
-    """A progress bar by tqdm, if that is installed: a function that is told of progress, and one that ends it."""
-    if not progress:
-        return None, lambda: None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return None, lambda: None
-    bar = tqdm(unit="run", leave=False)
-
-    def told(done: int, of: int) -> None:
-        bar.total = of
-        bar.update(done - bar.n)
-
-    return told, bar.close
-
-
 def compare(
     path: str,
     startups: Sequence[str | type] | None = None,
@@ -104,7 +89,7 @@ def compare(
     ...
     ValueError: path: found "atlantis"...
     """
-    told, end = _bar(progress)
+    told, end = bar(progress)
     try:
         names = None if startups is None else list(startups)
         return _slowstart.compare(
@@ -133,19 +118,11 @@ def run(study: str | PathLike[str], *, progress: bool = False, samples: bool = T
     >>> run('path = "rate=20Mbit rtt=40ms"\\nstartups = ["standard"]\\nsize = "500kB"\\nruns = 1\\n').rows["class"]
     ['late']
     """
-    told, end = _bar(progress)
+    told, end = bar(progress)
     try:
         return _slowstart.run(fspath(study), progress=told, samples=samples)
     finally:
         end()
-
-
-def replay(path: str | PathLike[str], startups: Sequence[str] | None = None, *, min_bytes: int = 0) -> Table:
-    """When the connections of a capture or log left slow start, and when each startup would have: a row a connection.
-
-    If the file is damaged, it warns and returns the connections before the damage.
-    """
-    return _slowstart.replay(fspath(path), None if startups is None else list(startups), min_bytes=min_bytes)
 
 
 def fit(files: str | PathLike[str] | Sequence[str | PathLike[str]], *, min_bytes: int = 1_000_000) -> Table:

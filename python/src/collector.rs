@@ -5,7 +5,7 @@ use crate::sweep::Sweep;
 use pyo3::prelude::*;
 use slowstart_sweep::plan::{Plan, Run};
 use slowstart_sweep::run::{self, Shard};
-use slowstart_sweep::store::{Chunk, Claim, Store};
+use slowstart_sweep::store::{Chunk, Claim, Store, key_of};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -105,6 +105,11 @@ impl Collector {
             for (i, line) in rows {
                 let run =
                     plan.runs.get(i).ok_or_else(|| bad(format!("run: found {i}, which there is not")))?;
+                if key_of(&line) != Some(run.key) {
+                    return Err(bad(
+                        "a worker's row has the key of another run; expected a worker with this version",
+                    ));
+                }
                 if !journal.lines.contains_key(&run.key) {
                     journal.append(run.key, line).map_err(bad)?;
                 }

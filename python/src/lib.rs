@@ -2,6 +2,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python passes is converted to values")]
 
+mod captures;
 mod collector;
 mod compare;
 mod comparison;
@@ -13,9 +14,11 @@ mod startup;
 mod sweep;
 mod table;
 mod transfer;
+mod watch;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use slowstart_sweep::plan::results_version;
 use std::fmt::Display;
 
 /// An error of bad input.
@@ -27,6 +30,7 @@ fn bad(e: impl Display) -> PyErr {
 #[pymodule]
 fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("results_version", results_version())?;
     m.add_class::<table::Table>()?;
     m.add_class::<comparison::Comparison>()?;
     m.add_class::<startup::View>()?;
@@ -37,6 +41,9 @@ fn _slowstart(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<transfer::Transfer>()?;
     m.add_class::<sweep::Sweep>()?;
     m.add_class::<collector::Collector>()?;
+    m.add_class::<captures::Captures>()?;
+    m.add_class::<captures::CaptureCollector>()?;
+    m.add_function(wrap_pyfunction!(captures::read_capture, m)?)?;
     m.add_function(wrap_pyfunction!(compare::compare, m)?)?;
     m.add_function(wrap_pyfunction!(compare::run, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;

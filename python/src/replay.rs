@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// The startups to judge: those named, or all of the registry.
-fn candidates(names: Option<Vec<String>>) -> PyResult<Arc<[Candidate]>> {
+pub(crate) fn candidates(names: Option<Vec<String>>) -> PyResult<Arc<[Candidate]>> {
     let all = || slowstart::startup::REGISTRY.iter().map(|e| e.name.to_string()).collect();
     let one = |label: String| {
         let startup = scenario::startup("startup", &label).map_err(bad)?.1;

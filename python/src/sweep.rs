@@ -3,6 +3,7 @@
 use crate::bad;
 use crate::collector::Collector;
 use crate::table::{Table, json};
+use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
 use slowstart_lab::columns::{Cell, Kind};
@@ -12,11 +13,6 @@ use slowstart_sweep::query::{Filter, Query, batches, query as answer};
 use slowstart_sweep::run::{self, Shard};
 use slowstart_sweep::store::Store;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
-
-/// How often Ctrl-C and the progress bar are looked after.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A sweep: its runs.
 #[pyclass(module = "slowstart", frozen)]
@@ -24,8 +20,8 @@ pub(crate) struct Sweep {
     pub(crate) plan: Plan,
 }
 
-fn store(dir: &str) -> PyResult<Store> {
-    Store::open(Path::new(dir)).map_err(bad)
+fn store(dir: &Path) -> PyResult<Store> {
+    Store::open(dir).map_err(bad)
 }
 
 #[pymethods]
@@ -78,32 +74,8 @@ impl Sweep {
         };
         let store = Store::create(&out).map_err(bad)?;
         let threads = threads.unwrap_or_else(rayon::current_num_threads);
-        let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let each = |n: usize, _: bool| {
-            done.fetch_add(n, Ordering::Relaxed);
-            !stop.load(Ordering::Relaxed)
-        };
-        let total = self.plan.runs.len();
-        py.detach(|| {
-            std::thread::scope(|scope| {
-                let work = scope.spawn(|| run::run(&self.plan, &store, shard, threads, &each));
-                let mut raised = None;
-                while !work.is_finished() {
-                    std::thread::sleep(LOOK);
-                    if raised.is_none() {
-                        raised = Python::attach(|py| {
-                            py.check_signals()?;
-                            let done = done.load(Ordering::Relaxed);
-                            progress.as_ref().map_or(Ok(()), |p| p.call1(py, (done, total)).map(drop))
-                        })
-                        .err();
-                        stop.store(raised.is_some(), Ordering::Relaxed);
-                    }
-                }
-                let report = work.join().map_err(|_| bad("a run ended without a result"))?;
-                raised.map_or(Ok(()), Err)?;
-                Ok(report.map_err(bad)?.computed)
-            })
+        watched(py, self.plan.runs.len(), progress.as_ref(), |each| {
+            run::run(&self.plan, &store, shard, threads, each).map(|report| report.computed)
         })
     }
 
@@ -138,13 +110,13 @@ impl Sweep {
 #[pyo3(signature = (store_dir, *, r#where=None, columns=None, group=None, values=None))]
 pub(crate) fn query(
     py: Python<'_>,
-    store_dir: &str,
+    store_dir: PathBuf,
     r#where: Option<Vec<String>>,
     columns: Option<Vec<String>>,
     group: Option<Vec<String>>,
     values: Option<Vec<String>>,
 ) -> PyResult<Table> {
-    let store = store(store_dir)?;
+    let store = store(&store_dir)?;
     let filters = filters(r#where)?;
     let q = Query {
         filters,
@@ -162,7 +134,7 @@ fn filters(written: Option<Vec<String>>) -> PyResult<Vec<Filter>> {
 /// The places of a map.
 fn places(
     py: Python<'_>,
-    store_dir: &str,
+    store_dir: &Path,
     (x, y, value): (&str, &str, &str),
     filters: Vec<Filter>,
 ) -> PyResult<Vec<Place>> {
@@ -176,13 +148,13 @@ fn places(
 #[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
 pub(crate) fn winners(
     py: Python<'_>,
-    store_dir: &str,
+    store_dir: PathBuf,
     x: &str,
     y: &str,
     value: &str,
     r#where: Option<Vec<String>>,
 ) -> PyResult<Table> {
-    let places = places(py, store_dir, (x, y, value), filters(r#where)?)?;
+    let places = places(py, &store_dir, (x, y, value), filters(r#where)?)?;
     let numbers = |pick: fn(&Place) -> &Cell| {
         let all = places.iter().all(|p| matches!(pick(p), Cell::Number(_) | Cell::Integer(_)));
         if all { Kind::Number } else { Kind::Text }
@@ -204,13 +176,13 @@ pub(crate) fn winners(
 #[pyo3(signature = (store_dir, x, y, *, value="completion_s", r#where=None))]
 pub(crate) fn heatmap(
     py: Python<'_>,
-    store_dir: &str,
+    store_dir: PathBuf,
     x: &str,
     y: &str,
     value: &str,
     r#where: Option<Vec<String>>,
 ) -> PyResult<String> {
-    let places = places(py, store_dir, (x, y, value), filters(r#where)?)?;
+    let places = places(py, &store_dir, (x, y, value), filters(r#where)?)?;
     if places.is_empty() {
         return Err(bad(format!(
             "heatmap: found no place at which a startup has {value}, expected at least one"
@@ -222,8 +194,8 @@ pub(crate) fn heatmap(
 /// The rows of a store.
 #[pyfunction]
 #[pyo3(signature = (store_dir, columns=None))]
-pub(crate) fn rows(py: Python<'_>, store_dir: &str, columns: Option<Vec<String>>) -> PyResult<Table> {
-    let store = store(store_dir)?;
+pub(crate) fn rows(py: Python<'_>, store_dir: PathBuf, columns: Option<Vec<String>>) -> PyResult<Table> {
+    let store = store(&store_dir)?;
     let (schema, batches) = py.detach(|| batches(&store, &columns.unwrap_or_default())).map_err(bad)?;
     Ok(Table::new(schema, batches))
 }

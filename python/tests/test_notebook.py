@@ -15,4 +15,4 @@ def test_the_notebook_runs():
     assert len(figures) == 2
     pages = [o["data"]["text/html"] for c in notebook.cells if c.cell_type == "code" for o in c.outputs if "text/html" in o.get("data", {})]
     assert any("<iframe srcdoc=" in page for page in pages), "the page of the comparison"
-    assert any("<rect" in page and "Which startup is first" in page for page in pages), "the heat map"
+    assert any('<td class="h' in page and "Which startup is first" in page for page in pages), "the heat map"

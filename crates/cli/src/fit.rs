@@ -3,7 +3,7 @@
 use crate::compare::command;
 use crate::output::print;
 use crate::printable::printable;
-use crate::replay::{expand, passed_over, progress, warn};
+use crate::replay::{passed_over, progress, warn};
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -13,6 +13,7 @@ use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::text::{self, Fitted};
 use slowstart_replay::fit::{FIT_SCHEMA, FittedPath, SCHEMA, fit};
+use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use std::fs;

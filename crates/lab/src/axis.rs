@@ -61,7 +61,7 @@ impl Range {
     /// # Errors
     /// If it is none, or its ends do not ascend.
     pub fn parse(key: &str, text: &str) -> Result<Self, AxisError> {
-        let expected = "a range such as 20..300ms or log(1..100Mbit), its first number below its second";
+        let expected = "a range such as 20..300ms or log(1..100Mbit), its first number below its second and in log() above zero";
         let refuse = || bad(key, text, expected);
         let (inner, log) = match text.trim().strip_prefix("log(") {
             Some(rest) => (rest.strip_suffix(')').ok_or_else(refuse)?, true),
@@ -205,7 +205,7 @@ mod tests {
             ("20..300ms/-4", "2 to 100000 points"),
             ("300..20ms/4", "first number below its second"),
             ("20..20ms/4", "first number below its second"),
-            ("log(0..20ms)/4", "first number below its second"),
+            ("log(0..20ms)/4", "in log() above zero"),
             ("20ms..3MB/4", ""),
             ("20..300ms", "a number of points"),
             ("", "values such as"),

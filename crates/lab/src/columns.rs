@@ -98,7 +98,12 @@ impl Column {
             (Kind::Number, v) => v.as_f64().map_or(Cell::Null, Cell::Number),
             (Kind::Boolean, v) => v.as_bool().map_or(Cell::Null, Cell::Boolean),
             (Kind::Text, Value::String(s)) => Cell::Text(s.clone()),
-            (Kind::Text | Kind::Json, v) => Cell::Text(v.to_string()),
+            (Kind::Text | Kind::Json, v) => {
+                // Where another crate turns on `preserve_order` of serde_json, keys would be in the order of the row.
+                let mut v = v.clone();
+                v.sort_all_objects();
+                Cell::Text(v.to_string())
+            }
         }
     }
 }
@@ -258,11 +263,10 @@ mod tests {
             ("runs", Kind::Integer),
         ];
         assert_eq!(kinds, expected);
-        let row =
-            serde_json::json!({"name": "a", "exit": {"time_s": 0.1, "reason": "loss"}, "params": {"k": 1}});
+        let row = serde_json::json!({"name": "a", "exit": {"time_s": 0.1, "reason": "loss"}, "params": {"k": 1, "a": {"z": 1, "b": 2}}});
         let cell = |name: &str| columns.iter().find(|c| c.name == name).expect("a column").cell(&row);
         assert_eq!(cell("exit_time_s"), Cell::Number(0.1));
-        assert_eq!(cell("params"), Cell::Text("{\"k\":1}".into()));
+        assert_eq!(cell("params"), Cell::Text(r#"{"a":{"b":2,"z":1},"k":1}"#.into()));
         assert_eq!(cell("runs"), Cell::Null);
     }
 

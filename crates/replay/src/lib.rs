@@ -123,6 +123,7 @@ pub mod connection;
 pub mod error;
 pub mod events;
 pub mod fit;
+pub mod folder;
 pub mod fork;
 pub mod infer;
 pub mod iperf;

@@ -49,6 +49,14 @@ pub enum QueryError {
     /// A filter.
     #[error("filter: found {0:?}, expected COLUMN, one of = != < <= > >=, and a value, such as rate>=50Mbit")]
     Filter(String),
+    /// A filter of a column of numbers by something else.
+    #[error("filter: found {value:?} for column {column}, expected a number, perhaps with a unit")]
+    NoNumber {
+        /// The column.
+        column: String,
+        /// The value.
+        value: String,
+    },
 }
 
 fn part<T, E: Into<TableError>>(file: &Path, result: Result<T, E>) -> Result<T, QueryError> {
@@ -330,6 +338,13 @@ pub fn query(store: &Store, q: &Query) -> Result<Answer, QueryError> {
     }
     let find = |names: &[String]| names.iter().map(|n| resolve(&all, n)).collect::<Result<Vec<_>, _>>();
     let filters = find(&q.filters.iter().map(|f| f.column.clone()).collect::<Vec<_>>())?;
+    for (filter, at) in q.filters.iter().zip(&filters) {
+        if filter.number.is_none()
+            && matches!(all.field(*at).data_type(), DataType::Float64 | DataType::UInt64)
+        {
+            return Err(QueryError::NoNumber { column: filter.column.clone(), value: filter.text.clone() });
+        }
+    }
     let shown = match (&q.group[..], &q.columns[..]) {
         ([], []) => (0..all.fields().len()).collect(),
         ([], columns) => find(columns)?,

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The file that marks a store.
-const MARKER: &str = "slowstart-store.json";
+const MARKER: &str = slowstart_replay::folder::STORE;
 /// Version of the format.
 const FORMAT: u32 = 1;
 
@@ -166,7 +166,7 @@ pub enum Claim {
 }
 
 /// The key at the beginning of a line.
-fn key_of(line: &str) -> Option<u128> {
+pub fn key_of(line: &str) -> Option<u128> {
     u128::from_str_radix(line.strip_prefix("{\"key\":\"")?.get(..32)?, 16).ok()
 }
 
@@ -203,11 +203,6 @@ impl Store {
     /// If the folder holds anything else, or a store of another version or of captures; nothing is changed then.
     pub fn create(dir: &Path) -> Result<Self, StoreError> {
         Self::create_of(dir, Holds::Sweeps)
-    }
-
-    /// True if a folder is a store of any version.
-    pub fn is_store(dir: &Path) -> bool {
-        dir.join(MARKER).exists()
     }
 
     /// Opens a store to write into it; an empty or missing folder becomes one.

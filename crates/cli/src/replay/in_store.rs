@@ -7,13 +7,8 @@ use crate::output::{note, progress_of};
 use anyhow::{Result, bail};
 use slowstart_replay::replay::Options;
 use slowstart_sweep::captures::{self, Captures};
-use slowstart_sweep::store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-pub(super) fn is_store(dir: &Path) -> bool {
-    Store::is_store(dir)
-}
 
 /// Files whose errors are printed.
 const NAMED: usize = 20;
@@ -38,8 +33,7 @@ pub(super) fn replay(
     if files.iter().any(|f| f == Path::new("-")) {
         bail!("--out: found standard input among several files, expected names of files");
     }
-    let settings = format!("{startups:?} {:?} {}", options.connections, options.min_bytes);
-    let all = Captures::new(files, &settings);
+    let all = Captures::new(files, startups, options);
     let store = captures::create(dir)?;
     let interrupt = Interrupt::record_first()?;
     let bar = progress_of(all.len() as u64, "files");

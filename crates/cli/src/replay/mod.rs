@@ -20,10 +20,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_lab::report::words::number;
 use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
+use slowstart_replay::folder::expand;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{AnalysedTransfer, Options, Summary, stream};
-use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -156,44 +156,6 @@ fn read_file(file: &Path, options: &Options, results: &mut Results<'_>) -> Resul
 /// Prints a warning, also with `--quiet`.
 pub(crate) fn warn(text: &str) {
     eprintln!("slowstart: {}", printable(text));
-}
-
-/// The files to read: folders are replaced by the files in them and in the folders within them, in the order of their names.
-/// Hidden files and stores are left out, and links to folders are not followed.
-pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    for path in named {
-        if !path.is_dir() {
-            all.push(path.clone());
-            continue;
-        }
-        let before = all.len();
-        walk(path, &mut all)?;
-        if all.len() == before {
-            bail!("{}: found no file in the folder, expected captures or logs", path.display());
-        }
-        all[before..].sort();
-    }
-    Ok(all)
-}
-
-fn walk(dir: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
-    let name = || dir.display().to_string();
-    for entry in fs::read_dir(dir).with_context(name)? {
-        let entry = entry.with_context(name)?;
-        let path = entry.path();
-        if entry.file_name().to_string_lossy().starts_with('.') {
-            continue;
-        }
-        if entry.file_type().with_context(name)?.is_dir() {
-            if !in_store::is_store(&path) {
-                walk(&path, all)?;
-            }
-        } else if path.is_file() {
-            all.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// Counts up on a terminal, nothing elsewhere.

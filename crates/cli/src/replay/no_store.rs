@@ -11,8 +11,3 @@ pub(super) fn replay(_: &Replay, _: &[PathBuf], _: &[String], _: &Options, _: &P
          `cargo build --release -p slowstart-cli --features sweep`, or use --json or --csv"
     )
 }
-
-/// True if a folder is a store: no such build can write into it, or read from it.
-pub(super) fn is_store(dir: &Path) -> bool {
-    dir.join("slowstart-store.json").exists()
-}

@@ -6,24 +6,27 @@
 //! there, their records become `files/ID-CHUNK.jsonl` and the rows `parts/ID-CHUNK.parquet`, and the journal goes. Rows pass
 //! through memory one by one, so that it depends neither on the number of files nor on their size.
 
-use crate::plan::hex;
+mod collector;
+mod journal;
+
+pub use self::collector::Collector;
+pub use self::journal::lines_of;
+use self::journal::{Claim, Journal, ROW_GROUP, claim, is_done};
+use crate::plan::{hex, results_version};
 use crate::run::{LOOK_AGAIN, count_run, on_threads};
-use crate::store::{Holds, Store, StoreError, lock_file, named};
-use crate::table::{TableBuilder, TableError, properties};
+use crate::store::{Holds, Store, StoreError, named};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::arrow::{ArrowWriter, ProjectionMask};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
-use slowstart_lab::columns::{Column, Kind, columns};
-use slowstart_replay::open;
-use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
+use slowstart_replay::replay::Options;
 use slowstart_replay::transfer::{TRANSFER_SCHEMA, Transfer};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::UNIX_EPOCH;
@@ -32,11 +35,6 @@ use std::time::UNIX_EPOCH;
 const CHUNKS: usize = 256;
 /// The most files of a chunk.
 const MOST_FILES: usize = 4096;
-/// Rows that are held before they are encoded, and rows of a row group: both bound memory.
-const BATCH: usize = 64;
-const ROW_GROUP: usize = 16_384;
-/// The begin of a line with the record of a file.
-const RECORD: &str = "{\"read\":";
 
 /// A file to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,20 +63,6 @@ pub struct FileRecord {
     pub failed: bool,
 }
 
-/// A line of a journal with the record of a file.
-#[derive(Serialize, Deserialize)]
-struct RecordLine {
-    read: FileRecord,
-}
-
-/// A row of a journal.
-#[derive(Serialize)]
-struct RowLine<'a> {
-    key: String,
-    #[serde(flatten)]
-    row: &'a Transfer,
-}
-
 /// What has been done.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Report {
@@ -89,20 +73,12 @@ pub struct Report {
 }
 
 /// Files to replay with the same options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Captures {
     files: Vec<Input>,
     chunk: usize,
     /// The hash of all keys, in hexadecimal.
     id: String,
-}
-
-/// The columns of a part.
-fn part_columns() -> Vec<Column> {
-    let about = "The key of the file and, after a hyphen, the number of the row in it.";
-    let mut all = vec![Column::new("key", Kind::Text, about)];
-    all.extend(columns(TRANSFER_SCHEMA));
-    all
 }
 
 /// The first 16 bytes of a hash as a number.
@@ -111,9 +87,11 @@ fn number(digest: &[u8]) -> u128 {
 }
 
 impl Captures {
-    /// These files, in any order. `settings` is everything of the options that decides the rows.
-    pub fn new(files: &[PathBuf], settings: &str) -> Self {
-        let version = crate::plan::results_version();
+    /// These files, in any order, for startups of these names.
+    pub fn new(files: &[PathBuf], startups: &[String], options: &Options) -> Self {
+        let version = results_version();
+        // Everything of the options that decides the rows.
+        let settings = &format!("{startups:?} {:?} {}", options.connections, options.min_bytes);
         let of = |path: &PathBuf| {
             let about = fs::metadata(path).ok();
             let changed = about.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
@@ -166,12 +144,7 @@ impl Captures {
         each: &(dyn Fn(usize, bool) -> bool + Sync),
     ) -> Result<Report, StoreError> {
         let others = self.start(store)?;
-        let chunks: Vec<(String, &[Input])> = self
-            .files
-            .chunks(self.chunk)
-            .enumerate()
-            .map(|(n, files)| (format!("{}-{n:05}", self.id), files))
-            .collect();
+        let chunks: Vec<usize> = (0..self.chunks()).collect();
         let read = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
         let each = |n: usize, ours: bool| {
@@ -182,10 +155,10 @@ impl Captures {
             }
             go_on
         };
-        let mut todo: Vec<&(String, &[Input])> = chunks.iter().collect();
+        let mut todo: Vec<&usize> = chunks.iter().collect();
         while !todo.is_empty() && !stopped.load(Ordering::Relaxed) {
-            let theirs = on_threads(&todo, threads, &stopped, &|(name, files): &(String, &[Input])| {
-                one(store, name, files, &others, options, &each)
+            let theirs = on_threads(&todo, threads, &stopped, &|n: &usize| {
+                self.one(store, *n, &others, options, &each)
             });
             todo = theirs?;
             if !todo.is_empty() && !stopped.load(Ordering::Relaxed) {
@@ -194,6 +167,69 @@ impl Captures {
         }
         store.write_manifest()?;
         Ok(Report { read: read.into_inner(), finished: !stopped.into_inner() })
+    }
+
+    /// The number of chunks.
+    fn chunks(&self) -> usize {
+        self.files.len().div_ceil(self.chunk)
+    }
+
+    /// The name of a chunk.
+    fn name(&self, chunk: usize) -> String {
+        format!("{}-{chunk:05}", self.id)
+    }
+
+    /// The files of a chunk, by their index.
+    fn range(&self, chunk: usize) -> Range<usize> {
+        chunk * self.chunk..self.files.len().min((chunk + 1) * self.chunk)
+    }
+
+    /// The key of a file, in hexadecimal.
+    fn key(&self, file: usize) -> String {
+        format!("{:032x}", self.files[file].key)
+    }
+
+    /// The name of a file as given, and its key: what [`lines_of`] needs on another machine.
+    pub fn task(&self, file: usize) -> Option<(&Path, String)> {
+        self.files.get(file).map(|f| (f.path.as_path(), self.key(file)))
+    }
+
+    /// Reads the files of a chunk that are in no other part. Returns false if another process has it.
+    fn one(
+        &self,
+        store: &Store,
+        chunk: usize,
+        others: &BTreeSet<String>,
+        options: &Options,
+        each: &dyn Fn(usize, bool) -> bool,
+    ) -> Result<bool, StoreError> {
+        let (name, files) = (self.name(chunk), self.range(chunk));
+        let of_chunk = files.len();
+        let wanted: Vec<usize> = files.filter(|f| !others.contains(&self.key(*f))).collect();
+        let claimed = if wanted.is_empty() { Claim::Done } else { claim(store, &name)? };
+        let mut journal = match claimed {
+            Claim::Ours(journal) => journal,
+            Claim::Theirs => return Ok(false),
+            Claim::Done => {
+                each(of_chunk, false);
+                return Ok(true);
+            }
+        };
+        each(of_chunk - wanted.len() + journal.done.len(), false);
+        for file in wanted {
+            let key = self.key(file);
+            if journal.done.contains(&key) {
+                continue;
+            }
+            if !each(0, false) {
+                return Ok(true);
+            }
+            count_run();
+            journal.read(&self.files[file].path, key, options)?;
+            each(1, true);
+        }
+        journal.finish(store, &name)?;
+        Ok(true)
     }
 
     /// Finishes what others left in journals that no process holds; returns the keys of files in parts of other calls.
@@ -321,194 +357,10 @@ fn partial(batch: &arrow_array::RecordBatch, row: usize) -> Transfer {
     t
 }
 
-fn is_done(store: &Store, name: &str) -> bool {
-    store.dir().join("parts").join(format!("{name}.parquet")).exists()
-}
-
 /// The records of a part.
 fn records_of(file: &Path) -> Result<Vec<FileRecord>, StoreError> {
     let text = named(file, fs::read_to_string(file))?;
     text.lines().map(|l| named(file, serde_json::from_str(l).map_err(io::Error::from))).collect()
-}
-
-/// Reads the files of a chunk that are in no other part. Returns false if another process has it.
-fn one(
-    store: &Store,
-    name: &str,
-    files: &[Input],
-    others: &BTreeSet<String>,
-    options: &Options,
-    each: &dyn Fn(usize, bool) -> bool,
-) -> Result<bool, StoreError> {
-    let wanted: Vec<(&Input, String)> = files
-        .iter()
-        .map(|f| (f, format!("{:032x}", f.key)))
-        .filter(|(_, key)| !others.contains(key))
-        .collect();
-    if is_done(store, name) || wanted.is_empty() {
-        each(files.len(), false);
-        return Ok(true);
-    }
-    let journal = store.dir().join("journal").join(format!("{name}.jsonl"));
-    let Some(mut journal) = Journal::lock(&journal)? else { return Ok(false) };
-    // The process that had it may have finished it meanwhile.
-    if is_done(store, name) {
-        let _ = fs::remove_file(&journal.path);
-        each(files.len(), false);
-        return Ok(true);
-    }
-    each(files.len() - wanted.len() + journal.done.len(), false);
-    for (input, key) in wanted {
-        if journal.done.contains(&key) {
-            continue;
-        }
-        if !each(0, false) {
-            return Ok(true);
-        }
-        count_run();
-        journal.read(&input.path, key, options)?;
-        each(1, true);
-    }
-    journal.finish(store, name)?;
-    Ok(true)
-}
-
-/// The journal of a chunk that this process holds.
-struct Journal {
-    path: PathBuf,
-    file: File,
-    /// Bytes up to the end of the last file's record.
-    len: u64,
-    /// The keys of the files that are there.
-    done: BTreeSet<String>,
-}
-
-/// The record of a file in a line of a journal.
-fn record(line: &str) -> Option<FileRecord> {
-    let record = |l| serde_json::from_str::<RecordLine>(l).ok();
-    line.starts_with(RECORD).then(|| record(line)).flatten().map(|l| l.read)
-}
-
-impl Journal {
-    /// Opens and locks a journal, and drops what a killed process did not finish; `None` if another process holds it.
-    fn lock(path: &Path) -> Result<Option<Self>, StoreError> {
-        let Some(file) = lock_file(path)? else { return Ok(None) };
-        let mut journal = Self { path: path.to_path_buf(), file, len: 0, done: BTreeSet::new() };
-        let (mut at, mut len) = (0, 0);
-        let mut done = BTreeSet::new();
-        journal.each_line(|line, whole| {
-            at += line.len() as u64;
-            if let Some(record) = record(line).filter(|_| whole) {
-                done.insert(record.key);
-                len = at;
-            }
-            Ok(())
-        })?;
-        (journal.len, journal.done) = (len, done);
-        named(path, journal.file.set_len(len))?;
-        Ok(Some(journal))
-    }
-
-    /// Calls `each` with every line, with its line feed, and whether it has one.
-    fn each_line(
-        &self,
-        mut each: impl FnMut(&str, bool) -> Result<(), TableError>,
-    ) -> Result<(), StoreError> {
-        let mut reader = BufReader::new(named(&self.path, File::open(&self.path))?);
-        let mut line = Vec::new();
-        while named(&self.path, reader.read_until(b'\n', &mut line))? > 0 {
-            let whole = line.ends_with(b"\n");
-            named(&self.path, each(&String::from_utf8_lossy(&line), whole))?;
-            line.clear();
-        }
-        Ok(())
-    }
-
-    /// Reads a file. If its rows cannot be written whole, for example because the disk is full, none of them stays.
-    fn read(&mut self, path: &Path, key: String, options: &Options) -> Result<(), StoreError> {
-        let name = path.to_string_lossy().into_owned();
-        let bytes = fs::metadata(path).map_or(0, |m| m.len());
-        let mut record =
-            FileRecord { key, file: name, bytes, rows: 0, left_out: 0, error: None, failed: false };
-        let mut out = BufWriter::new(&self.file);
-        let mut written: io::Result<()> = Ok(());
-        let each = |mut t: AnalysedTransfer| {
-            if written.is_err() {
-                return;
-            }
-            t.row.file = Some(record.file.clone());
-            let line = RowLine { key: format!("{}-{}", record.key, record.rows), row: &t.row };
-            record.rows += 1;
-            written = serde_json::to_writer(&mut out, &line).map_err(io::Error::from);
-            written = std::mem::replace(&mut written, Ok(())).and_then(|()| out.write_all(b"\n"));
-        };
-        let summary = open::open(path).and_then(|(kind, input)| stream(kind, input, options, each, |_| {}));
-        match summary {
-            Ok(summary) => {
-                record.left_out = summary.left_out;
-                record.error = summary.incomplete.map(|e| e.to_string());
-            }
-            Err(e) => (record.error, record.failed) = (Some(e.to_string()), true),
-        }
-        let key = record.key.clone();
-        let end = |mut out: BufWriter<&File>| -> io::Result<()> {
-            written?;
-            serde_json::to_writer(&mut out, &RecordLine { read: record })?;
-            out.write_all(b"\n")?;
-            out.flush()
-        };
-        if let Err(e) = end(out) {
-            let _ = self.file.set_len(self.len);
-            return named(&self.path, Err(e));
-        }
-        self.len = named(&self.path, self.file.metadata())?.len();
-        self.done.insert(key);
-        Ok(())
-    }
-
-    /// Writes records and part of a chunk, and removes the journal.
-    fn finish(self, store: &Store, name: &str) -> Result<(), StoreError> {
-        let (temporary, part) =
-            (self.path.with_extension("part"), store.dir().join("parts").join(format!("{name}.parquet")));
-        let (listing, records) =
-            (self.path.with_extension("files"), store.dir().join("files").join(format!("{name}.jsonl")));
-        let write = || -> Result<(), StoreError> {
-            let mut list = BufWriter::new(named(&listing, File::create(&listing))?);
-            let mut table = TableBuilder::new(part_columns());
-            let out = named(&temporary, File::create(&temporary))?;
-            let mut writer =
-                named(&temporary, ArrowWriter::try_new(out, table.schema(), Some(properties())))?;
-            let mut rows = 0;
-            self.each_line(|line, _| {
-                if let Some(record) = record(line) {
-                    serde_json::to_writer(&mut list, &record).map_err(io::Error::from)?;
-                    return Ok(list.write_all(b"\n")?);
-                }
-                let row: Value = serde_json::from_str(line).map_err(io::Error::from)?;
-                table.push(&row);
-                rows += 1;
-                if table.len() == BATCH {
-                    writer.write(&table.batch()?)?;
-                }
-                if rows % ROW_GROUP == 0 {
-                    writer.flush()?;
-                }
-                Ok(())
-            })?;
-            named(&temporary, table.batch().and_then(|b| Ok(writer.write(&b)?)))?;
-            let synced = named(&temporary, writer.into_inner())?.sync_all();
-            named(&temporary, synced)?;
-            let list = list.into_inner().map_err(io::IntoInnerError::into_error);
-            named(&listing, list.and_then(|l| l.sync_all()))?;
-            named(&records, fs::rename(&listing, &records))?;
-            named(&part, fs::rename(&temporary, &part))
-        };
-        write().inspect_err(|_| {
-            let _ = fs::remove_file(&temporary);
-            let _ = fs::remove_file(&listing);
-        })?;
-        named(&self.path, fs::remove_file(&self.path))
-    }
 }
 
 /// Opens a store of captures to write into it; an empty or missing folder becomes one.
