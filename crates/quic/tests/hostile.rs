@@ -1,8 +1,8 @@
 //! A law: whatever a stack tells its host, no controller panics, and each keeps its floor of two packets.
 //!
 //! The stack may let time go backwards, acknowledge packets that were never sent, and give sizes and times of 0, 2^62 and
-//! 2^64 - 1. Its calls are plausible for most of a run, so that controllers leave their first state. Both kinds of host
-//! are tested: those that name packets (noq) and those that do not (quinn).
+//! 2^64 - 1. Its calls are plausible for most of a run, so that controllers leave their first state. All kinds of host are
+//! tested: of stacks that name packets (noq), that do not (quinn), and that carry the controller's records (s2n-quic).
 //!
 //! `SLOWSTART_CASES=N` runs N sequences of calls; `SLOWSTART_FUZZ_SECONDS=3600` runs new ones for an hour.
 
@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
-use slowstart::units::{Bytes, Instant, Rate, Span};
-use slowstart::view::PathMemory;
+use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
+use slowstart::view::{PathMemory, Sent};
 use slowstart_quic::host::{Host, INITIAL_PACKETS};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -45,6 +45,7 @@ enum What {
     Mtu(u64),
     Timer,
     Inflight(u64),
+    NewPath,
 }
 
 fn extreme() -> impl Strategy<Value = u64> {
@@ -87,6 +88,7 @@ fn what(calm: u32) -> impl Strategy<Value = What> {
         1 => prop_oneof![1000..9000_u64, 0..70_000_u64, extreme()].prop_map(What::Mtu),
         3 * calm => Just(What::Timer),
         1 => size().prop_map(What::Inflight),
+        1 => Just(What::NewPath),
     ]
 }
 
@@ -94,11 +96,18 @@ fn calls(calm: u32) -> impl Strategy<Value = Vec<(When, What)>> {
     proptest::collection::vec((when(), what(calm)), 1..500)
 }
 
+/// How a stack says which packet it means.
+#[derive(Copy, Clone, Debug)]
+enum Names {
+    Numbers,
+    Times,
+    Records,
+}
+
 /// What a stack tells the host of one connection.
 #[derive(Clone, Debug)]
 struct Stack {
-    /// True if it names packets.
-    numbered: bool,
+    names: Names,
     /// Whether the host may know the unsent data, an earlier connection, and a pacer.
     unsent: Option<u64>,
     remembered: Option<(u64, u64, u64)>,
@@ -109,16 +118,17 @@ struct Stack {
 }
 
 fn stack() -> impl Strategy<Value = Stack> {
+    let names = prop_oneof![Just(Names::Numbers), Just(Names::Times), Just(Names::Records)];
     let remembered = (prop_oneof![size(), 0..10_000_000_u64], extreme(), extreme());
     (
-        (any::<bool>(), any::<bool>(), 0..avoidance::REGISTRY.len()),
+        (names, any::<bool>(), 0..avoidance::REGISTRY.len()),
         proptest::option::of(prop_oneof![0..50_000_000_u64, extreme()]),
         proptest::option::of(remembered),
         prop_oneof![Just(u64::MAX), 0..1_000_000_u64, extreme()],
         prop_oneof![calls(1), calls(30)],
     )
-        .prop_map(|((numbered, paces, avoidance), unsent, remembered, rwnd, calls)| Stack {
-            numbered,
+        .prop_map(|((names, paces, avoidance), unsent, remembered, rwnd, calls)| Stack {
+            names,
             unsent,
             remembered,
             paces,
@@ -131,22 +141,25 @@ fn stack() -> impl Strategy<Value = Stack> {
 /// A stack that is being played.
 struct Play {
     host: Host<AnyController>,
-    numbered: bool,
+    names: Names,
     now: u64,
-    /// Number and time of each packet sent.
-    sent: Vec<(u64, u64)>,
+    /// The host's record of each packet sent; its place is the packet's number.
+    sent: Vec<Sent>,
 }
 
 impl Play {
-    fn find(&self, packet: Which) -> (u64, Instant) {
-        let (number, at) = match packet {
+    /// The number and the record of a packet; those of packet 0 if fewer were sent.
+    fn find(&self, packet: Which) -> (u64, Sent) {
+        match packet {
             Which::Sent(back) => {
-                let i = self.sent.len().checked_sub(back + 1);
-                i.and_then(|i| self.sent.get(i)).copied().unwrap_or_default()
+                let i = self.sent.len().saturating_sub(back + 1);
+                (i as u64, self.sent.get(i).copied().unwrap_or_default())
             }
-            Which::Never { number, at } => (number, at),
-        };
-        (number, Instant(at))
+            Which::Never { number, at } => {
+                let bytes = Bytes(number);
+                (number, Sent { mark: Mark::new(number), at: Instant(at), bytes, ..Sent::default() })
+            }
+        }
     }
 
     fn call(&mut self, when: When, what: &What) {
@@ -158,44 +171,57 @@ impl Play {
         let now = Instant(self.now);
         match *what {
             What::Sent { bytes } => {
-                let number = self.sent.len() as u64;
-                self.sent.push((number, self.now));
-                self.host.on_packet_sent(now, Bytes(bytes), number);
+                let bytes = Bytes(bytes);
+                self.sent.push(match self.names {
+                    Names::Records => self.host.on_record_sent(now, bytes, false),
+                    Names::Numbers | Names::Times => {
+                        self.host.on_packet_sent(now, bytes, self.sent.len() as u64);
+                        Sent { at: now, ..Sent::default() }
+                    }
+                });
             }
             What::Acked { packet, bytes, limited } => {
-                let (number, at) = self.find(packet);
-                if self.numbered {
-                    self.host.on_packet_acked(now, at, number, limited);
-                } else {
-                    self.host.on_bytes_acked(now, at, Bytes(bytes), limited);
+                let (number, sent) = self.find(packet);
+                match self.names {
+                    Names::Numbers => self.host.on_packet_acked(now, sent.at, number, limited),
+                    Names::Times => self.host.on_bytes_acked(now, sent.at, Bytes(bytes), limited),
+                    Names::Records => self.host.on_record_acked(now, sent, Bytes(bytes), !limited),
                 }
             }
-            What::AckEnd { largest } if self.numbered => {
-                let largest = largest.map(|p| self.find(p).0);
-                self.host.on_ack_end(now, largest);
-            }
-            What::AckEnd { .. } => self.host.on_bytes_ack_end(now),
-            What::Lost { packet } if self.numbered => {
-                let number = self.find(packet).0;
-                self.host.on_packet_lost(now, number);
-            }
+            What::AckEnd { largest } => match self.names {
+                Names::Numbers => {
+                    let largest = largest.map(|p| self.find(p).0);
+                    self.host.on_ack_end(now, largest);
+                }
+                Names::Times => self.host.on_bytes_ack_end(now),
+                Names::Records => {}
+            },
             What::Lost { packet } => {
-                let at = self.find(packet).1;
-                self.host.on_bytes_lost(now, at, false, Bytes(MSS));
+                let (number, sent) = self.find(packet);
+                match self.names {
+                    Names::Numbers => self.host.on_packet_lost(now, number),
+                    Names::Times => self.host.on_bytes_lost(now, sent.at, false, Bytes(MSS)),
+                    Names::Records => self.host.on_record_lost(now, sent, false),
+                }
             }
             What::Congestion { packet, persistent, ecn, lost } => {
-                let at = self.find(packet).1;
-                if self.numbered {
-                    self.host.on_congestion(now, at, persistent, ecn, Bytes(lost));
-                } else {
-                    self.host.on_bytes_lost(now, at, persistent, Bytes(lost));
+                let sent = self.find(packet).1;
+                match self.names {
+                    Names::Numbers => self.host.on_congestion(now, sent.at, persistent, ecn, Bytes(lost)),
+                    Names::Times => self.host.on_bytes_lost(now, sent.at, persistent, Bytes(lost)),
+                    Names::Records if ecn => self.host.on_congestion(now, sent.at, false, true, Bytes::ZERO),
+                    Names::Records => self.host.on_record_lost(now, sent, persistent),
                 }
             }
             What::Spurious => self.host.on_spurious(),
             What::CwndLimited => self.host.on_cwnd_limited(),
             What::Mtu(mtu) => self.host.on_mtu(Bytes(mtu)),
             What::Timer => self.host.on_timer(now),
-            What::Inflight(bytes) => self.host.set_inflight(Bytes(bytes)),
+            What::Inflight(bytes) => match self.names {
+                Names::Records => self.host.on_discarded(Bytes(bytes)),
+                Names::Numbers | Names::Times => self.host.set_inflight(Bytes(bytes)),
+            },
+            What::NewPath => self.host.on_new_path(),
         }
     }
 }
@@ -215,7 +241,7 @@ fn play(stack: &Stack, seen: &RefCell<BTreeSet<String>>) -> Result<(), TestCaseE
             rtt: Span(rtt),
             rate: Rate(rate),
         });
-        let mut play = Play { host, numbered: stack.numbered, now: 0, sent: Vec::new() };
+        let mut play = Play { host, names: stack.names, now: 0, sent: Vec::new() };
         let (mut mtu, mut least) = (MSS, MSS);
         for (when, what) in &stack.calls {
             play.call(*when, what);
