@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground book wheel
+.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -51,3 +51,11 @@ kernel:
 test-kernels:
 	@bash ci/qdisc/record.sh
 	@bash ci/kernels.sh
+
+# Builds the command and the tests of the algorithms for aarch64, and runs them in qemu: the rows are those of this machine.
+aarch64:
+	@bash ci/aarch64.sh
+
+# Writes the bill of materials of the command to target/sbom. Needs cargo-cyclonedx.
+sbom:
+	@bash ci/sbom.sh
