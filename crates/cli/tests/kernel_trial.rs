@@ -476,3 +476,17 @@ fn a_dry_run_changes_nothing_and_one_cgroup_has_one_trial() {
     }
     assert!(arms_become(false, pid), "{:?}", controls());
 }
+
+/// The client has one address, so one arm has all its connections.
+#[test]
+fn sticky_arms_keep_the_connections_of_a_prefix_together() {
+    let Some((_one, cgroup)) = able("sticky_arms_keep_the_connections_of_a_prefix_together") else { return };
+    let out = folder("sticky");
+    let args = ["--sticky", "prefix", "--arm", "cubic:50%", "--arm", "search:50%", "--out"];
+    let trial = Trial::start(&cgroup, &[&args[..], &[out.to_str().expect("text")]].concat());
+    let all = download(&cgroup, "rate=100Mbit rtt=10ms queue=1bdp", 20, 4, 10_000);
+    assert_eq!(by_control(&all).len(), 1, "{all:?}");
+    assert_eq!(trial.end(Signal::SIGTERM).0, Some(0));
+    let rows = rows(&out);
+    assert!(rows.len() == 20 && rows.iter().all(|r| r["unit"] == r["prefix"]), "{rows:?}");
+}

@@ -48,19 +48,19 @@ fn arms(a: &Analysis) -> Markup {
     html! {
         table {
             thead { tr {
-                th { "arm" } th { "share" } th { "connections" } th { (a.measure) (unit(a.measure)) }
-                th { "median" } th { "95th percentile" } th { "retrans" } th { "limited by application" } th { "startups ended" }
+                th scope="col" { "arm" } th scope="col" { "share" } th scope="col" { "connections" } th scope="col" { (a.measure) (unit(a.measure)) }
+                th scope="col" { "median" } th scope="col" { "95th percentile" } th scope="col" { "retrans" } th scope="col" { "limited by application" } th scope="col" class="classes" { "startups ended" }
             } }
             tbody { @for arm in &a.arms { tr {
-                td { (arm.name) }
-                td { (format!("{:.4}", arm.share * 100.0).trim_end_matches('0').trim_end_matches('.')) "%" }
+                th scope="row" { (arm.name) }
+                td class="classes" { (format!("{:.4}", arm.share * 100.0).trim_end_matches('0').trim_end_matches('.')) "%" }
                 td { (arm.connections) }
                 td { (value_text(a.measure, arm.means.get(a.measure.name()).copied())) }
                 td { (quantile_text(a.measure, arm, 0.5)) }
                 td { (quantile_text(a.measure, arm, 0.95)) }
                 td { (value_text(Measure::Retrans, arm.means.get("retrans").copied())) }
                 td { (arm.app_limited.map_or_else(|| "-".to_string(), |l| format!("{:.0}%", l * 100.0))) }
-                td { (arm.exits.iter().map(|(w, n)| format!("{w} {n}")).collect::<Vec<_>>().join(", ")) }
+                td class="classes" { (arm.exits.iter().map(|(w, n)| format!("{w} {n}")).collect::<Vec<_>>().join(", ")) }
             } } }
         }
     }
@@ -69,10 +69,14 @@ fn arms(a: &Analysis) -> Markup {
 fn comparisons(all: &[&Comparison]) -> Markup {
     html! {
         table {
-            thead { tr { th { "arm" } th { "with" } th { "measure" } th { "stratum" } th { "units" } th { "effect" } } }
+            thead { tr {
+                th scope="col" { "arm" } th scope="col" { "with" } th scope="col" class="classes" { "measure" } th scope="col" class="classes" { "stratum" } th scope="col" { "units" } th scope="col" { "effect" }
+            } }
             tbody { @for c in all { tr {
-                td { (c.arm) } td { (c.with) } td { (c.measure) }
-                td { (c.stratum.as_deref().unwrap_or("all")) }
+                th scope="row" { (c.arm) }
+                td class="classes" { (c.with) }
+                td class="classes" { (c.measure) }
+                td class="classes" { (c.stratum.as_deref().unwrap_or("all")) }
                 td { (c.effect.map_or(0, |e| e.units)) }
                 td { (effect_text(c.effect.as_ref())) }
             } } }
