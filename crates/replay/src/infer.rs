@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Growth per round trip, in percent, up to which a round trip counts as flat, and the same as a minimum number of
 /// segments. Slow start doubles, or grows by half with delayed ACKs; conservative slow start (RFC 9406) grows by a
 /// quarter; congestion avoidance by a segment or two, CUBIC by 5 % while it knows no maximum (`tcp_cubic.c`).
-const FLAT: u64 = 9;
+pub(crate) const FLAT: u64 = 9;
 const FLAT_LEAST: u64 = 3;
 /// Growth, in percent, that one of the two round trips before an exit must have had. Limited slow start (RFC 3742),
 /// which adds 50 segments per round trip, slows gradually and has no such step.
@@ -32,7 +32,7 @@ const SURE_ROUNDS: u32 = 3;
 /// Round trips after an exit in which congestion avoidance would have added some segments (RFC 5681 §3.1: one per
 /// round trip, half of one with delayed ACKs). If nothing was added to the end, something other than cwnd limited
 /// the sender.
-const STILL_ROUNDS: u32 = 8;
+pub(crate) const STILL_ROUNDS: u32 = 8;
 /// Round trips after an exit whose maxima are kept.
 const PEAKS: usize = 64;
 /// A burst of growth begins after a silence of this many percent of an RTT (`SILENT`). Bursts of a sender that
@@ -212,7 +212,7 @@ pub struct Inference {
     full: Instant,
     /// The value of `full` before the window fell without a loss, and for how many round trips it has been lower.
     fell: Option<(Instant, u32)>,
-    /// True if the data ended after a flat round trip.
+    /// True if the newest round trip was the application's, and the one before it flat: the data ends, or the sender waits.
     ended_flat: bool,
     /// Maximum in flight in each round trip since the exit: the first `PEAKS`.
     between: Vec<Bytes>,
@@ -316,7 +316,7 @@ impl Inference {
             // A window that was not used may still have grown.
             self.best = self.best.max(round.peak);
             let flat = self.flat > 0 && self.grew_since > 0;
-            self.ended_flat = round.limited_by == LimitedBy::Application && (flat || self.ended_flat);
+            self.ended_flat = round.limited_by == LimitedBy::Application && flat;
             (self.flat, self.grew_since, self.restarted) = (0, 0, true);
             return;
         }
@@ -374,9 +374,11 @@ impl Inference {
 
     /// Sets the exit to when the plateau (within a segment or 2 %) was first in flight; for a sender that grows in
     /// every second round trip, to when the next growth was due. Without effect if the receive window limited the
-    /// growth since, which hides the exit.
+    /// growth since, which hides the exit, or if so far the application limited most round trips: a few that look otherwise
+    /// are then its pattern.
     fn stop(&mut self, mss: Bytes) {
-        if self.since_peer.is_some() {
+        let [window, application, ..] = self.rounds;
+        if self.since_peer.is_some() || application > window {
             return;
         }
         let level = self.level - tolerance(self.level, mss);
@@ -631,6 +633,20 @@ mod tests {
         };
         assert_eq!(over(&[10, 20, 40, 41]), Ok(MSS * 40));
         assert_eq!(over(&[10, 20, 40]), Err(NoExit::StillGrowing));
+    }
+
+    /// A server that answers small requests: of forty round trips the application limits all but four, in which an answer looks
+    /// like growth that stops.
+    #[test]
+    fn a_few_round_trips_of_an_application_limited_sender_show_no_exit() {
+        let mut i = Inference::default();
+        for (n, peak) in [6; 36].into_iter().chain([6, 19, 20, 20]).enumerate() {
+            let (start, peak) = (Instant(n as u64 * 100_000_000), MSS * peak);
+            let limited_by = if n < 36 { LimitedBy::Application } else { LimitedBy::Cwnd };
+            i.on_sent(start, peak, Span::millis(100), MSS);
+            i.on_round(&Round { start, peak, limited_by }, MSS);
+        }
+        assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));
     }
 
     #[test]

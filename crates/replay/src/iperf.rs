@@ -127,6 +127,10 @@ struct Flow {
     bytes: u64,
     retransmitted: u64,
     longest: Span,
+    /// True if the newest interval was left out of the sums (`--omit`).
+    omitted: bool,
+    /// When the times of the intervals began.
+    origin: Instant,
 }
 
 /// A result while it is read.
@@ -155,7 +159,7 @@ impl Streams {
     }
 
     fn interval(&mut self, streams: Vec<Stream>) -> Result<(), String> {
-        for s in streams.into_iter().filter(|s| !s.omitted) {
+        for s in streams {
             let (Some(end), Some(cwnd)) = (s.end.real().filter(|e| *e < 1e9), s.snd_cwnd.below(MOST)) else {
                 continue;
             };
@@ -166,8 +170,13 @@ impl Streams {
             });
             flow.bytes = flow.bytes.saturating_add(s.bytes.below(MOST).unwrap_or(0));
             flow.retransmitted = flow.retransmitted.saturating_add(s.retransmits.below(MOST).unwrap_or(0));
-            let at = Instant((end * 1e9) as u64);
             let before = flow.samples.last().map_or(Instant::ZERO, |b| b.at);
+            // Times begin anew after what --omit leaves out of the sums; the connection goes on.
+            if flow.omitted && !s.omitted {
+                flow.origin = before;
+            }
+            flow.omitted = s.omitted;
+            let at = flow.origin + Span((end * 1e9) as u64);
             flow.longest = flow.longest.max(at.max(before).since(before));
             flow.samples.push(Sample {
                 at: at.max(before),
@@ -290,6 +299,23 @@ mod tests {
                 crate::open::detect(Box::new(std::io::Cursor::new(text.into_bytes()))).expect("known").0;
             assert_eq!(found, crate::open::Kind::Iperf, "{kind}");
         }
+    }
+
+    /// `--omit` leaves the first intervals out of the sums, and times begin anew after them, but the connection's slow start is
+    /// in them.
+    #[test]
+    fn slow_start_is_found_in_omitted_intervals() {
+        let mut all = intervals(0.1);
+        all.extend((0..5).map(|i| interval(i, 0.1, r#""retransmits":0,"snd_cwnd":117288,"rtt":40000,"#)));
+        for omitted in &mut all[..5] {
+            *omitted = omitted.replace("\"omitted\":false", "\"omitted\":true");
+        }
+        let t = rows(&format!(r#"{{"start":{START},"intervals":[{}]}}"#, all.join(",")))
+            .expect("valid")
+            .remove(0);
+        let exit = t.exit.as_ref().expect("an exit");
+        assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (231_680, "loss"));
+        assert!((exit.time_s - 0.4).abs() < 1e-6 && (t.duration_s - 1.0).abs() < 1e-6, "{t:?}");
     }
 
     #[test]

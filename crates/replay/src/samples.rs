@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::error::InputError;
-use crate::infer::{Evidence, ExitEstimate, NoExit};
+use crate::infer::{Evidence, ExitEstimate, FLAT, NoExit, STILL_ROUNDS};
 use crate::limits::{BoundedVec, Lines, MOST_HELD, Number, Tokens, Word, too_much};
 use crate::transfer::{ExitClass, ExitRecord, Transfer};
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub struct Sample {
 
 /// The end of slow start in samples: the exit at the first sample after it, and the time of the sample before.
 fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
-    let mut best = Bytes::ZERO;
+    let (mut best, mut reached) = (Bytes::ZERO, 0);
     let mut flat_since: Option<usize> = None;
     let mut grew = false;
     for (i, s) in samples.iter().enumerate() {
@@ -63,17 +63,26 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
         if lost && s.cwnd < before.cwnd {
             return found(Evidence::Loss);
         }
-        if s.cwnd > best + best / 10 {
-            (grew, best, flat_since) = (true, s.cwnd, None);
+        let rtt = s.rtt.or(s.min_rtt).unwrap_or(Span::millis(100)).max(Span(1));
+        // As in a capture: the growth that a flat round trip may have, over the round trips since the maximum was reached.
+        let rounds = (s.at.since(samples[reached].at).0 / rtt.0).max(1);
+        if s.cwnd > best + (best / 10).max(best.scale(FLAT.saturating_mul(rounds), 100)) {
+            (grew, best, reached, flat_since) = (true, s.cwnd, i, None);
             continue;
         }
         // Without a threshold: no growth in two round trips and three samples.
         let since = *flat_since.get_or_insert(i);
-        let rtt = s.rtt.or(s.min_rtt).unwrap_or(Span::millis(100));
         if grew && i >= since + 3 && s.at.since(samples[since].at) > rtt * 2 && s.ssthresh.is_none() {
-            let at = samples[since - 1].at;
+            let flat = &samples[since - 1];
+            let last = samples[since..].iter().take_while(|s| s.cwnd == flat.cwnd).last().unwrap_or(flat);
+            if last.at.since(flat.at) > rtt * u64::from(STILL_ROUNDS) {
+                return Err(NoExit::LimitedOtherwise);
+            }
             let earlier = samples[since.saturating_sub(2)].at;
-            return Ok((ExitEstimate { at, cwnd: best, evidence: Evidence::GrowthStopped }, earlier));
+            return Ok((
+                ExitEstimate { at: flat.at, cwnd: best, evidence: Evidence::GrowthStopped },
+                earlier,
+            ));
         }
     }
     Err(if samples.len() < 3 {
@@ -460,6 +469,23 @@ mod tests {
         assert_eq!(lost[0].exit.as_ref().map(|e| e.evidence.as_str()), Some("loss"));
         let began = read!(ss, ss_text(&[(10, Some(9), 0), (11, Some(9), 0)])).expect("samples");
         assert_eq!(began[0].unclear.as_deref(), Some("began before the capture"));
+    }
+
+    /// Samples that are several round trips apart: congestion avoidance adds more than a tenth between two of them, slow start
+    /// far more. A window that stays the same to the byte is not used up, so that its end of growth is no exit.
+    #[test]
+    fn growth_between_distant_samples_is_judged_per_round_trip() {
+        let exit = |windows: &[u64]| {
+            let windows: Vec<_> = windows.iter().map(|w| (*w, None, 0)).collect();
+            let t =
+                read!(ss, ss_text(&windows).replace("rtt:40.5", "rtt:25").replace("minrtt:40", "minrtt:25"));
+            let t = t.expect("samples").remove(0);
+            t.exit.map(|e| (e.cwnd_bytes, (e.time_s * 10.0).round() as u64)).ok_or(t.unclear)
+        };
+        // CUBIC: four round trips between two samples.
+        assert_eq!(exit(&[40, 320, 2032, 2294, 2565, 2704, 2710]), Ok((2_032_000, 2)));
+        let otherwise = Err(Some("limited by something other than cwnd".to_string()));
+        assert_eq!(exit(&[40, 240, 3616, 5163, 5163, 5163, 5163, 5163]), otherwise);
     }
 
     #[test]
