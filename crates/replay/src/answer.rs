@@ -91,16 +91,30 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// For how many seconds each thing other than cwnd limited the sender.
+fn limit_sums(t: &Transfer) -> BTreeMap<&str, f64> {
+    let mut sums = BTreeMap::new();
+    for l in &t.limits {
+        *sums.entry(l.what.as_str()).or_default() += l.until_s - l.from_s;
+    }
+    sums
+}
+
+/// True if the application had nothing to send for more than half of the time. A simulated transfer, which always has
+/// something to send, says nothing about such a connection.
+pub fn mostly_waited_for_data(t: &Transfer) -> bool {
+    let waited: f64 =
+        limit_sums(t).iter().filter(|(w, _)| ["application", "idle"].contains(w)).map(|(_, s)| s).sum();
+    2.0 * waited > t.duration_s
+}
+
 /// The shares of the time in which cwnd, and anything else, limited the sender.
 fn limited_by(t: &Transfer) -> String {
     // Samples do not show it.
     if t.packets == 0 || t.duration_s <= 0.0 {
         return "unknown".to_string();
     }
-    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    for l in &t.limits {
-        *sums.entry(&l.what).or_default() += l.until_s - l.from_s;
-    }
+    let sums = limit_sums(t);
     let rest = (t.duration_s - sums.values().sum::<f64>()).max(0.0);
     let share = |(what, s): (&str, f64)| {
         let what = if what == "idle" { "nothing to send (idle)" } else { what };
@@ -160,10 +174,7 @@ fn left(t: &Transfer) -> String {
 
 /// For how long something other than cwnd limited the sender.
 fn limits(t: &Transfer) -> Option<String> {
-    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    for l in &t.limits {
-        *sums.entry(&l.what).or_default() += l.until_s - l.from_s;
-    }
+    let sums = limit_sums(t);
     let of = |(what, s): (&&str, &f64)| match *what {
         "idle" => format!("idle for {} s", number(*s)),
         what => format!("limited by the {what} for {} s", number(*s)),
@@ -301,5 +312,8 @@ mod tests {
             limits(&t).as_deref(),
             Some("It was limited by the application for 1 s, idle for 0.250 s.")
         );
+        // 1.25 s in all.
+        assert!(!mostly_waited_for_data(&Transfer { duration_s: 2.5, ..t.clone() }));
+        assert!(mostly_waited_for_data(&Transfer { duration_s: 2.4, ..t }));
     }
 }

@@ -62,7 +62,7 @@ pub(super) struct Results<'a> {
     largest: Vec<AnalysedTransfer>,
     /// With `--fork`, the largest transfer so far, whose row is not written yet.
     pending: Option<AnalysedTransfer>,
-    /// The largest transfer of a capture.
+    /// The largest transfer of a capture that did not mostly wait for the application.
     place: Option<Place>,
     /// That transfer with its continuations, without `--fork`.
     continued: Option<Transfer>,
@@ -112,6 +112,7 @@ impl<'a> Results<'a> {
         let row = &t.row;
         if row.source == "capture"
             && !row.startups.is_empty()
+            && !answer::mostly_waited_for_data(row)
             && self.place.as_ref().is_none_or(|p| p.bytes < row.bytes)
             && let Some(file) = &row.file
         {
