@@ -7,7 +7,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{Net, transfer};
+use common::{Cgroup, Net, ip, transfer};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use serde_json::{Value, json};
@@ -17,9 +17,18 @@ use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::stats::median;
 use slowstart_linux::emulate::INVALID;
-use slowstart_linux::{Held, LoadedControl, Spec, TABLE, Watch, load_as, run_transfer};
+use slowstart_linux::{
+    Held, LoadedControl, RunningTrial, Spec, TABLE, TrialSpec, Watch, load_as, run_transfer, select,
+};
+use slowstart_trial::Plan;
+use slowstart_trial::plan::Arm;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::time::Instant;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 type Case = (&'static str, fn(&str));
 
@@ -179,19 +188,27 @@ fn programs(since: u32) -> Vec<(String, u64, u64)> {
     all.map(|p| (p.name.to_string_lossy().into_owned(), p.run_time_ns, p.run_cnt)).collect()
 }
 
-/// Measures the time per ACK in each object: alone, and with events and a watch.
+/// The kernel collects statistics of programs as long as the descriptor is open.
 #[allow(unsafe_code, reason = "libbpf-rs has no call for it; the returned descriptor is owned here")]
-fn cost(case: &str) {
-    // The kernel collects statistics as long as this descriptor is open.
+fn statistics() -> OwnedFd {
     let counting = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     assert!(counting >= 0, "root may");
-    let _counting = unsafe { OwnedFd::from_raw_fd(counting) };
+    unsafe { OwnedFd::from_raw_fd(counting) }
+}
+
+/// Returns the largest id of the programs that are loaded.
+fn newest_program() -> u32 {
+    ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default()).map(|p| p.id).max().unwrap_or(0)
+}
+
+/// Measures the time per ACK in each object: alone, and with events and a watch.
+fn cost(case: &str) {
+    let _counting = statistics();
     let net = Net::veth("bench");
     for control in TABLE {
         for level in [0, 2] {
             let spec = Spec::read(control.startup, "cubic").expect("in the table");
-            let all = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default());
-            let before = all.map(|p| p.id).max().unwrap_or(0);
+            let before = newest_program();
             let held = load_as(&spec, format!("ss_{:x}", std::process::id())).expect("root");
             held.watch(level).expect("live");
             let ring = held.events(|_| {}).expect("a ring");
@@ -214,15 +231,174 @@ fn cost(case: &str) {
     }
 }
 
+/// Receives on connections whose sockets are outside the cgroup of this process, since the listener was made before.
+struct Receiver {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Receiver {
+    fn new(net: &Net) -> Self {
+        let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
+        let address = listener.local_addr().expect("bound");
+        Self { listener, address }
+    }
+
+    /// Opens a connection.
+    fn connect(&self, net: &Net) -> [TcpStream; 2] {
+        let sender = Net::within(&net.sender, || TcpStream::connect(self.address)).expect("connects");
+        [sender, self.listener.accept().expect("connected").0]
+    }
+
+    /// Sends bytes over a new connection and returns the seconds that it took.
+    fn send(&self, net: &Net, bytes: usize) -> f64 {
+        let [mut sender, mut receiver] = self.connect(net);
+        let began = Instant::now();
+        thread::scope(|s| {
+            s.spawn(move || {
+                let chunk = vec![7; 1 << 16];
+                for _ in 0..bytes.div_ceil(chunk.len()) {
+                    sender.write_all(&chunk).expect("the connection lives");
+                }
+            });
+            let mut chunk = vec![0; 1 << 16];
+            while receiver.read(&mut chunk).expect("the connection lives") > 0 {}
+        });
+        began.elapsed().as_secs_f64()
+    }
+}
+
+/// Starts a trial in which this share of the cgroup's connections uses CUBIC, as they do without a trial.
+fn cubic_trial(cgroup: &Cgroup, share: &str) -> RunningTrial {
+    let arms =
+        [format!("cubic:{share}"), "reno:0.0001%".to_string()].map(|a| Arm::parse(&a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 1).expect("a plan");
+    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    RunningTrial::start(&spec).expect("root")
+}
+
+/// Returns the bytes that are in use of the kernel's caches for objects without a cache of their own, to which the storage of
+/// sockets belongs and the sockets do not.
+fn kernel_memory() -> f64 {
+    let text = fs::read_to_string("/proc/slabinfo").expect("root may");
+    let of = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields[1].parse::<f64>().expect("objects in use") * fields[3].parse::<f64>().expect("their size")
+    };
+    text.lines().filter(|l| l.starts_with("kmalloc-")).map(of).sum()
+}
+
+/// Calls this with two namespaces, a receiver and a cgroup that the process is in.
+fn in_a_cgroup(what: impl FnOnce(&Net, &Receiver, &Cgroup)) {
+    let net = Net::veth("bench");
+    let receiver = Receiver::new(&net);
+    let cgroup = Cgroup::new("bench").expect("cgroup v2");
+    let own = fs::read_to_string("/proc/self/cgroup").expect("Linux");
+    let own = own.lines().find_map(|l| l.strip_prefix("0::/")).expect("cgroup v2");
+    let enter = |dir: &Path| {
+        fs::write(dir.join("cgroup.procs"), std::process::id().to_string()).expect("root may");
+    };
+    enter(&cgroup.0);
+    what(&net, &receiver, &cgroup);
+    enter(&cgroup.0.parent().expect("below the root").join(own));
+}
+
+/// Measures what a trial costs: the time of its programs for each ACK, and the throughput beside that without a trial, in
+/// turns.
+fn trial(case: &str, net: &Net, receiver: &Receiver, cgroup: &Cgroup) {
+    let _counting = statistics();
+    for segments in [65_535, 1] {
+        // One segment: each packet is sent by itself, and every second one acknowledged.
+        ip(&format!("-n {} link set v0 gso_max_segs {segments}", net.sender));
+        let bytes = if segments == 1 { 100_000_000 } else { 1_000_000_000 };
+        // Outside the trial a packet costs a look-up, and what the statistics themselves cost.
+        for share in ["0.0001%", "99.9999%"] {
+            let before = newest_program();
+            let running = cubic_trial(cgroup, share);
+            let (mut each, mut last) = (Vec::new(), programs(before));
+            for _ in 0..20 {
+                let took = receiver.send(net, bytes);
+                let now = programs(before);
+                for (old, new) in last.iter().zip(&now).filter(|(o, n)| n.2 > o.2 + 10) {
+                    each.push((new.0.clone(), (new.1 - old.1) as f64, (new.2 - old.2) as f64, took));
+                }
+                last = now;
+            }
+            drop(running);
+            for name in ["on_packet", "trial"] {
+                let of = |f: fn(&(String, f64, f64, f64)) -> f64| {
+                    median(&each.iter().filter(|e| e.0 == name).map(f).collect::<Vec<_>>())
+                };
+                let ns = of(|e| e.1 / e.2);
+                println!(
+                    "{}",
+                    json!({
+                        "case": case, "segments": segments, "in_the_trial": share, "program": name,
+                        "ns": ns.map(|m| [m.low, m.mid, m.high]), "calls_per_s": of(|e| e.2 / e.3).map(|m| m.mid),
+                        "share_of_a_cpu": of(|e| e.1 / e.3 / 1e9).map(|m| m.mid),
+                    })
+                );
+            }
+        }
+        let mut ratios = Vec::new();
+        for n in 0..60 {
+            let mut seconds = [0.0; 2];
+            for with in [n % 2, 1 - n % 2] {
+                seconds[with] = if with == 1 {
+                    let _running = cubic_trial(cgroup, "99.9999%");
+                    receiver.send(net, 3 * bytes)
+                } else {
+                    let _selected = select(&cgroup.0, "cubic", false).expect("root");
+                    receiver.send(net, 3 * bytes)
+                };
+            }
+            ratios.push(seconds[0] / seconds[1]);
+        }
+        ratios.sort_by(f64::total_cmp);
+        println!(
+            "{}",
+            json!({
+                "case": case, "segments": segments, "throughput_ratio": median(&ratios).map(|m| m.mid),
+                "quartiles": [ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]], "pairs": ratios.len(),
+            })
+        );
+    }
+}
+
+/// Measures the kernel's memory for each open connection, without a trial and in one.
+fn trial_memory(case: &str, net: &Net, receiver: &Receiver, cgroup: &Cgroup) {
+    const CONNECTIONS: usize = 1000;
+    nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, 4096, 4096).expect("root may");
+    let mut bytes = [Vec::new(), Vec::new()];
+    for turn in 0..10 {
+        for with in [turn % 2, 1 - turn % 2] {
+            let _running = (with == 1).then(|| cubic_trial(cgroup, "99.9999%"));
+            // The kernel frees what was before after a grace period.
+            thread::sleep(Duration::from_secs(1));
+            let before = kernel_memory();
+            let pairs: Vec<_> = (0..CONNECTIONS).map(|_| receiver.connect(net)).collect();
+            bytes[with].push((kernel_memory() - before) / CONNECTIONS as f64);
+            drop(pairs);
+        }
+    }
+    let [without, with] = bytes.map(|b| median(&b).map(|m| [m.low, m.mid, m.high]));
+    println!(
+        "{}",
+        json!({ "case": case, "kernel_bytes_per_connection": { "without": without, "with": with } })
+    );
+}
+
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let cases: [Case; 6] = [
+    let cases: [Case; 8] = [
         ("wrapped", |n| wrapped(n, "rate=100Mbit rtt=50ms queue=2bdp", "3s", 10)),
         ("wrapped-geo", |n| wrapped(n, "rate=144Mbit rtt=600ms queue=36MB", "11s", 10)),
         ("delay-variation", delay_variation),
         ("lost-syn-ack", lost_syn_ack),
         ("throughput", throughput),
         ("cost", cost),
+        ("trial", |n| in_a_cgroup(|net, receiver, cgroup| trial(n, net, receiver, cgroup))),
+        ("trial-memory", |n| in_a_cgroup(|net, receiver, cgroup| trial_memory(n, net, receiver, cgroup))),
     ];
     for (name, case) in cases {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {

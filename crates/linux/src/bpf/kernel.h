@@ -115,7 +115,7 @@ struct minmax {
 };
 
 struct tcp_sock {
-	__u64 bytes_sent, bytes_acked, tcp_mstamp, first_tx_mstamp;
+	__u64 bytes_sent, bytes_acked, tcp_mstamp, first_tx_mstamp, delivered_mstamp;
 	__u32 snd_una, snd_nxt, write_seq, snd_wnd, snd_cwnd, snd_ssthresh, snd_cwnd_clamp;
 	__u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
 	__u8 is_cwnd_limited : 1;

@@ -94,7 +94,7 @@ struct conn {
 	/* Written for each packet of the peer. */
 	__u64 begun_us;		/* when the first data was sent; 0: not yet */
 	__u64 idle_us, idle_since_us; /* idle_since_us is 0 while it is not idle */
-	__u64 last_us;		/* active time when data was last acknowledged */
+	__u64 last_us;		/* active time when all data was last acknowledged; in the last record, when data was */
 	__u64 acked;		/* bytes of data */
 	__u64 milestone_us[MILESTONES]; /* 0: not reached */
 	__u64 exit_us, exit_idle_us;
@@ -147,6 +147,14 @@ static __always_inline __u64 prefix_of(struct bpf_sock_ops *ctx, __u32 *v6)
 	return (family == AF_INET6 ? mapped : v4) & __builtin_bswap32(0xffffff00);
 }
 
+/* The active time until `now_us`, which is 0 for times before the first data. */
+static __always_inline __u64 active(const struct conn *c, __u64 now_us)
+{
+	__u64 since = c->begun_us + c->idle_us;
+
+	return c->begun_us && now_us > since ? now_us - since : 0;
+}
+
 static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __u32 closed)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
@@ -162,6 +170,9 @@ static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __
 	r->closed = closed;
 	r->pad = 0;
 	__builtin_memcpy(&r->c, c, sizeof(*c));
+	/* Some data, besides the FIN, was not acknowledged: the kernel noted when it processed the last ACK. */
+	if (closed && tp->write_seq - c->una > 1)
+		r->c.last_us = active(c, tp->delivered_mstamp);
 	/* The reader polls five times per second. */
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
@@ -224,7 +235,7 @@ static __always_inline void see_exit(struct tcp_sock *tp, struct conn *c)
 	if ((tp->snd_ssthresh < TCP_INFINITE_SSTHRESH && cwnd >= tp->snd_ssthresh) || state == TCP_CA_Loss) {
 		c->why = state == TCP_CA_Loss ? WHY_TIMEOUT : state == TCP_CA_CWR ? WHY_CWR :
 			 state == TCP_CA_Recovery ? WHY_LOSS : WHY_SSTHRESH;
-		c->exit_us = c->last_us;
+		c->exit_us = active(c, tp->delivered_mstamp);
 		c->exit_idle_us = c->idle_us;
 		c->exit_cwnd = c->why == WHY_SSTHRESH ? cwnd : c->cwnd;
 	}
@@ -251,7 +262,7 @@ static __always_inline void on_rtt(struct bpf_sock_ops *ctx, struct tcp_sock *tp
 static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ack)
 {
 	__u32 state = ((struct sock *)tp)->__sk_common.skc_state, written = tp->write_seq;
-	__u32 fresh = ack - c->una;
+	__u32 fresh = ack - c->una, reached, passed;
 	__u64 now;
 
 	see_exit(tp, c);
@@ -262,7 +273,6 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 	/* The FIN is not data. */
 	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_CLOSING || state == TCP_LAST_ACK) && !--fresh)
 		return;
-	now = bpf_ktime_get_ns() / 1000;
 	/* The kernel notes when it sends while nothing is in flight. */
 	if (!c->begun_us) {
 		c->begun_us = tp->first_tx_mstamp;
@@ -271,14 +281,22 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 			c->idle_us += tp->first_tx_mstamp - c->idle_since_us;
 		c->idle_since_us = 0;
 	}
-	c->last_us = now - c->begun_us - c->idle_us;
 	c->acked += fresh;
+	reached = c->reached;
+	passed = reached < MILESTONES && c->acked >= (reached == 0 ? 100000 : reached == 1 ? 1000000 : 10000000);
+	/* Of most ACKs the time is not needed, and reading the clock costs as much as the rest. After this one at most the FIN
+	 * is left, or it passed a milestone. */
+	if (written - ack > 1 && !passed)
+		return;
+	now = bpf_ktime_get_ns() / 1000;
+	c->last_us = active(c, now);
 	if (ack == written)
 		c->idle_since_us = now;
-	if (c->reached < MILESTONES &&
-	    c->acked >= (c->reached == 0 ? 100000 : c->reached == 1 ? 1000000 : 10000000)) {
-		c->milestone_us[c->reached] = c->last_us;
-		c->reached++;
+	/* The verifier does not know what `passed` says of the index. */
+	asm volatile("" : "+r"(reached));
+	if (passed && reached < MILESTONES) {
+		c->milestone_us[reached] = c->last_us;
+		c->reached = reached + 1;
 		write_record(tp, c, 0);
 	}
 }
