@@ -10,6 +10,7 @@ mod lifetime;
 mod objects;
 mod privileges;
 mod selections;
+mod trial;
 
 use slowstart_linux::{Check, Running, Spec, list};
 use std::io::BufRead;
