@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# Soak: 20,000 connections at once that come and go, for MINUTES, between two network namespaces: `bash ci/soak.sh [MINUTES]`
+# (60). Needs root, and the command built by `make kernel`. Half of the connections are those of a trial with eight arms;
+# the others are under one object after the other. A watch runs beside them. Its counters and those of the trial
+# are read each second. Prints memory each minute, and fails if a reading is lost, the memory of the watch grows, a record
+# of the trial is lost, or something is left in the kernel.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/needs.sh
+install_missing nginx:nginx-light wrk:wrk ip:iproute2 bpftool:bpftool curl:curl nsenter:util-linux
+minutes=${1:-60}
+# Pins and namespaces are in file systems of its own, which end with it.
+if [[ -z ${SOAK:-} ]]; then
+  SOAK=1 exec unshare --mount bash ci/soak.sh "$minutes"
+fi
+mount -t bpf bpf /sys/fs/bpf
+mkdir -p /run/netns
+mount -t tmpfs netns /run/netns
+slowstart=$PWD/target/release/slowstart
+# The table of docs/kernel.md.
+mapfile -t objects < <(sed -nE 's/^\| (`[a-z].*) \| `ss_.*/\1/p' docs/kernel.md | tr -d '`,' | sed -E 's/ -([34])/ search-\1/g' | tr ' ' '\n')
+seconds=$((minutes * 60 / ${#objects[@]}))
+arms="cubic:30% search:10% ess:10% rate-bound:10% hystart++:10% suss:10% stateful:10% careful-resume:10%"
+
+dir=$(mktemp -d)
+server=ss-soak-server client=ss-soak-client
+root=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+declare -A group=([trial]=$root/ss-soak-trial [objects]=$root/ss-soak-objects)
+started=()
+end() {
+  local pid
+  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  "$slowstart" kernel unselect --cgroup "${group[objects]}" >/dev/null 2>&1 || true
+  [[ -z ${object:-} ]] || "$slowstart" kernel unload "$object" >/dev/null 2>&1 || true
+  ip netns del $server 2>/dev/null || true
+  ip netns del $client 2>/dev/null || true
+  rmdir "${group[@]}" 2>/dev/null || true
+  rm -rf "$dir"
+}
+trap end EXIT
+
+ip netns add $server
+ip netns add $client
+ip -n $server link add v0 type veth peer name v0 netns $client
+ip -n $server addr add 10.98.0.1/24 dev v0
+ip -n $client addr add 10.98.0.2/24 dev v0
+for ns in $server $client; do
+  ip -n $ns link set lo up
+  ip -n $ns link set v0 up
+done
+# They replace the subshell that they are called in.
+in_server() { exec nsenter --net=/run/netns/$server "$@"; }
+in_client() { exec nsenter --net=/run/netns/$client "$@"; }
+(in_server sysctl -q net.core.somaxconn=20000 net.ipv4.tcp_max_syn_backlog=20000)
+(in_client sysctl -q net.ipv4.ip_local_port_range="10000 65000")
+(($(ulimit -n) > 12000)) || ulimit -n 20000
+
+# Each connection receives 48 kB at once and the rest in 12 to 60 s.
+head -c 64000 /dev/zero >"$dir/page"
+port=8080
+for name in trial objects; do
+  mkdir "${group[$name]}"
+  cat >"$dir/$name.conf" <<CONF
+user root;
+daemon off;
+pid $dir/$name.pid;
+error_log $dir/$name.error error;
+worker_processes 1;
+events { worker_connections 11000; }
+http {
+  access_log off;
+  split_clients "\$connection" \$rate { 25% 266; 25% 400; 25% 800; * 1300; }
+  server {
+    listen 10.98.0.1:$port backlog=20000;
+    keepalive_timeout 0;
+    root $dir;
+    limit_rate_after 48k;
+    limit_rate \$rate;
+  }
+}
+CONF
+  in_server bash -c "echo \$\$ >${group[$name]}/cgroup.procs; exec nginx -c $dir/$name.conf" &
+  started+=($!)
+  port=$((port + 1))
+done
+kmalloc() { awk '/^kmalloc-/ { sum += $2 * $4 } END { printf "%.1f", sum / 1e6 }' /proc/slabinfo; }
+memory() { awk '/^VmRSS/ { printf "%.1f", $2 / 1e3 }' "/proc/$1/status"; }
+# Controls that are registered, and programs attached to these cgroups.
+held() { echo $(($(bpftool struct_ops show | wc -l) + $(bpftool cgroup tree | grep -c ss-soak || true))); }
+first_memory=$(kmalloc) first_held=$(held)
+
+in_server "$slowstart" kernel watch --prometheus 127.0.0.1:9477 >"$dir/watch.log" 2>"$dir/watch.err" &
+watch=$!
+# shellcheck disable=SC2086
+in_server "$slowstart" kernel trial --cgroup "${group[trial]}" $(printf -- '--arm %s ' $arms) --seed 1 --json \
+  --prometheus 127.0.0.1:9478 >"$dir/trial.json" 2>"$dir/trial.err" &
+trial=$!
+started+=("$watch" "$trial")
+sleep 5
+for port in 8080 8081; do
+  in_client wrk -t 1 -c 10000 -d "$((minutes * 60 + 30))s" --timeout 200s -H "Connection: close" \
+    "http://10.98.0.1:$port/page" >"$dir/wrk.$port" &
+  started+=($!)
+done
+
+# Reads the counters each second; one line for each reading: port, status of curl.
+in_server bash -c 'while sleep 1; do for port in 9477 9478; do
+  curl -s -m 5 -o /dev/null "http://127.0.0.1:$port/metrics"; echo "$port $?"; done; done' >"$dir/read" &
+started+=($!)
+
+# Each object in turn.
+begin=$SECONDS turn=0 next=0
+echo "minute  connections  watch (MB)  trial (MB)  kmalloc (MB)  readings  failed"
+for object in "${objects[@]}"; do
+  "$slowstart" kernel load "$object" --pin >/dev/null
+  "$slowstart" kernel select --pin --cgroup "${group[objects]}" "$object" >/dev/null
+  turn=$((turn + 1))
+  while ((SECONDS - begin < turn * seconds)); do
+    sleep 1
+    kill -0 "$watch" "$trial" || { cat "$dir"/*.err; exit 1; }
+    if ((SECONDS - begin >= next)); then
+      # The first minutes fill its buffers.
+      ((next != 0 && next != 600)) || at_begin=$(memory "$watch")
+      echo "$((next / 60))  $(in_server ss -tnH state established | wc -l)  $(memory "$watch")  $(memory "$trial")" \
+        " $(kmalloc)  $(wc -l <"$dir/read")  $(grep -vc ' 0$' "$dir/read" || true)"
+      next=$((next + 60))
+    fi
+  done
+  "$slowstart" kernel list | grep "^ss_.* $object " || true
+  "$slowstart" kernel unselect --cgroup "${group[objects]}" >/dev/null
+  "$slowstart" kernel unload "$object" >/dev/null
+done
+object=
+at_end=$(memory "$watch")
+failed=$(grep -vc ' 0$' "$dir/read" || true)
+for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+wait "${started[@]}" 2>/dev/null || true
+sleep 5
+left=$(($(held) - first_held))
+counts=$(tail -1 "$dir/trial.json" | grep -oE '"counts":\{[^}]*\}')
+cat "$dir"/wrk.*
+echo "trial: $counts"
+echo "readings that failed: $failed; watch: $at_begin MB at first, $at_end MB at last; kmalloc: $first_memory MB before," \
+  "$(kmalloc) MB after; objects and programs left: $left"
+grep -q '"lost_records":0' <<<"$counts" && ((failed == 0 && left == 0)) &&
+  awk -v a="$at_begin" -v b="$at_end" 'BEGIN { exit !(b < a * 1.1 + 2) }'
