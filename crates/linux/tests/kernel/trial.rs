@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const CONNECTIONS: usize = 20;
 const BYTES: usize = 150_000;
@@ -25,7 +25,7 @@ fn sends_in_a_cgroup() {
         let mut socket = TcpStream::connect(address).expect("connects");
         let control = getsockopt(&socket, TcpCongestion).expect("a TCP socket");
         println!("uses {}", control.to_string_lossy().trim_end_matches('\0'));
-        socket.write_all(&[7; BYTES]).expect("the connection lives");
+        socket.write_all(&vec![7; BYTES]).expect("the connection lives");
     }
 }
 
@@ -59,10 +59,9 @@ fn each_connection_of_a_trial_is_counted_once_with_its_times() {
     assert_eq!(used(""), CONNECTIONS, "{said}");
 
     let mut records = Vec::new();
-    let begin = Instant::now();
     {
         let mut reader = trial.reader(|r| records.push(r)).expect("a ring");
-        while begin.elapsed() < Duration::from_secs(2) {
+        for _ in 0..40 {
             reader.poll().expect("readable");
             thread::sleep(Duration::from_millis(50));
         }
