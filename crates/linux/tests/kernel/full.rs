@@ -1,11 +1,11 @@
-//! Maps that are full: the ring of events, and path memory. The connection goes on, and what is lost is counted or is the
-//! entry that was used longest ago.
+//! Maps: path memory, which a connection leaves for the next; and maps that are full, the ring of events and path memory. The
+//! connection goes on, and what is lost is counted or is the entry that was used longest ago.
 
-use crate::common::{Net, many, transfer, with_control};
+use crate::common::{Net, many, settles, transfer, with_control};
 use crate::{able, spec};
 use nix::time::{ClockId, clock_gettime};
-use slowstart_linux::{MemoryEntry, MemoryScope, load};
-use std::cell::Cell;
+use slowstart_linux::{Kind, MemoryEntry, MemoryScope, load};
+use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -66,4 +66,43 @@ fn memory_that_is_full_takes_new_entries_and_forgets_old_ones() {
     assert_eq!(with_control(&net, &held.name, 3_000_000), held.name);
     assert_eq!(held.counts().expect("counts").without_storage, 0);
     assert!(memory.entries().len() <= most as usize);
+}
+
+#[test]
+fn a_connection_begins_with_what_the_one_before_left() {
+    let Some(_one) = able("a_connection_begins_with_what_the_one_before_left") else { return };
+    let net = Net::veth("left");
+    for startup in ["stateful", "careful-resume"] {
+        let mut spec = spec(startup);
+        // Each connection has another port.
+        spec.memory.by_cgroup = true;
+        let held = load(&spec).expect("loads");
+        let memory = held.memory().expect("it keeps memory");
+        held.watch(1).expect("live");
+        let begun = RefCell::new(Vec::new());
+        let ring = held
+            .events(|f| {
+                if f.kind == Kind::Begin {
+                    begun.borrow_mut().push((f.memory_cwnd, f.memory_rtt_us, f.memory_rate));
+                }
+            })
+            .expect("a ring");
+        let left = || {
+            settles(|| held.counts().expect("counts").open, 0);
+            let entries = memory.entries();
+            let [entry] = &*entries else { panic!("{startup}: {entries:?}") };
+            assert_eq!((entry.prefix.to_string(), entry.bits), ("10.99.0.0".into(), 24));
+            (entry.cwnd_bytes, entry.rtt_us, entry.rate_bps)
+        };
+        with_control(&net, &held.name, 5_000_000);
+        let first = left();
+        // It takes the entry, so that it alone uses it.
+        let mut second = transfer(&net, Some(&held.name));
+        assert_eq!(memory.entries().len(), 0, "{startup}");
+        second.send(5_000_000);
+        drop(second);
+        left();
+        ring.consume().expect("readable");
+        assert_eq!(*begun.borrow(), [(0, 0, 0), first], "{startup}");
+    }
 }

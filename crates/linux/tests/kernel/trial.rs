@@ -1,81 +1,114 @@
-//! A trial on a veth: so that each kernel shows that its programs are accepted and see what they must.
+//! A trial among the connections of a cgroup, as the kernel counts and measures them.
 
 use crate::able;
-use crate::common::{Cgroup, Net};
+use crate::common::{Cgroup, Net, settles};
 use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
-use slowstart_linux::{RunningTrial, TrialSpec};
+use slowstart_linux::{RunningTrial, TrialRecord, TrialSpec};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
+use std::cell::RefCell;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write, copy, sink};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
 
-const CONNECTIONS: usize = 20;
+const CONNECTIONS: usize = 24;
+/// More than the first milestone, 100 kB, and less than the second.
 const BYTES: usize = 150_000;
 
-/// A child process: sends over connections of the cgroup, one after the other, and prints the control of each.
 #[test]
-fn sends_in_a_cgroup() {
-    let Ok(request) = std::env::var("SLOWSTART_SEND") else { return };
-    let (cgroup, address) = request.split_once('|').expect("both");
-    fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string()).expect("root may");
-    for _ in 0..CONNECTIONS {
-        let mut socket = TcpStream::connect(address).expect("connects");
-        let control = getsockopt(&socket, TcpCongestion).expect("a TCP socket");
-        println!("uses {}", control.to_string_lossy().trim_end_matches('\0'));
-        socket.write_all(&vec![7; BYTES]).expect("the connection lives");
-    }
-}
-
-#[test]
-fn each_connection_of_a_trial_is_counted_once_with_its_times() {
-    let Some(_one) = able("each_connection_of_a_trial_is_counted_once_with_its_times") else { return };
+fn each_connection_is_counted_once_and_uses_the_control_of_its_arm() {
+    let Some(_one) = able("each_connection_is_counted_once_and_uses_the_control_of_its_arm") else { return };
     let Some(cgroup) = Cgroup::new("trial") else {
-        println!("skipped: kernel test of trials (needs a writable cgroup v2)");
+        println!("skipped: kernel test of a trial (needs a writable cgroup v2)");
         return;
     };
     let net = Net::veth("trial");
-    let arms = ["reno:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm"));
-    let plan = Plan::new(arms.to_vec(), 3).expect("a plan");
+    let arms = ["cubic:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 7).expect("valid");
     let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
-    let trial = RunningTrial::start(&spec).expect("the kernel accepts its programs");
+    let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
+    let records = RefCell::new(Vec::<TrialRecord>::new());
+    let mut reader = trial.reader(|r| records.borrow_mut().push(r)).expect("a ring");
 
+    let controls = controls_of_a_child(&cgroup, &net);
+    assert_eq!(controls.len(), CONNECTIONS, "{controls:?}");
+    assert_eq!(cgroup.run_inside(&net), "reno", "a program that chose a control keeps it");
+    let closed = || records.borrow().iter().filter(|r| r.closed).count() as u64;
+    settles(
+        || {
+            reader.poll().expect("readable");
+            closed()
+        },
+        CONNECTIONS as u64,
+    );
+
+    let records = records.borrow();
+    let closed: Vec<_> = records.iter().filter(|r| r.closed).collect();
+    assert_eq!(closed.len(), CONNECTIONS, "each has one last record");
+    // The child's connections follow one another, and so do their records.
+    for (r, control) in closed.iter().zip(&controls) {
+        let o = &r.outcome;
+        assert_eq!(Some(o.arm), plan.assign(r.connection), "{r:?}");
+        if o.arm == 0 {
+            assert_eq!(control, "cubic");
+        } else {
+            assert!(control.starts_with("ss_") && control.ends_with("_t1"), "{control}");
+        }
+        assert_eq!(o.delivered_bytes, BYTES as u64, "{r:?}");
+        assert!(
+            o.sent_bytes >= o.delivered_bytes && o.rtt_peak >= o.rtt_mean && o.rtt_mean >= Some(1.0),
+            "{r:?}"
+        );
+        let [first, second, third] = o.milestones_s;
+        assert!(first.is_some() && first <= o.last_s && (second, third) == (None, None), "{r:?}");
+        // One record at the milestone and one at the end.
+        assert_eq!(records.iter().filter(|other| other.connection == r.connection).count(), 2);
+    }
+    let of = |arm| closed.iter().filter(|r| r.outcome.arm == arm).count() as u64;
+    let counts = trial.counts().expect("counts");
+    assert_eq!(counts.assigned, [of(0), of(1)]);
+    assert!(of(0) > 0 && of(1) > 0, "{counts:?}");
+    assert_eq!((counts.own_choice, counts.outside, counts.refused), (1, 0, 0));
+    assert_eq!((counts.without_storage, counts.lost_records), (0, 0));
+
+    drop(reader);
+    drop(trial);
+    assert!(controls_of_a_child(&cgroup, &net).iter().all(|c| !c.starts_with("ss_")), "the trial has ended");
+}
+
+/// Runs [`sends_in_a_cgroup`] in a child process; returns the congestion control of each of its connections.
+fn controls_of_a_child(cgroup: &Cgroup, net: &Net) -> Vec<String> {
     let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
-    let request = format!("{}|{}", cgroup.0.display(), listener.local_addr().expect("bound"));
-    let receives = thread::spawn(move || {
+    let address = listener.local_addr().expect("bound");
+    let request = format!("{}|{address}", cgroup.0.display());
+    let child =
+        Net::within(&net.sender, || crate::child("trial::sends_in_a_cgroup", "SLOWSTART_SENDS", &request));
+    let receiver = thread::spawn(move || {
         for _ in 0..CONNECTIONS {
-            let (mut socket, _) = listener.accept().expect("connected");
-            let mut all = Vec::new();
-            assert_eq!(socket.read_to_end(&mut all).expect("the connection lives"), BYTES);
+            let (mut from, _) = listener.accept().expect("connected");
+            copy(&mut from, &mut sink()).expect("the connection lives");
         }
     });
-    let child =
-        Net::within(&net.sender, || crate::child("trial::sends_in_a_cgroup", "SLOWSTART_SEND", &request));
     let said = crate::output_of(child);
-    receives.join().expect("all arrived");
-    let used = |control: &str| said.lines().filter(|l| l.contains(&format!("uses {control}"))).count();
-    assert_eq!(used(""), CONNECTIONS, "{said}");
+    receiver.join().unwrap_or_else(|_| panic!("{said}"));
+    said.lines().filter_map(|l| l.split_once("uses ")).map(|(_, name)| name.to_string()).collect()
+}
 
-    let mut records = Vec::new();
-    {
-        let mut reader = trial.reader(|r| records.push(r)).expect("a ring");
-        for _ in 0..40 {
-            reader.poll().expect("readable");
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-    let counts = trial.counts().expect("readable");
-    assert_eq!(counts.assigned, [used("reno") as u64, used("ss_") as u64], "{said}");
-    assert_eq!((counts.refused, counts.without_storage, counts.lost_records), (0, 0, 0));
-    let closed: Vec<_> = records.iter().filter(|r| r.closed).collect();
-    assert_eq!((closed.len(), records.len()), (CONNECTIONS, 2 * CONNECTIONS), "a milestone and a close each");
-    for r in closed {
-        let o = &r.outcome;
-        assert_eq!(o.delivered_bytes, BYTES as u64, "{o:?}");
-        assert!(o.sent_bytes >= BYTES as u64 && o.rtt_peak >= o.rtt_mean && o.rtt_mean >= Some(1.0), "{o:?}");
-        let (first, last) = (o.milestones_s[0].expect("100 kB"), o.last_s.expect("closed"));
-        assert!(0.0 < first && first <= last && o.milestones_s[1].is_none(), "{o:?}");
+/// The child process: connects from within the cgroup, one connection after another, and requests no control.
+#[test]
+fn sends_in_a_cgroup() {
+    let Ok(request) = std::env::var("SLOWSTART_SENDS") else { return };
+    let (cgroup, address) = request.split_once('|').expect("both");
+    fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string())
+        .expect("root may move itself");
+    for _ in 0..CONNECTIONS {
+        let mut socket = TcpStream::connect(address).expect("connects");
+        socket.write_all(&vec![7; BYTES]).expect("the connection lives");
+        socket.shutdown(Shutdown::Write).expect("connected");
+        let used = getsockopt(&socket, TcpCongestion).expect("a TCP socket");
+        println!("uses {}", used.to_string_lossy().trim_end_matches('\0'));
+        // The peer closes when it has everything.
+        assert_eq!(socket.read(&mut [0]).expect("the connection lives"), 0);
     }
 }
