@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// One object each; some serve several names of the registry.
-const STARTUPS: [&str; 24] = [
+const STARTUPS: [&str; 25] = [
     "standard",
     "hystart",
     "hystart_paper",
@@ -31,6 +31,7 @@ const STARTUPS: [&str; 24] = [
     "stateful",
     "careful_resume",
     "rate_bound",
+    "rapid_start",
 ];
 
 fn compile(source: &str, object: &Path, defines: &[&str]) {

@@ -21,7 +21,8 @@ pub enum Kind {
     End,
     /// A loss episode ended, for startups that use this.
     Recovered,
-    /// The sender is about to send before the first ACK, for startups that use this.
+    /// The sender is about to send: before the first ACK, or in a loss episode whose window the startup sets, for startups that use
+    /// this.
     Send,
 }
 

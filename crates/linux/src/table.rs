@@ -204,6 +204,13 @@ pub const TABLE: &[Control] = &[
         params: RATE_BOUND,
     },
     Control {
+        startup: "rapid-start",
+        kernel: "ss_rapid",
+        compiled: "ss_rapid",
+        object: object!("rapid_start"),
+        params: &[("beta", Scale::Millionths), ("k", Scale::Words(&["11/18", "2/3"]))],
+    },
+    Control {
         startup: "restricted",
         kernel: "ss_rss",
         compiled: "ss_rss",

@@ -250,6 +250,8 @@ fn bound(startup: &str, attack: Receiver) -> usize {
     match (startup, attack) {
         ("hybla", _) | ("ess", Receiver::AtOnce) => usize::MAX,
         ("ess" | "suss", _) => 2 * DOUBLED,
+        // Three times the flight in each round.
+        ("rapid-start", _) => 10 * 3_usize.pow(ROUNDS as u32),
         // Two and a half times the flight in each round.
         ("rate-bound", _) => 10 * 5_usize.pow(ROUNDS as u32) / 2_usize.pow(ROUNDS as u32),
         _ => DOUBLED,

@@ -185,6 +185,8 @@ fn loaded() -> Vec<Loaded> {
         "stateful",
         "careful-resume",
         "rate-bound",
+        "rapid-start",
+        "rapid-start:beta=0.5,k=2/3",
     ];
     // Some startups only, for a long run of those that are new.
     let only = std::env::var("SLOWSTART_PARITY_ONLY").unwrap_or_default();
@@ -343,8 +345,8 @@ fn show(t: &Tally) {
         t.connections, t.acks, t.not_limited, t.recoveries, t.timeouts, t.idle, t.undone, t.disagreements
     );
     println!(
-        "{} jumps, {} pacing rates set, {} loss episodes continued, {} connections with path memory",
-        t.jumps, t.paced, t.continued, t.remembered
+        "{} jumps, {} pacing rates set, {} loss episodes continued, {} windows in owned ones, {} connections with path memory",
+        t.jumps, t.paced, t.continued, t.owned, t.remembered
     );
     for (why, n) in t.by_reason() {
         let of: Vec<String> =
@@ -363,7 +365,7 @@ fn objects_decide_as_the_rust_algorithms() {
     show(&t);
     assert_eq!(t.disagreements, 0);
     assert!(t.acks > 5000 && t.timeouts > 0 && t.recoveries > 5 && t.idle > 5, "{t:?}");
-    assert!(t.jumps > 20 && t.paced > 20 && t.continued > 0 && t.remembered > 0, "{t:?}");
+    assert!(t.jumps > 20 && t.paced > 20 && t.continued > 0 && t.owned > 0 && t.remembered > 0, "{t:?}");
 }
 
 /// The long form: a million ACKs, and more until each reason was seen 200 times, up to twice the rounds.

@@ -14,7 +14,7 @@ enum kind {
 	KIND_UNDO,	/* a reduction was undone: the loss was spurious */
 	KIND_END,	/* the connection closed, or switched to another control */
 	KIND_RECOVERED,	/* a loss episode ended, for startups that ask (ON_RECOVERED) */
-	KIND_SEND,	/* the sender is about to send before the first ACK, for startups that ask (ON_SEND) */
+	KIND_SEND,	/* the sender is about to send, before the first ACK (ON_SEND) or in an episode that a startup owns (OWNS_RECOVERY) */
 };
 
 enum why {

@@ -37,6 +37,9 @@ struct conn {
 	__u64 sent, acked;	/* bytes, at the last ACK for which the startup was called */
 	__u32 delivered;	/* segments, then */
 	__u32 recovering;	/* a loss episode goes on in which the startup continues */
+#ifdef OWNS_RECOVERY
+	__u32 owned_cwnd;	/* what the startup has set in the loss episode that ended it; 0: there is none */
+#endif
 #ifdef PACES
 	struct pacing pacing;
 #endif
@@ -164,11 +167,13 @@ static __always_inline void read_facts(struct sock *sk, struct conn *c, __u32 ki
 	f->earned = (__u64)acked * f->mss;
 }
 
-/* Plain ACKs do not wake the reader, which polls; the other events are rare and do. */
+/* Plain ACKs, and attempts to send after the startup, do not wake the reader, which polls; the other events are rare and do. */
 static __always_inline void write_event(struct facts *f)
 {
-	if (watching.level && (f->kind != KIND_ACK || f->why || watching.level > 1) && f->now_ns < watching.until &&
-	    bpf_ringbuf_output(&events, f, sizeof(*f), f->kind == KIND_ACK && !f->why ? BPF_RB_NO_WAKEUP : 0))
+	int plain = !f->why && (f->kind == KIND_ACK || (f->kind == KIND_SEND && !f->asked));
+
+	if (watching.level && (!plain || watching.level > 1) && f->now_ns < watching.until &&
+	    bpf_ringbuf_output(&events, f, sizeof(*f), plain ? BPF_RB_NO_WAKEUP : 0))
 		__sync_fetch_and_add(&counts.dropped_events, 1);
 }
 
@@ -410,6 +415,9 @@ __u32 BPF_PROG(ss_undo, struct sock *sk)
 			on_undone(&c->s);
 		c->recovering = 0;
 #endif
+#ifdef OWNS_RECOVERY
+		c->owned_cwnd = 0;
+#endif
 		write_event(&f);
 	}
 	return tcp_reno_undo_cwnd(sk);
@@ -439,6 +447,10 @@ static __always_inline void congestion(struct sock *sk, struct conn *c, struct f
 	if (f->threshold || f->set)
 		tp->snd_ssthresh = MAX(f->threshold ? f->threshold : f->set, 2);
 	c->recovering = f->kind == KIND_LOSS && !why;
+#ifdef OWNS_RECOVERY
+	c->owned_cwnd = f->set;
+	c->recovering = f->set != 0;
+#endif
 	if (!why)
 		return;
 #endif
@@ -463,7 +475,13 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 
 		c->recovering = 0;
 		read_facts(sk, c, KIND_RECOVERED, 0, &f);
+#ifdef OWNS_RECOVERY
+		f.cwnd = c->owned_cwnd;
+		c->owned_cwnd = 0;
+		if (f.cwnd) {
+#else
 		if (c->asked) {
+#endif
 			__u32 why;
 
 			on_recovered(&c->s, &f);
@@ -483,6 +501,10 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 #endif
 	if (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)
 		return;
+#ifdef OWNS_RECOVERY
+	if (new_state == TCP_CA_Loss)
+		c->recovering = c->owned_cwnd = 0;
+#endif
 	read_facts(sk, c, new_state == TCP_CA_Loss ? KIND_TIMEOUT : KIND_LOSS, 0, &f);
 	if (c->cut_cwnd) {
 		f.cwnd = c->cut_cwnd;
@@ -504,14 +526,39 @@ void BPF_PROG(ss_state, struct sock *sk, __u8 new_state)
 #endif
 }
 
-#ifdef ON_SEND
+#ifdef OWNS_RECOVERY
+/* The kernel's recovery computes cwnd anew for each ACK, before it sends. */
+static __always_inline void set_owned_cwnd(struct sock *sk, struct conn *c)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct facts f;
+
+	read_facts(sk, c, KIND_SEND, 0, &f);
+	f.cwnd = c->owned_cwnd;
+	in_recovery(&c->s, &f);
+	c->owned_cwnd = f.set;
+	tp->snd_cwnd = f.set;
+	tp->snd_ssthresh = f.threshold;
+	f.cwnd_after = f.set;
+	f.ssthresh_after = f.threshold;
+	write_event(&f);
+}
+#endif
+
+#if defined(ON_SEND) || defined(OWNS_RECOVERY)
 /* The kernel calls this before each attempt to send, and uses the result as the least number of segments of a burst. */
 SEC("struct_ops/ss_send")
 __u32 BPF_PROG(ss_send, struct sock *sk)
 {
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct net *net = sk->__sk_common.skc_net.net;
+
+#ifdef OWNS_RECOVERY
+	if (c && c->owned_cwnd)
+		set_owned_cwnd(sk, c);
+#endif
+#ifdef ON_SEND
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct facts f;
 
 	if (c && c->asked && wants_on_send(&c->s)) {
@@ -526,6 +573,7 @@ __u32 BPF_PROG(ss_send, struct sock *sk)
 			write_event(&f);
 		}
 	}
+#endif
 	return net ? net->ipv4.sysctl_tcp_min_tso_segs : 2;
 }
 #endif
@@ -555,7 +603,7 @@ void BPF_PROG(ss_event, struct sock *sk, enum tcp_ca_event ev)
 	event(sk, ev);
 }
 
-#ifdef ON_SEND
+#if defined(ON_SEND) || defined(OWNS_RECOVERY)
 #define SEND .min_tso_segs = (void *)ss_send,
 #else
 #define SEND

@@ -20,6 +20,8 @@
  *				clear that to continue, and set cwnd (the target of the kernel's recovery) or ssthresh
  *	ON_RECOVERED		on_recovered(startup, facts) is called at the end of a loss episode, and on_undone(startup)
  *				if it was spurious
+ *	OWNS_RECOVERY		it sets cwnd during the loss episode that ends it: in_recovery(startup, facts) is called before each
+ *				attempt to send, with the window that it set last in `cwnd`; on_recovered() is the last call
  *	EXIT_REASON(startup, why)	the exit reason to report if it ends by congestion
  *
  * A decision that ends the startup (`why`) keeps cwnd, unless it sets cwnd or leaves growth in `earned`, which is applied.

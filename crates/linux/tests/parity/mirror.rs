@@ -27,6 +27,8 @@ pub(crate) struct Tally {
     /// Windows set above the previous one, and pacing rates set.
     pub(crate) jumps: u64,
     pub(crate) paced: u64,
+    /// Windows set in a loss episode that the startup owns.
+    pub(crate) owned: u64,
     /// Loss episodes through which a startup continued, and connections that had path memory.
     pub(crate) continued: u64,
     pub(crate) remembered: u64,
@@ -59,6 +61,12 @@ pub(crate) struct Mirror {
     startup: AnyStartup,
     /// True if it sets ssthresh itself and runs on beyond it.
     owns_ssthresh: bool,
+    /// True in the loss episode that ended it, if it sets the window there.
+    owns_recovery: bool,
+    /// The window that it set there last, in segments, and the bytes sent by then.
+    owned: Option<(u32, u64)>,
+    /// Segments that had been marked lost at the last ACK.
+    lost: u32,
     /// Segments retransmitted when a loss episode began that goes on.
     resent: u32,
     /// True if the kernel's own `HyStart` decides; the Rust model of it is compared.
@@ -158,6 +166,9 @@ impl Mirror {
             startup: fresh.clone(),
             kernels: name == "hystart",
             owns_ssthresh: ["adaptive", "packet-pair", "careful-resume"].contains(&name),
+            owns_recovery: false,
+            owned: None,
+            lost: 0,
             resent: 0,
             asked: false,
             first: false,
@@ -186,6 +197,7 @@ impl Mirror {
                 if let Some((asked, first)) = self.before.take() {
                     (self.asked, self.first) = (asked, first);
                 }
+                self.owns_recovery = false;
                 if self.asked {
                     let (k, recovery) = (known(f), Recovery { undone: true, ..Recovery::default() });
                     let _ = self.startup.on_recovered(&Self::view(f, &k), &recovery);
@@ -223,6 +235,7 @@ impl Mirror {
         self.asked = f.cwnd < f.ssthresh;
         self.first = self.asked;
         self.given = f.ssthresh;
+        self.lost = f.lost;
         if !self.asked {
             return;
         }
@@ -269,9 +282,24 @@ impl Mirror {
         }
     }
 
-    /// Before the first ACK: the application has queued more.
+    /// Before the first ACK: the application has queued more. In a loss episode that the startup owns: its window as of now.
     fn send(&mut self, f: &Facts, t: &mut Tally) {
         let k = known(f);
+        if self.name == "rapid-start" {
+            if !self.owns_recovery {
+                t.differ(&self.name, "owned recovery", "none", f);
+            }
+            t.owned += 1;
+            // The kernel obeys: it has sent nothing above the window.
+            if self.owned.is_some_and(|(cwnd, sent)| f.sent_bytes > sent && f.inflight > cwnd) {
+                t.differ(&self.name, "in flight", &format!("{:?}", self.owned), f);
+            }
+            self.owned = Some((f.cwnd_after, f.sent_bytes));
+            let ack = Ack::new(Sent::default(), Bytes::ZERO, k.inflight);
+            let step = self.startup.on_ack(&Self::view(f, &k), &ack);
+            self.compare(f, t, &step, "window in recovery");
+            return;
+        }
         let hs = Handshake { rtt: handshake(f), ..Handshake::default() };
         self.startup = self.fresh.clone();
         let step = self.startup.on_established(&Self::view(f, &k), &hs);
@@ -283,9 +311,10 @@ impl Mirror {
 
     /// The end of a loss episode in which the startup was in control.
     fn recovered(&mut self, f: &Facts, t: &mut Tally) {
-        if !self.asked {
+        if !self.asked && !self.owns_recovery {
             return;
         }
+        self.owns_recovery = false;
         let (k, resent) = (known(f), f.retransmitted.wrapping_sub(self.resent));
         let recovery = Recovery { retransmitted: seg(f, resent), undone: false };
         let step = self.startup.on_recovered(&Self::view(f, &k), &recovery);
@@ -325,6 +354,7 @@ impl Mirror {
             // The object has no timer: it does at once what the timer would do.
             step = self.startup.on_timer(&v);
         }
+        self.lost = f.lost;
         (self.now, self.acked, self.sent, self.delivered) =
             (f.now_ns, f.acked_bytes, f.sent_bytes, f.delivered);
         step
@@ -411,7 +441,12 @@ impl Mirror {
             let c = Congestion {
                 signal,
                 first: f.cut,
-                lost: Bytes::ZERO,
+                // The kernel does not tell what this event has found lost.
+                lost: if self.name == "rapid-start" {
+                    seg(f, f.lost.wrapping_sub(self.lost))
+                } else {
+                    Bytes::ZERO
+                },
                 lost_ranges: 1,
                 newest: Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() },
             };
@@ -424,6 +459,8 @@ impl Mirror {
             let step = self.startup.on_congestion(&Self::view(f, &k), &c);
             self.compare(f, t, &step, "congestion");
             self.resent = f.retransmitted;
+            self.owned = None;
+            self.owns_recovery = self.startup.owns_recovery() && signal != Signal::Timeout;
             match step.exit {
                 Some(e) => self.leave(f, t, why(e)),
                 None if f.why == ExitReason::None => t.continued += 1,
@@ -433,6 +470,7 @@ impl Mirror {
             t.differ(&self.name, "reason", "none: the startup had ended", f);
         }
         if f.kind == Kind::Timeout {
+            self.owns_recovery = false;
             self.again(f, Restart::Timeout);
         }
     }
