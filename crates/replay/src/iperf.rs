@@ -118,6 +118,7 @@ struct Text {
     start: Object<Data>,
     intervals: Intervals,
     data: Object<Data>,
+    error: Word,
 }
 
 /// A stream while it is read.
@@ -137,6 +138,8 @@ struct Flow {
 #[derive(Default)]
 struct Streams {
     version: String,
+    /// Why iperf3 ended the test, if it failed.
+    error: String,
     mss: u64,
     ends: BTreeMap<u64, (String, String)>,
     flows: BTreeMap<u64, Flow>,
@@ -204,6 +207,9 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
             Ok(text) => {
                 let mut data = text.data.0;
                 let streams = std::mem::take(&mut data.streams.0);
+                if !text.error.0.is_empty() {
+                    all.error = text.error.0;
+                }
                 all.start(text.start.0);
                 all.start(data);
                 all.interval(text.intervals.0).and_then(|()| all.interval(streams))
@@ -236,6 +242,12 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
     done?;
     if all.flows.is_empty() {
         let version = if all.version.is_empty() { "iperf3" } else { &all.version };
+        if !all.error.is_empty() {
+            return Err(InputError::whole(format!(
+                "this is a result of {version}; it has no intervals, because the test failed: {}",
+                all.error
+            )));
+        }
         return Err(InputError::whole(format!(
             "this is a result of {version}; it has no snd_cwnd (of a receiver, of UDP, or of a system other than Linux): give \
              the result of the side that sends, made with -i 0.1, or a capture"
@@ -323,6 +335,9 @@ mod tests {
         let text = format!(r#"{{"start":{START},"intervals":[{}]}}"#, interval(0, 1.0, ""));
         let e = rows(&text).expect_err("refused").to_string();
         assert!(e.contains("this is a result of iperf 3.12; it has no snd_cwnd"), "{e}");
+        let failed = format!(r#"{{"start":{START},"intervals":[],"end":{{}},"error":"unable to connect"}}"#);
+        let e = rows(&failed).expect_err("refused").to_string();
+        assert!(e.contains("iperf 3.12") && e.contains("the test failed: unable to connect"), "{e}");
         assert!(rows("{\"intervals\":[").expect_err("refused").to_string().starts_with("line 1: "));
     }
 }
