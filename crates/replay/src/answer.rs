@@ -111,7 +111,7 @@ pub fn mostly_waited_for_data(t: &Transfer) -> bool {
 /// The shares of the time in which cwnd, and anything else, limited the sender.
 fn limited_by(t: &Transfer) -> String {
     // Samples do not show it.
-    if t.packets == 0 || t.duration_s <= 0.0 {
+    if t.packets == 0 || t.duration_s <= 0.0 || t.mostly_uncaptured() {
         return "unknown".to_string();
     }
     let sums = limit_sums(t);

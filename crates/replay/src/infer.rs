@@ -147,6 +147,8 @@ pub enum NoExit {
     TooFew,
     /// Most data of the connection went the other way.
     LittleData,
+    /// Most data was acknowledged but not captured.
+    Uncaptured,
     /// Growth slowed shortly before the data ended.
     EndedInDoubt,
 }
@@ -164,6 +166,7 @@ impl NoExit {
             Self::TooFew => "too few samples",
             Self::EndedInDoubt => "the data ended when growth had slowed",
             Self::LittleData => "little data: most went the other way",
+            Self::Uncaptured => "most of its data was not captured",
         }
     }
 }

@@ -354,6 +354,18 @@ impl Transfer {
         self.unclear = observed.err().map(|u| u.words().to_string());
     }
 
+    /// Reports neither an exit nor predictions, for this reason.
+    fn withhold(&mut self, why: NoExit) {
+        self.observe(Err(why), ExitClass::Unknown);
+        self.startups.clear();
+        (self.certain, self.cost_s) = (false, None);
+    }
+
+    /// True if more than half of the data was acknowledged but not captured. What limited its sender is then not known.
+    pub fn mostly_uncaptured(&self) -> bool {
+        self.unseen_bytes > self.bytes / 2
+    }
+
     /// Sets what the findings contain.
     #[must_use]
     pub fn with(mut self, f: &Findings) -> Self {
@@ -417,6 +429,10 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         t.super_segment = n.super_segment.max(1);
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);
         t.caveats = caveats(c, from, &t, n.acks);
+        if t.mostly_uncaptured() {
+            t.withhold(NoExit::Uncaptured);
+            t.limits.clear();
+        }
         rows.push((t, findings));
     }
     let sizes: Vec<u64> = rows.iter().map(|r| r.0.bytes).collect();
@@ -424,9 +440,7 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         for ((t, _), other) in rows.iter_mut().zip([b, a]) {
             t.other_bytes = other;
             if t.bytes * LITTLE.0 < other && t.bytes < t.mss_bytes * LITTLE.1 {
-                t.observe(Err(NoExit::LittleData), ExitClass::Unknown);
-                t.startups.clear();
-                (t.certain, t.cost_s) = (false, None);
+                t.withhold(NoExit::LittleData);
             }
         }
     }

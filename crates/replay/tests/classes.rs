@@ -5,6 +5,7 @@ mod common;
 
 use common::{Frame, RTT, Wire, pcap};
 use slowstart_lab::tcp::segment::{ACK, PSH};
+use slowstart_replay::answer::facts;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{Options, Report, read};
@@ -124,6 +125,31 @@ fn unknown_is_a_class_of_its_own() {
     assert_eq!((standard.class, t.class), (ExitClass::None, ExitClass::None), "{:?}", t.unclear);
     // Where the begin is missing, nothing is known.
     assert_eq!(download(&w.frames[5..]).class, ExitClass::Unknown);
+}
+
+/// Of most data only the acknowledgements were captured: nothing is said about what limited its sender.
+#[test]
+fn data_that_was_not_captured_has_no_limit() {
+    let mut w = Wire::new();
+    for n in [10, 20, 40, 60, 60, 60, 60, 60] {
+        w.round(0, n, 470);
+    }
+    w.close();
+    let all = download(&w.frames);
+    assert!(all.limits.iter().any(|l| l.what == "receive window"), "{:?}", all.limits);
+    // Every tenth packet of the server, which has the port 443.
+    let mut n = 0;
+    w.frames.retain(|f| {
+        n += u32::from(f.bytes[20..22] == [1, 187] && f.len > 1000);
+        f.bytes[20..22] != [1, 187] || f.len < 1000 || n % 10 == 1
+    });
+    let t = download(&w.frames);
+    assert!(t.mostly_uncaptured() && t.limits.is_empty() && t.startups.is_empty(), "{t:?}");
+    assert_eq!(
+        (t.class, t.unclear.as_deref()),
+        (ExitClass::Unknown, Some("most of its data was not captured"))
+    );
+    assert!(facts(&t).iter().any(|(what, of)| *what == "limited by" && of == "unknown"), "{:?}", facts(&t));
 }
 
 #[test]
