@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/needs.sh
-install_missing clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev
+install_missing cc:build-essential pkg-config:pkg-config clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev
 cargo build --locked --release -p slowstart-cli --features kernel
 mkdir -p target/bpf
 newest=$(ls -td target/release/build/slowstart-linux-*/out/stock | head -1)

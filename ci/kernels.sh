@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . ci/needs.sh
 . ci/debian.sh
 install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static cpio:cpio xz:xz-utils ip:iproute2 \
-  bpftool:bpftool clang:clang strip:binutils /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev \
+  bpftool:bpftool clang:clang pkg-config:pkg-config strip:binutils /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev \
   /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 
 # 6.1, 6.12 and the newest 7.x.

@@ -56,13 +56,13 @@ fi
 
 # crates/linux needs a C compiler for BPF and two libraries; everything else needs Rust and a linker.
 kernel=yes
-install_missing clang:clang ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev || kernel=
+install_missing clang:clang pkg-config:pkg-config ip:iproute2 /usr/include/gelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev || kernel=
 # Tests that compare with other tools skip where the tool is missing.
 install_missing nm:binutils bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
 packages=(--workspace)
 if [[ ! $kernel ]]; then
   packages+=(--exclude slowstart-linux)
-  skip "crates/linux and the feature kernel (need clang, iproute2, libelf-dev, zlib1g-dev)"
+  skip "crates/linux and the feature kernel (need clang, pkg-config, iproute2, libelf-dev, zlib1g-dev)"
 fi
 
 # README.md and docs/compare-geo.md hold the output of commands to the byte. Debug and release builds, and one and two

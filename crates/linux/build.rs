@@ -42,7 +42,9 @@ fn compile(source: &str, object: &Path, defines: &[&str]) {
     args.extend(defines);
     let source = format!("src/bpf/{source}.bpf.c");
     if let Err(e) = SkeletonBuilder::new().source(&source).obj(object).clang_args(args).build() {
-        panic!("clang cannot compile {source} (apt-get install clang libelf-dev zlib1g-dev): {e:#}");
+        panic!(
+            "clang cannot compile {source} (apt-get install clang libelf-dev pkg-config zlib1g-dev): {e:#}"
+        );
     }
 }
 

@@ -5,12 +5,12 @@ use clap::Args;
 use std::process::ExitCode;
 
 /// How to get a build with the feature.
-pub(crate) const WITHOUT: &str = "this build has no kernel support: `make kernel` installs clang, libelf-dev and \
-    zlib1g-dev and builds with it; where they are installed, `cargo build --release -p slowstart-cli --features kernel`";
+pub(crate) const WITHOUT: &str = "this build has no kernel support: `make kernel` installs clang, libelf-dev, \
+    pkg-config and zlib1g-dev and builds with it; where they are installed, `cargo build --release -p slowstart-cli --features kernel`";
 
 /// Load startups into the running Linux kernel. This build has no kernel support.
 ///
-/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with kernel support.
+/// `make kernel` in the project's folder installs what it needs, clang and libelf-dev among it, and builds it.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Kernel {
@@ -28,7 +28,7 @@ impl Kernel {
 
 /// Run a program over an emulated path. This build has no kernel support.
 ///
-/// `make kernel` in the project's folder installs clang, libelf-dev and zlib1g-dev, and builds with kernel support.
+/// `make kernel` in the project's folder installs what it needs, clang and libelf-dev among it, and builds it.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Emulate {

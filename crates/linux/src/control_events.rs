@@ -3,7 +3,7 @@
 use crate::clock::clock;
 use crate::error::KernelError;
 use crate::facts::{Facts, Numbers};
-use crate::list::{available, holders, lookup, map_of, registered};
+use crate::list::{Holders, available, lookup, map_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 use slowstart::units::Span;
 use std::cell::RefCell;
@@ -66,12 +66,12 @@ pub fn watch_controls<'a>(
 ) -> Result<ControlEvents<'a>, KernelError> {
     let what = "watch controls";
     let names: Vec<String> = available()?.into_iter().filter(|n| n.starts_with("ss_")).collect();
-    let maps = registered();
+    let all = Holders::find();
     let each = Rc::new(RefCell::new(each));
     let mut ring = RingBufferBuilder::new();
     let (mut levels, mut rings) = (Vec::new(), Vec::new());
     for name in names {
-        let holders = holders(&maps, &name);
+        let holders = all.of(&name);
         let both = map_of(&name, &holders, ".data.watching").zip(map_of(&name, &holders, "events"));
         if let Some((level, events)) =
             both.filter(|(level, _)| level.value_size() == 16 && !has_reader(level))

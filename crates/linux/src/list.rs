@@ -68,33 +68,47 @@ pub(crate) fn registered() -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Returns the other processes that have this map open.
-fn holders_of(id: u32) -> Vec<Holder> {
-    let mut found = Vec::new();
-    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let maps: Vec<u32> = fs::read_dir(process.path().join("fdinfo"))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|fd| fs::read_to_string(fd.path()).ok())
-            .filter_map(|text| text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok()))
-            .collect();
-        if pid != std::process::id() && maps.contains(&id) {
-            let comm = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            found.push(Holder { pid, comm: comm.trim().to_string(), maps });
-        }
-    }
-    found
+/// The maps of controls that are registered, and the other processes that have maps open, at one time. Finding them reads the
+/// names of all descriptors of the machine.
+pub(crate) struct Holders {
+    registered: Vec<(u32, String)>,
+    processes: Vec<Holder>,
 }
 
-/// Returns the processes that hold a control, given the maps of [`registered`].
-pub(crate) fn holders(registered: &[(u32, String)], control: &str) -> Vec<Holder> {
-    registered.iter().filter(|(_, n)| n == control).flat_map(|(id, _)| holders_of(*id)).collect()
+impl Holders {
+    pub(crate) fn find() -> Self {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        Self { registered: registered(), processes: processes.filter_map(|p| holder(&p.path())).collect() }
+    }
+
+    /// Returns the processes that hold a control.
+    pub(crate) fn of(&self, control: &str) -> Vec<&Holder> {
+        let maps = self.registered.iter().filter(|(_, name)| name == control);
+        maps.flat_map(|(id, _)| self.processes.iter().filter(|p| p.maps.contains(id))).collect()
+    }
+}
+
+/// Returns another process that has maps open, given its directory in `/proc`. The names of descriptors tell which are maps: a
+/// server may have many thousand others.
+fn holder(process: &Path) -> Option<Holder> {
+    let pid: u32 = process.file_name()?.to_str()?.parse().ok()?;
+    let is_map =
+        |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|to| to == Path::new("anon_inode:bpf-map"));
+    let id_of = |fd: fs::DirEntry| {
+        let text = fs::read_to_string(process.join("fdinfo").join(fd.file_name())).ok()?;
+        text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok())
+    };
+    let fds = fs::read_dir(process.join("fd")).ok()?.flatten();
+    let maps: Vec<u32> = fds.filter(is_map).filter_map(id_of).collect();
+    if pid == std::process::id() || maps.is_empty() {
+        return None;
+    }
+    let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    Some(Holder { pid, comm: comm.trim().to_string(), maps })
 }
 
 /// Opens one of a control's maps: the pinned one, or one that a holder has open.
-pub(crate) fn map_of(control: &str, holders: &[Holder], map: &str) -> Option<MapHandle> {
+pub(crate) fn map_of(control: &str, holders: &[&Holder], map: &str) -> Option<MapHandle> {
     let (_, file) = MAPS.iter().find(|(name, _)| *name == map)?;
     MapHandle::from_pinned_path(pin_dir(control).join(file)).ok().or_else(|| {
         let held = holders.iter().flat_map(|h| &h.maps);
@@ -104,15 +118,15 @@ pub(crate) fn map_of(control: &str, holders: &[Holder], map: &str) -> Option<Map
 
 /// Returns every control of this project that is registered, whoever loaded it.
 pub fn list() -> Result<Vec<Running>, KernelError> {
-    let maps = registered();
+    let all = Holders::find();
     let of = |name: String| {
         let pinned = pin_dir(&name).join("link").exists();
-        let holders = holders(&maps, &name);
+        let holders = all.of(&name);
         let counts = map_of(&name, &holders, ".data.counts")
             .zip(map_of(&name, &holders, "conns"))
             .and_then(|(counts, conns)| Counts::read(&lookup(&counts)?, Open::of(&conns).ok()?.count()?));
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
-        let held_by = holders.into_iter().map(|h| (h.pid, h.comm)).collect();
+        let held_by = holders.into_iter().map(|h| (h.pid, h.comm.clone())).collect();
         Running { name, startup, pinned, held_by, counts }
     };
     Ok(available()?.into_iter().filter(|n| n.starts_with("ss_")).map(of).collect())

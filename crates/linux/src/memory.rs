@@ -3,7 +3,7 @@
 
 use crate::error::KernelError;
 use crate::facts::Numbers;
-use crate::list::{holders, list, lookup, map_of, registered};
+use crate::list::{Holders, list, lookup, map_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::time::{ClockId, clock_gettime};
 use std::net::{IpAddr, Ipv6Addr};
@@ -222,9 +222,9 @@ impl Memory {
 /// # Errors
 /// If the controls cannot be listed.
 pub fn memories() -> Result<Vec<Memory>, KernelError> {
-    let maps = registered();
+    let all = Holders::find();
     let of = |name: &str| {
-        let holders = holders(&maps, name);
+        let holders = all.of(name);
         Memory::of(name, &map_of(name, &holders, "memory")?, &map_of(name, &holders, ".rodata.memory")?)
     };
     Ok(list()?.iter().filter_map(|r| of(&r.name)).collect())
