@@ -190,7 +190,7 @@ fn control_line(r: &Running) -> String {
         let exits = if exits.is_empty() { String::new() } else { format!("; exits: {}", exits.join(", ")) };
         format!("  {} open of {}{exits}", c.open, c.started)
     });
-    format!("{:<16}{:<12}{by}{counts}", printable(&r.name), r.startup.unwrap_or("-"))
+    format!("{:<16}{:<19}{by}{counts}", printable(&r.name), r.startup.unwrap_or("-"))
 }
 
 fn selection_line(s: &PinnedSelection) -> String {
