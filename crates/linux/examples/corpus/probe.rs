@@ -1,5 +1,6 @@
 //! The kernel's own account: the tracepoint `tcp:tcp_probe` of an instance of tracefs that belongs to this program.
 
+use slowstart_linux::emulate::{CLIENT, SERVER};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -128,7 +129,9 @@ fn read(line: &str) -> Option<((u16, bool), Probe)> {
         let word = of(key)?;
         word.strip_prefix("0x").map_or_else(|| word.parse().ok(), |h| u32::from_str_radix(h, 16).ok())
     };
-    let port = |key: &str| of(key)?.rsplit_once(':')?.1.parse::<u16>().ok();
+    // Other connections of the machine may use these ports.
+    let end = |key: &str| of(key)?.rsplit_once(':').filter(|(ip, _)| [CLIENT, SERVER].contains(ip));
+    let port = |key: &str| end(key)?.1.parse::<u16>().ok();
     let (from, to) = (port("src")?, port("dest")?);
     let by_server = PORTS.contains(&from);
     let probe = Probe {
