@@ -20,7 +20,7 @@ char _license[] SEC("license") = "GPL";
 enum { SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CLOSE = 7 };
 enum { ACTIVE_ESTABLISHED = 4, PASSIVE_ESTABLISHED = 5, STATE_CB = 10, RTT_CB = 12 };
 enum { STATE_CB_FLAG = 1 << 2, RTT_CB_FLAG = 1 << 3 };
-enum { TCP_FIN_WAIT1 = 4, TCP_LAST_ACK = 9, TCP_CLOSING = 11 };
+enum { TCP_FIN_WAIT1 = 4, TCP_FIN_WAIT2 = 5, TCP_LAST_ACK = 9, TCP_CLOSING = 11 };
 enum { ETH_P_IP = 0x0800, ETH_P_IPV6 = 0x86dd, IPPROTO_TCP = 6, IPV6_HEADER = 40 };
 
 /* The kernel's interface to this type of program: the layout is fixed. */
@@ -271,7 +271,8 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 		return;
 	c->una = ack;
 	/* The FIN is not data. */
-	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_CLOSING || state == TCP_LAST_ACK) && !--fresh)
+	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK) &&
+	    !--fresh)
 		return;
 	/* The kernel notes when it sends while nothing is in flight. */
 	if (!c->begun_us) {
