@@ -122,9 +122,12 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
     let of = |name: String| {
         let pinned = pin_dir(&name).join("link").exists();
         let holders = all.of(&name);
-        let counts = map_of(&name, &holders, ".data.counts")
-            .zip(map_of(&name, &holders, "conns"))
-            .and_then(|(counts, conns)| Counts::read(&lookup(&counts)?, Open::of(&conns).ok()?.count()?));
+        let maps = map_of(&name, &holders, ".data.counts").zip(map_of(&name, &holders, "conns"));
+        let counts = maps.and_then(|(counts, conns)| {
+            // First the open ones, so that they are among those that began.
+            let open = Open::of(&conns).ok()?.count()?;
+            Counts::read(&lookup(&counts)?, open)
+        });
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
         let held_by = holders.into_iter().map(|h| (h.pid, h.comm.clone())).collect();
         Running { name, startup, pinned, held_by, counts }
