@@ -6,15 +6,17 @@ use crate::{prometheus, signals};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart_linux::{
-    Capability, RunningTrial, TrialCounts, TrialReader, TrialRecord, TrialSpec, drop_privileges,
+    Capability, KernelError, RunningTrial, TrialCounts, TrialRecord, TrialSpec, drop_privileges,
 };
 use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial};
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Tells which startup serves the users of a service best: a controlled experiment among its own
@@ -163,14 +165,14 @@ impl TrialArgs {
             let Request { plan, measure, stratify, guards, .. } = &request;
             Trial::new(plan.clone(), *measure, *stratify, guards.clone(), self.sticky.is_some())
         };
-        let state = RefCell::new(State { a_a: new(), trial: new(), folder, failed: None });
-        let reader = running.reader(|r| state.borrow_mut().take(&r))?;
+        let state = State { a_a: new(), trial: new(), folder, failed: None };
+        let reader = Reader::start(&running)?;
         let metrics = Arc::new(Mutex::new(String::new()));
         if let Some(listener) = listener {
             let text = Arc::clone(&metrics);
             prometheus::serve(listener, move || text.lock().unwrap_or_else(PoisonError::into_inner).clone())?;
         }
-        Conductor { args: self, request: &request, running, reader, state: &state, metrics }.conduct()
+        Conductor { args: self, request: &request, running, reader, state, metrics }.conduct()
     }
 }
 
@@ -209,13 +211,51 @@ impl State {
     }
 }
 
+/// The thread that reads the records: a result of a million connections takes seconds, and the kernel holds 7,000 records.
+struct Reader {
+    records: Receiver<TrialRecord>,
+    stop: Arc<AtomicBool>,
+    /// `None` once it was waited for.
+    thread: Option<JoinHandle<Result<(), KernelError>>>,
+}
+
+impl Reader {
+    fn start(running: &RunningTrial) -> Result<Self> {
+        let (sender, records) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        // Nobody receives the records if this program ends with an error.
+        let mut reader = running.reader(move |r| drop(sender.send(r)))?;
+        let ended = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !ended.load(Ordering::Acquire) {
+                reader.poll()?;
+                std::thread::sleep(POLL);
+            }
+            reader.poll()
+        });
+        Ok(Self { records, stop, thread: Some(thread) })
+    }
+
+    /// True if it could not read.
+    fn failed(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Ends the thread after it has read what is left. Returns its error.
+    fn end(&mut self) -> Result<()> {
+        self.stop.store(true, Ordering::Release);
+        let ended = self.thread.take().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        Ok(ended.unwrap_or(Ok(()))?)
+    }
+}
+
 /// A trial that runs.
 struct Conductor<'a> {
     args: &'a TrialArgs,
     request: &'a Request,
     running: RunningTrial,
-    reader: TrialReader<'a>,
-    state: &'a RefCell<State>,
+    reader: Reader,
+    state: State,
     /// The text for Prometheus.
     metrics: Arc<Mutex<String>>,
 }
@@ -231,11 +271,12 @@ impl Conductor<'_> {
         }
         let begin = signals::now();
         self.run_until(self.request.duration.map(|d| begin + d), Some(begin))?;
-        self.reader.poll()?;
+        self.reader.end()?;
+        self.take_records();
         let seconds = (signals::now() - begin).as_secs_f64();
         self.show(seconds)?;
         let counts = self.running.counts()?;
-        let state = &mut *self.state.borrow_mut();
+        let state = &mut self.state;
         if let Some(e) = state.failed.take() {
             return Err(e);
         }
@@ -247,16 +288,26 @@ impl Conductor<'_> {
         folder.finish(&analysis, &json(&analysis, &counts, self.request.plan.seed(), seconds)?)
     }
 
-    /// Reads records until this time, a signal or the end of every arm; returns true if the time was reached. After `begin`
+    /// Adds what was read since the last call.
+    fn take_records(&mut self) {
+        for r in self.reader.records.try_iter() {
+            self.state.take(&r);
+        }
+    }
+
+    /// Takes records until this time, a signal or the end of every arm; returns true if the time was reached. After `begin`
     /// it checks guardrails and prints results.
     fn run_until(&mut self, until: Option<Instant>, begin: Option<Instant>) -> Result<bool> {
         let mut next_check = signals::now() + CHECK;
         let mut next_shown = signals::now() + self.request.every;
         loop {
-            self.reader.poll()?;
+            self.take_records();
             let now = signals::now();
             if signals::caught() {
                 return Ok(false);
+            }
+            if self.reader.failed() {
+                self.reader.end()?;
             }
             if until.is_some_and(|u| now >= u) {
                 return Ok(true);
@@ -281,22 +332,20 @@ impl Conductor<'_> {
 
     /// Ends the arms that crossed a guardrail; returns true if none but the control is left.
     fn end_harmful(&mut self) -> Result<bool> {
-        let mut state = self.state.borrow_mut();
-        for arm in state.trial.end_harmful() {
+        for arm in self.state.trial.end_harmful() {
             self.running.end_arm(arm)?;
             let name = &self.request.plan.arms()[arm].name;
             note(&format!("{name} has crossed a guardrail: its connections are left alone from now on"));
         }
-        Ok(state.trial.ended()[1..].iter().all(Option::is_some))
+        Ok(self.state.trial.ended()[1..].iter().all(Option::is_some))
     }
 
     /// Checks the A/A phase and begins the trial.
     fn end_a_a(&mut self) -> Result<()> {
-        let state = self.state.borrow();
-        let analysis = state.a_a.analyse();
+        let analysis = self.state.a_a.analyse();
         let counts: Vec<String> =
             analysis.arms.iter().map(|a| format!("{} {}", a.connections, a.name)).collect();
-        if !state.a_a.is_a_a() {
+        if !self.state.a_a.is_a_a() {
             let table = table(&analysis, &self.running.counts()?, false);
             bail!(
                 "the A/A phase failed: arms that use the same control differ or have not received their shares. Nothing was \
@@ -306,13 +355,12 @@ impl Conductor<'_> {
         let compared = analysis.comparisons.iter().any(|c| c.effect.is_some());
         let found = if compared { "no difference" } else { "too few connections to compare" };
         note(&format!("A/A phase: {found} ({}); the trial begins", counts.join(", ")));
-        drop(state);
         Ok(self.running.end_a_a()?)
     }
 
     /// Returns the result so far, and makes it that of Prometheus.
     fn analyse(&self) -> Result<(Analysis, TrialCounts)> {
-        let (analysis, counts) = (self.state.borrow().trial.analyse(), self.running.counts()?);
+        let (analysis, counts) = (self.state.trial.analyse(), self.running.counts()?);
         *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&analysis, &counts);
         Ok((analysis, counts))
     }

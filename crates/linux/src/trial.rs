@@ -17,12 +17,11 @@ use nix::fcntl::{Flock, FlockArg};
 use slowstart_trial::outcome::unit_of_prefix;
 use slowstart_trial::plan::MAX_ARMS;
 use slowstart_trial::{Exit, Outcome, Plan};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
 
@@ -234,22 +233,25 @@ impl RunningTrial {
     }
 
     /// Returns a reader of the records, which calls `each` with each of them.
-    pub fn reader<'a>(&self, each: impl FnMut(TrialRecord) + 'a) -> Result<TrialReader<'a>, KernelError> {
-        let reasons = Rc::new(RefCell::new(Reasons::default()));
-        let pending = Rc::new(RefCell::new(Vec::new()));
+    pub fn reader<'a>(
+        &self,
+        each: impl FnMut(TrialRecord) + Send + 'a,
+    ) -> Result<TrialReader<'a>, KernelError> {
+        let reasons = Arc::new(Mutex::new(Reasons::default()));
+        let pending = Arc::new(Mutex::new(Vec::new()));
         let mut controls = Vec::new();
         let mut ours = [false; MAX_ARMS];
         for (arm, held) in &self.controls {
             ours[*arm] = true;
-            let reasons = Rc::clone(&reasons);
-            controls.push(held.events(move |f| reasons.borrow_mut().see(&f))?);
+            let reasons = Arc::clone(&reasons);
+            controls.push(held.events(move |f| locked(&reasons).see(&f))?);
         }
         let (salt, sticky) = (self.salt, self.sticky);
-        let of_ring = Rc::clone(&pending);
+        let of_ring = Arc::clone(&pending);
         let mut ring = RingBufferBuilder::new();
         let map = self.map("records")?;
         ring.add(&map, move |bytes| {
-            of_ring.borrow_mut().extend(read(bytes, &salt, sticky));
+            locked(&of_ring).extend(read(bytes, &salt, sticky));
             0
         })
         .map_err(KernelError::bpf("trial"))?;
@@ -314,15 +316,19 @@ impl Reasons {
     }
 }
 
-/// Reads the records of a trial.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the records of a trial, in a thread of its own where what is done with them may take seconds.
 pub struct TrialReader<'a> {
     controls: Vec<RingBuffer<'a>>,
     records: RingBuffer<'a>,
-    pending: Rc<RefCell<Vec<RawRecord>>>,
-    reasons: Rc<RefCell<Reasons>>,
+    pending: Arc<Mutex<Vec<RawRecord>>>,
+    reasons: Arc<Mutex<Reasons>>,
     /// The arms whose startups are of this project.
     ours: [bool; MAX_ARMS],
-    each: Box<dyn FnMut(TrialRecord) + 'a>,
+    each: Box<dyn FnMut(TrialRecord) + Send + 'a>,
 }
 
 impl std::fmt::Debug for TrialReader<'_> {
@@ -336,19 +342,19 @@ impl TrialReader<'_> {
     pub fn poll(&mut self) -> Result<(), KernelError> {
         let failed = || KernelError::bpf("read records of the trial");
         // Connections whose end was read in an earlier call have no record that is read later than in this one.
-        let closed = self.reasons.borrow().closed.len();
+        let closed = locked(&self.reasons).closed.len();
         self.records.consume().map_err(failed())?;
         // Events that explain a record were written before it, so they are read after it.
         for ring in &self.controls {
             ring.consume().map_err(failed())?;
         }
-        for mut raw in self.pending.take() {
+        for mut raw in std::mem::take(&mut *locked(&self.pending)) {
             if self.ours[raw.record.outcome.arm] {
-                raw.record.outcome.exit = self.reasons.borrow().exit(&raw);
+                raw.record.outcome.exit = locked(&self.reasons).exit(&raw);
             }
             (self.each)(raw.record);
         }
-        self.reasons.borrow_mut().forget(closed);
+        locked(&self.reasons).forget(closed);
         Ok(())
     }
 }

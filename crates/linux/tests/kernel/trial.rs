@@ -6,10 +6,10 @@ use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use slowstart_linux::{RunningTrial, TrialRecord, TrialSpec};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
-use std::cell::RefCell;
 use std::fs;
 use std::io::{Read, Write, copy, sink};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::thread;
 
 const CONNECTIONS: usize = 24;
@@ -28,13 +28,13 @@ fn each_connection_is_counted_once_and_uses_the_control_of_its_arm() {
     let plan = Plan::new(arms.to_vec(), 7).expect("valid");
     let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
     let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
-    let records = RefCell::new(Vec::<TrialRecord>::new());
-    let mut reader = trial.reader(|r| records.borrow_mut().push(r)).expect("a ring");
+    let records = Mutex::new(Vec::<TrialRecord>::new());
+    let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
 
     let controls = controls_of_a_child(&cgroup, &net);
     assert_eq!(controls.len(), CONNECTIONS, "{controls:?}");
     assert_eq!(cgroup.run_inside(&net), "reno", "a program that chose a control keeps it");
-    let closed = || records.borrow().iter().filter(|r| r.closed).count() as u64;
+    let closed = || records.lock().expect("one thread").iter().filter(|r| r.closed).count() as u64;
     settles(
         || {
             reader.poll().expect("readable");
@@ -43,7 +43,7 @@ fn each_connection_is_counted_once_and_uses_the_control_of_its_arm() {
         CONNECTIONS as u64,
     );
 
-    let records = records.borrow();
+    let records = records.lock().expect("one thread");
     let closed: Vec<_> = records.iter().filter(|r| r.closed).collect();
     assert_eq!(closed.len(), CONNECTIONS, "each has one last record");
     // The child's connections follow one another, and so do their records.
