@@ -12,11 +12,11 @@ install_missing qemu-system-x86_64:qemu-system-x86 /bin/busybox:busybox-static c
 
 # 6.1, 6.12 and the newest 7.x.
 suites=${SUITES:-bookworm bookworm-backports trixie-backports}
-built=$(cargo test --locked -p slowstart-linux --test kernel --test qdisc --no-run --message-format=json)
+built=$(cargo test --locked -p slowstart-linux --test kernel --test qdisc --test emulate --no-run --message-format=json)
 executable() { # TEST
   sed -nE 's/.*"name":"'"$1"'".*"executable":"([^"]+)".*/\1/p' <<<"$built" | tail -1
 }
-tests=(kernel qdisc)
+tests=(kernel qdisc emulate)
 # The directory of the objects for bpftool, which the tests read.
 stock=$(sed -nE 's/.*\["SLOWSTART_STOCK","([^"]+)"\].*/\1/p' <<<"$built" | tail -1)
 
@@ -53,7 +53,7 @@ pack() { # UNPACKED OUT
     cp -nL "$lib" "$dir$lib"
   done
   # What a kernel lacks here is built into it, or its test is skipped.
-  for name in veth sch_htb sch_codel sch_fq_codel sch_pie sch_red sch_netem; do
+  for name in veth sch_htb sch_codel sch_fq_codel sch_pie sch_red sch_netem tun; do
     file=$(find "$1" -name "$name.ko*" | head -1)
     case $file in
       *.xz) xz -dc "$file" >"$dir/t/$name.ko" ;;
@@ -75,6 +75,8 @@ cd /tmp
 echo "the tests ended with status $?"
 /t/qdisc --test-threads 1 --show-output
 echo "the tests of disciplines ended with status $?"
+/t/emulate --test-threads 1 --show-output sender_learns
+echo "the tests of marks ended with status $?"
 poweroff -f
 INIT
   chmod +x "$dir/init"
@@ -94,8 +96,8 @@ for suite in $suites; do
   timeout "${PATIENCE:-900}" qemu-system-x86_64 -M pc,accel=tcg -cpu "$cpu" -m 2048 -smp 2 -nodefaults -display none \
     -no-reboot -serial stdio -kernel "$image" -initrd "target/kernels/$suite/initrd" \
     -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null |
-    tr -d '\r' | tee "target/kernels/$suite/log" | grep -E '^test |^skipped|panicked|status|decisions differ|the model|arrived twice' || true
-  (($(grep -c 'ended with status 0' "target/kernels/$suite/log") == 2)) || {
+    tr -d '\r' | tee "target/kernels/$suite/log" | grep -E '^test |^skipped|panicked|status|decisions differ|the model|arrived twice|marks arrived' || true
+  (($(grep -c 'ended with status 0' "target/kernels/$suite/log") == 3)) || {
     echo "FAILED: see target/kernels/$suite/log"
     failed=1
   }

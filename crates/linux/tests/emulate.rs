@@ -129,27 +129,56 @@ fn counter(ns: &str, group: &str, name: &str) -> u64 {
     values.split(' ').nth(place).and_then(|v| v.parse().ok()).expect("a number")
 }
 
-/// The kernel against itself: both ends negotiate ECN, the path marks, the receiver echoes, and the sender reduces its window
-/// without losing anything.
+/// The kernel against itself: both ends negotiate `tcp_ecn`, the path marks, and the receiver echoes. Returns how many packets
+/// arrived marked and how many of them the sender knows of; `None` if this kernel refuses that value of `tcp_ecn`.
+fn echoed_marks(queue: &str, tcp_ecn: &str) -> Option<(u64, u64)> {
+    let e = start(&format!("rate=20Mbit rtt=20ms queue={queue}"), 1);
+    for ns in [e.server(), e.client()] {
+        Net::within(ns, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", tcp_ecn)).ok()?;
+    }
+    download(&e, 4_000_000);
+    let arrived = counter(e.client(), "IpExt:", "InCEPkts");
+    let known = counter(e.server(), "TcpExt:", "TCPDeliveredCE");
+    let report = e.stop().expect("it ran");
+    let marked = report.forward.marked;
+    // The last packets may be on their way when the counter is read.
+    assert!(
+        marked > 0 && arrived <= marked && marked - arrived < 20,
+        "{queue}: {arrived} of {marked} arrived"
+    );
+    assert_eq!(report.back.marked, 0, "{queue}");
+    Some((arrived, known))
+}
+
+const MARKING: [&str; 3] =
+    ["\"codel target=2ms interval=20ms limit=1000p ecn\"", "\"fq_codel ce_threshold 1ms\"", "dualpi2"];
+
 #[test]
 fn marks_reach_the_receiver_and_the_sender_learns_of_them() {
     let Some(_one) = able("marks_reach_the_receiver_and_the_sender_learns_of_them") else { return };
-    for queue in
-        ["\"codel target=2ms interval=20ms limit=1000p ecn\"", "\"fq_codel ce_threshold 1ms\"", "dualpi2"]
-    {
-        let e = start(&format!("rate=20Mbit rtt=20ms queue={queue}"), 1);
-        for ns in [e.server(), e.client()] {
-            Net::within(ns, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).expect("root may");
-        }
-        download(&e, 4_000_000);
-        let arrived = counter(e.client(), "IpExt:", "InCEPkts");
-        let told = counter(e.server(), "TcpExt:", "TCPDeliveredCE");
-        let report = e.stop().expect("it ran");
-        let marked = report.forward.marked;
-        assert!(marked > 0 && told > 0, "{queue}: {marked} marked, the sender knows of {told}");
-        // The last packets may be on their way when the counter is read.
-        assert!(arrived <= marked && marked - arrived < 20, "{queue}: {arrived} of {marked} arrived");
-        assert_eq!(report.back.marked, 0, "{queue}");
+    for queue in MARKING {
+        let (arrived, known) = echoed_marks(queue, "1").expect("every kernel has RFC 3168");
+        assert!(known > 0, "{queue}: of {arrived} marks the sender knows of {known}");
+    }
+}
+
+/// With the feedback of RFC 9768 the sender learns of each mark.
+#[test]
+fn with_accurate_feedback_the_sender_learns_of_each_mark() {
+    let Some(_one) = able("with_accurate_feedback_the_sender_learns_of_each_mark") else { return };
+    for queue in MARKING {
+        let Some((arrived, known)) = echoed_marks(queue, "3") else {
+            println!(
+                "skipped: accurate ECN feedback between two kernels (this one refuses tcp_ecn=3; 7.x has it)"
+            );
+            return;
+        };
+        println!("{queue}: {arrived} marks arrived, the sender knows of {known}");
+        // The last acknowledgements may be on their way when the counter is read.
+        assert!(
+            known <= arrived && arrived - known < 20,
+            "{queue}: the sender knows of {known} of {arrived} marks"
+        );
     }
 }
 
