@@ -101,7 +101,8 @@ struct conn {
 	__u32 una;		/* the next sequence number that the peer expects */
 	__u32 reached;		/* milestones */
 	__u32 cwnd;		/* at the packet before */
-	__u32 exit_cwnd, why, pad;
+	__u32 exit_cwnd, why;
+	__u32 fin;		/* an ACK was taken for one of the FIN */
 };
 
 struct {
@@ -270,10 +271,16 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 	if (!fresh || (__s32)fresh < 0 || (__s32)(tp->snd_nxt - ack) < 0)
 		return;
 	c->una = ack;
-	/* The FIN is not data. */
-	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK) &&
-	    !--fresh)
-		return;
+	/* The FIN is not data. An ACK between the change of the state and that of write_seq looks as if it were of the FIN too. */
+	if (ack == written && (state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK)) {
+		if (c->fin) {
+			c->acked += fresh;
+			return;
+		}
+		c->fin = 1;
+		if (!--fresh)
+			return;
+	}
 	/* The kernel notes when it sends while nothing is in flight. */
 	if (!c->begun_us) {
 		c->begun_us = tp->first_tx_mstamp;
