@@ -494,8 +494,9 @@ impl Analysis {
         let stated = recorded.is_some();
         let observed = recorded.unwrap_or_else(|| self.infer.result(mss));
         let certain = match observed {
-            Ok(exit) => stated || self.infer.is_certain(exit),
-            Err(why) => why == NoExit::StillGrowing && (stated || self.infer.was_growing()),
+            Ok(exit) => stated || self.infer.is_certain(exit, mss),
+            // An exit in the last round trip leaves no trace.
+            Err(why) => why == NoExit::StillGrowing && stated,
         };
         let class = observed.ok().map(|f| {
             let by_then = |when: Option<Instant>| when.is_some_and(|t| t <= f.at);
@@ -569,7 +570,7 @@ pub struct Findings {
     pub iw: Bytes,
     /// The observed end of slow start, or why none is reported.
     pub observed: Result<ExitEstimate, NoExit>,
-    /// True if that answer, an exit or that there was none, is certain: growth was seen until the exit, and its end after it.
+    /// True if that answer is certain: growth was seen until the exit, and congestion avoidance after it, or the file states the window.
     pub certain: bool,
     /// Class of that exit.
     pub class: Class,

@@ -24,6 +24,8 @@ const FALLEN: u64 = 5;
 const GROWING: u64 = 25;
 /// Round trips after the last growth in which the data of a sender may end that was in slow start until then.
 const TAIL: u32 = 2;
+/// The window must be in flight for one of so many parts of a flat round trip before the application pauses.
+const HELD: u64 = 3;
 /// Flat round trips that make an exit.
 const FLAT_ROUNDS: u32 = 2;
 /// Round trips after an exit in which growth by half revokes it: growth had only paused, as with bursts of ACKs or
@@ -186,10 +188,16 @@ pub struct Inference {
     /// not used may have been reduced (RFC 2861), and its growth to the former value shows nothing.
     restarted: bool,
     flat: u32,
+    /// When the first of them began.
+    flat_from: Instant,
     /// Growth in the last two growing round trips, in percent.
     growth: [u64; 2],
     /// Maximum in flight in the round trip before the first flat one.
     level: Bytes,
+    /// Maximum in flight in the newest round trip after an exit.
+    last: Bytes,
+    /// True if growth had stopped, and went on.
+    paused: bool,
     /// Maximum in flight so far.
     most: Bytes,
     /// Acknowledged bytes that allowed new data to be sent.
@@ -217,6 +225,15 @@ pub struct Inference {
     fell: Option<(Instant, u32)>,
     /// True if the newest round trip was the application's, and the one before it flat: the data ends, or the sender waits.
     ended_flat: bool,
+    /// An exit before the application's first pause, after one flat round trip, and whether as much was in flight again, but not
+    /// half as much again.
+    before_pause: Option<ExitEstimate>,
+    confirmed: bool,
+    /// Round trips limited by something other than cwnd since the window was last in flight.
+    unused: u32,
+    /// Maximum in flight in the newest round trip limited by cwnd while the window has not been reached again, and the number of
+    /// such round trips in which it did not grow.
+    low: (Bytes, u32),
     /// Maximum in flight in each round trip since the exit: the first `PEAKS`.
     between: Vec<Bytes>,
     loss: Option<ExitEstimate>,
@@ -315,19 +332,32 @@ impl Inference {
         if round.limited_by == LimitedBy::ReceiveWindow {
             self.since_peer = Some(0);
         }
+        if self.before_pause.is_some_and(|e| round.peak > e.cwnd + e.cwnd / 2) {
+            self.before_pause = None;
+        }
         if round.limited_by != LimitedBy::Cwnd {
             // A window that was not used may still have grown.
             self.best = self.best.max(round.peak);
             let flat = self.flat > 0 && self.grew_since > 0;
             self.ended_flat = round.limited_by == LimitedBy::Application && flat;
+            let [_, application, peer, _] = self.rounds;
+            // Data that ends in a round trip is flat in what is left of it.
+            let held = self.full.since(self.flat_from) * HELD >= round.start.since(self.flat_from);
+            if self.ended_flat && held && self.found.is_none() && (application, peer) == (1, 0) {
+                self.before_pause = self.plateau(mss);
+            }
             (self.flat, self.grew_since, self.restarted) = (0, 0, true);
+            self.unused += 1;
+            self.low = (Bytes::ZERO, 0);
             return;
         }
         self.ended_flat = false;
+        self.confirmed |= self.before_pause.is_some_and(|e| round.peak + e.cwnd.scale(FLAT, 100) >= e.cwnd);
         if self.restarted && round.peak + tolerance(self.best, mss) < self.best {
+            self.stay_low(round.peak, mss);
             return;
         }
-        self.restarted = false;
+        (self.restarted, self.unused) = (false, 0);
         // Without a loss, a fall is a reduction by the rule that ended slow start (Vegas; SEARCH, which drains).
         self.fell = if round.peak + mss.max(self.best.scale(FALLEN, 100)) < self.best {
             Some(self.fell.map_or((self.full, 1), |f| (f.0, f.1 + 1)))
@@ -335,8 +365,12 @@ impl Inference {
             self.fell.filter(|f| f.1 >= FLAT_ROUNDS)
         };
         if self.found.is_some() {
-            if round.peak > self.level + self.level / 2 {
+            // CUBIC grows by less than half in each of these round trips, where they are long.
+            let doubles = round.peak > self.last + self.last / 2;
+            self.last = round.peak;
+            if doubles && round.peak > self.level + self.level / 2 {
                 (self.found, self.after, self.fell) = (None, 0, None);
+                self.paused = true;
                 self.between.clear();
                 (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
             }
@@ -365,7 +399,7 @@ impl Inference {
             return;
         }
         if self.flat == 0 {
-            self.level = self.best;
+            (self.level, self.flat_from) = (self.best, round.start);
         }
         self.best = self.best.max(round.peak);
         self.flat += 1;
@@ -375,22 +409,65 @@ impl Inference {
         }
     }
 
-    /// Sets the exit to when the plateau (within a segment or 2 %) was first in flight; for a sender that grows in
-    /// every second round trip, to when the next growth was due. Without effect if the receive window limited the
-    /// growth since, which hides the exit, or if so far the application limited most round trips: a few that look otherwise
-    /// are then its pattern.
-    fn stop(&mut self, mss: Bytes) {
+    /// A window that fell, stays low and grows by no more than in congestion avoidance is beyond its threshold: what seemed to
+    /// be a pause of the application was the sender, which waits until less than its new window is in flight (SEARCH drains). After a
+    /// true pause the window would grow as before (RFC 2861).
+    fn stay_low(&mut self, peak: Bytes, mss: Bytes) {
+        let (before, n) = self.low;
+        let flat = peak <= before + before.scale(FLAT, 100).max(mss * FLAT_LEAST);
+        self.low = (peak, if flat { n + 1 } else { 0 });
+        let at_once = self.unused <= FLAT_ROUNDS && self.rounds[LimitedBy::ReceiveWindow as usize] == 0;
+        if self.low.1 >= SURE_ROUNDS && at_once && self.grew > 0 && self.found.is_none() {
+            let exit = ExitEstimate { at: self.full, cwnd: self.best, evidence: Evidence::GrowthStopped };
+            (self.found, self.after, self.seen_before) = (Some(exit), 0, false);
+        }
+    }
+
+    /// The exit if growth has stopped: when the plateau (within a segment or 2 %) was first in flight, or where growth changed
+    /// before that; for a sender that grows in every second round trip, when the next growth was due. `None` if the receive
+    /// window limited the growth since, which hides the exit, or if so far the application limited most round trips: a few that
+    /// look otherwise are then its pattern.
+    fn plateau(&self, mss: Bytes) -> Option<ExitEstimate> {
         let [window, application, ..] = self.rounds;
         if self.since_peer.is_some() || application > window {
-            return;
+            return None;
         }
         let level = self.level - tolerance(self.level, mss);
-        let Some(i) = self.reached.iter().position(|r| r.1 >= level) else { return };
-        let at = next_growth(&self.reached[..=i]).unwrap_or(self.reached[i].0);
-        (self.after, self.seen_before) = (0, self.grew_since > 0);
+        let i = self.reached.iter().position(|r| r.1 >= level)?;
+        let reached = self.reached[i].0;
+        let at = next_growth(&self.reached[..=i]).or_else(|| self.knot(reached)).unwrap_or(reached);
+        Some(ExitEstimate { at, cwnd: self.level, evidence: Evidence::GrowthStopped })
+    }
+
+    /// Sets the exit to that of the plateau.
+    fn stop(&mut self, mss: Bytes) {
+        let Some(exit) = self.plateau(mss) else { return };
+        (self.after, self.seen_before) = (0, self.grew_since > 0 && self.growth[1] >= SUDDEN);
         self.interrupted = self.rounds[LimitedBy::Application as usize] > 0;
         self.between.clear();
-        self.found = Some(ExitEstimate { at, cwnd: self.level, evidence: Evidence::GrowthStopped });
+        (self.last, self.found) = (self.best, Some(exit));
+    }
+
+    /// Where growth over acknowledged bytes changed, if that was before the plateau was reached: a window that still grows in
+    /// congestion avoidance reaches it late. The knot of the line of two pieces that fits the newest marks best by least
+    /// squares, if the first piece is growth and the second is flat.
+    fn knot(&self, reached: Instant) -> Option<Instant> {
+        let least = self.level - self.level.scale(FLAT, 100);
+        let origin = *self.marks.front()?;
+        let points: Vec<(f64, f64)> =
+            self.marks.iter().map(|m| ((m.1 - origin.1).0 as f64, (m.2 - origin.2).0 as f64)).collect();
+        let mut best: Option<(f64, usize)> = None;
+        for (i, m) in self.marks.iter().enumerate() {
+            if m.2 < least || m.0 >= reached {
+                continue;
+            }
+            if let Some(error) = hinge(&points, points[i].0)
+                && best.is_none_or(|b| error < b.0)
+            {
+                best = Some((error, i));
+            }
+        }
+        best.map(|(_, i)| self.marks[i].0)
     }
 
     /// When this many bytes were first in flight, if that was before the exit was certain.
@@ -419,21 +496,18 @@ impl Inference {
         Some(over(half)? && over((self.most / 6).max(BURST).min(half))?)
     }
 
-    /// True if the window was seen to grow until the data ended.
-    pub fn was_growing(&self) -> bool {
-        self.since_growth <= 1 && self.grows(self.acked_at_last) == Some(true)
-    }
-
     /// True if this exit of [`Self::result`] is certain. A loss: growth was seen until it, so that no rule had ended slow start
-    /// before. Growth that stopped: it had been fast, and the window was seen for some round trips after it.
-    pub fn is_certain(&self, exit: ExitEstimate) -> bool {
+    /// before. Growth that stopped: it had been fast, and after it the window grew as in congestion avoidance; data that an
+    /// application or a buffer limits would not.
+    pub fn is_certain(&self, exit: ExitEstimate, mss: Bytes) -> bool {
         if exit.evidence == Evidence::GrowthStopped {
             return self.found == Some(exit)
-                && self.after >= SURE_ROUNDS
+                && self.after >= STILL_ROUNDS
                 && self.seen_before
-                && !self.interrupted;
+                && !self.interrupted
+                && !still(&self.between, mss);
         }
-        exit.evidence == Evidence::Mark || self.grew_until_loss && self.since_peer.is_none()
+        exit.evidence == Evidence::Mark || self.grew_until_loss && self.since_peer.is_none() && !self.paused
     }
 
     /// Returns the exit, or why none is reported.
@@ -452,7 +526,7 @@ impl Inference {
         if let (Some(found), Some((at, FLAT_ROUNDS..))) = (&mut self.found, self.fell) {
             found.at = found.at.max(at);
         }
-        self.found = self.found.or(self.before_loss);
+        self.found = self.before_pause.filter(|_| self.confirmed).or(self.found).or(self.before_loss);
         if self.found.is_some() && self.after >= STILL_ROUNDS && still(&self.between, mss) {
             return Err(NoExit::LimitedOtherwise);
         }
@@ -495,6 +569,32 @@ fn still(peaks: &[Bytes], mss: Bytes) -> bool {
 /// Difference up to which two windows are equal: a segment or 2 %.
 fn tolerance(window: Bytes, mss: Bytes) -> Bytes {
     mss.max(window / 50)
+}
+
+/// The squared error of a line with a knot at `x`, fitted to these points; `None` if it does not grow before and stop there.
+fn hinge(points: &[(f64, f64)], knot: f64) -> Option<f64> {
+    // Normal equations of the slopes before and after the knot, and of the height there.
+    let mut m = [[0.0; 4]; 3];
+    for (x, y) in points {
+        let row = [(x - knot).min(0.0), (x - knot).max(0.0), 1.0, *y];
+        for i in 0..3 {
+            for j in 0..4 {
+                m[i][j] += row[i] * row[j];
+            }
+        }
+    }
+    let [a, b, c] = m;
+    // No point is on both sides.
+    let (before, after) = (a[0], b[1]);
+    if before == 0.0 || after == 0.0 {
+        return None;
+    }
+    let height = (c[3] - a[2] / before * a[3] - b[2] / after * b[3])
+        / (c[2] - a[2] / before * a[2] - b[2] / after * b[2]);
+    let (grows, flat) = ((a[3] - a[2] * height) / before, (b[3] - b[2] * height) / after);
+    let fits = grows * 100.0 >= GROWING as f64 && flat * 100.0 <= FLAT as f64;
+    let of = |x: f64| height + grows * (x - knot).min(0.0) + flat * (x - knot).max(0.0);
+    fits.then(|| points.iter().map(|(x, y)| (y - of(*x)).powi(2)).sum())
 }
 
 /// When a sender that grows in every second round trip (Vegas) would have grown again.
@@ -650,6 +750,84 @@ mod tests {
             i.on_round(&Round { start, peak, limited_by }, MSS);
         }
         assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));
+    }
+
+    /// Round trips of 100 ms as in `rounds`, some of them limited by the application (`true`).
+    fn limited(all: &[(u64, bool)]) -> Inference {
+        let mut i = Inference::default();
+        for (n, (peak, application)) in all.iter().enumerate() {
+            let (start, peak) = (Instant(n as u64 * 100_000_000), MSS * *peak);
+            let limited_by = if *application { LimitedBy::Application } else { LimitedBy::Cwnd };
+            i.on_sent(Instant(start.0 + 50_000_000), peak, Span::millis(100), MSS);
+            i.on_round(&Round { start, peak, limited_by }, MSS);
+        }
+        i
+    }
+
+    /// One flat round trip before the application's first pause, and then no more than that in flight: an exit, not certain.
+    #[test]
+    fn an_exit_before_a_pause_is_confirmed_by_later_data() {
+        let first = [(10, false), (20, false), (36, false), (37, false), (20, true)];
+        let pauses = |then: &[(u64, bool)]| {
+            let mut i = limited(&[&first[..], then, &[(10, true); 9]].concat());
+            let exit = i.result(MSS);
+            assert!(exit.is_err() || !i.is_certain(exit.expect("an exit"), MSS));
+            exit.map(|e| (e.cwnd, e.at.0 / 1_000_000))
+        };
+        assert_eq!(pauses(&[(5, true), (38, false), (9, true)]), Ok((MSS * 36, 250)));
+        // Unconfirmed, and refuted.
+        assert_eq!(pauses(&[(5, true), (20, false), (9, true)]), Err(NoExit::ApplicationLimited));
+        assert_eq!(pauses(&[(5, true), (38, false), (60, false)]), Err(NoExit::ApplicationLimited));
+    }
+
+    /// SEARCH drains: it sends nothing until its flight has fallen to a smaller window, and goes on in congestion avoidance.
+    #[test]
+    fn a_window_that_falls_and_stays_low_is_an_exit() {
+        let grows = [(10, false), (20, false), (40, false), (80, false), (130, true), (30, true)];
+        let after = |then: &[u64]| {
+            let then: Vec<_> = then.iter().map(|n| (*n, false)).collect();
+            let mut i = limited(&[&grows[..], &then, &[(9, true); 9]].concat());
+            i.result(MSS).map(|e| (e.cwnd, e.at.0 / 1_000_000))
+        };
+        assert_eq!(after(&[21, 22, 23, 24, 25]), Ok((MSS * 130, 450)));
+        // After a pause the window grows again.
+        assert_eq!(after(&[10, 20, 40, 80]), Err(NoExit::ApplicationLimited));
+    }
+
+    /// Doubling that stops is a certain exit if congestion avoidance follows. It is not certain after slow growth (as between the
+    /// ends, where it is known to some segments only), nor when it was seen for a few round trips only.
+    #[test]
+    fn an_exit_is_certain_if_avoidance_follows_fast_growth() {
+        let avoidance = [36, 36, 37, 37, 38, 38, 39, 39, 40, 40];
+        for (first, rest, certain) in [
+            ([10, 19, 27, 35], &avoidance[..], true),
+            ([10, 19, 27, 35], &avoidance[..5], false),
+            ([10, 27, 29, 34], &avoidance[..], false),
+        ] {
+            let mut i = rounds(&[&first, rest].concat());
+            let exit = i.result(MSS).expect("an exit");
+            assert_eq!(i.is_certain(exit, MSS), certain, "{first:?} {rest:?}");
+        }
+    }
+
+    /// 33 segments double each 100 ms until 144, then grow by a twentieth of what is acknowledged: the exit is where the slope
+    /// changes, although 2 % less than the plateau is reached half a round trip later.
+    #[test]
+    fn an_exit_into_growing_avoidance_is_where_the_slope_changes() {
+        let (mut i, mut ns, mut segments, mut exit) = (Inference::default(), 0.0, 33.0_f64, 0.0);
+        for _ in 0..7 {
+            let (start, flight) = (Instant(ns as u64), segments as u64);
+            for _ in 0..flight {
+                ns += 1e8 / flight as f64;
+                i.on_ack(Instant(ns as u64), MSS);
+                (segments, exit) =
+                    if segments < 144.0 { (segments + 1.0, ns) } else { (segments + 0.05, exit) };
+                i.on_sent(Instant(ns as u64), MSS * segments as u64, Span::millis(100), MSS);
+            }
+            i.on_round(&Round { start, peak: MSS * segments as u64, limited_by: LimitedBy::Cwnd }, MSS);
+        }
+        let found = i.result(MSS).expect("an exit");
+        assert!((found.at.0 as f64 - exit).abs() < 2e7, "{found:?}, expected {exit}");
     }
 
     #[test]

@@ -234,7 +234,7 @@ pub struct Transfer {
     pub exit: Option<ExitRecord>,
     /// Why no exit is reported.
     pub unclear: Option<String>,
-    /// True if the exit, or that there was none, is certain: growth was seen until the exit, and its end after it.
+    /// True if the answer is certain: growth was seen until the exit, and congestion avoidance after it, or the file states the window.
     #[serde(default)]
     pub certain: bool,
     /// Class of the exit: `none` if slow start lasted to the end, `unknown` if the file does not show the exit, or when the
@@ -422,9 +422,9 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
         (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
         (t.window_probes, t.keep_alives) = (n.window_probes, n.keep_alives);
-        // Without timestamps the RTT is that of the handshake while queues grow, and so is what seems to be in flight.
-        let guessed = way.vantage == Vantage::Receiver && !c.timestamps;
-        t.certain &= !guessed || findings.observed.is_ok_and(|e| e.evidence.is_congestion());
+        // Elsewhere it is not known exactly what was in flight, nor whether the sender waited for ACKs.
+        let at_sender = way.vantage == Vantage::Sender;
+        t.certain &= at_sender || findings.observed.is_ok_and(|e| e.evidence.is_congestion());
         t.unseen_bytes = n.unseen;
         t.super_segment = n.super_segment.max(1);
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);

@@ -363,6 +363,20 @@ fn a_long_plateau_is_an_exit_and_growth_until_a_loss_is_none_before() {
     assert!(t.certain && t.class != ExitClass::None, "{t:?}");
 }
 
+/// CUBIC with a long RTT: after the exit its window is flat for two round trips, and then grows by a sixth to a third in each. That
+/// is no slow start, which grows by half or more.
+#[test]
+fn the_growth_of_cubic_over_long_round_trips_is_no_slow_start() {
+    let mut w = Wire::new();
+    for n in [10, 20, 28, 29, 31, 36, 44, 60, 78, 105, 143, 190, 250, 322] {
+        w.round(0, n, 60_000);
+    }
+    w.close();
+    let t = download(&w.frames);
+    let exit = t.exit.as_ref().expect("growth stopped");
+    assert_eq!((exit.cwnd_bytes, exit.evidence.as_str()), (28_000, "growth stopped without loss"), "{t:?}");
+}
+
 /// An application that writes blocks with pauses: the sender begins each with its initial window (RFC 2861). The block ends
 /// before anything else limits the sender, so that no exit is seen.
 #[test]

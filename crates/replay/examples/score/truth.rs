@@ -69,8 +69,9 @@ pub(crate) fn read(csv: &str, mss: u64, bytes: u64, drains: bool) -> Result<Opti
         before = *most;
     }
     let by_loss = u64::from(after.ssthresh) * mss < all[at].cwnd * 95 / 100;
-    // An exit by rule after everything was sent changes nothing of what is sent.
-    if !by_loss && all[at].next == all[last].next {
+    // An exit by rule after everything was sent changes nothing of what is sent, unless something of it was lost.
+    let ended = !by_loss && all[at].next == all[last].next;
+    if ended && all[at..].iter().all(|p| p.ssthresh >= after.ssthresh) {
         return Ok(None);
     }
     // A startup may stop to grow before it sets the threshold: the window shows no more than that.
@@ -93,7 +94,7 @@ pub(crate) fn read(csv: &str, mss: u64, bytes: u64, drains: bool) -> Result<Opti
         cwnd: before.cwnd,
         by_loss,
         rtt: rtt as f64 / 1e6,
-        traced: full && if by_loss { open } else { shown },
+        traced: full && !ended && if by_loss { open } else { shown },
     }))
 }
 
