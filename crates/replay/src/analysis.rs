@@ -99,6 +99,8 @@ struct Usage {
     /// The newest event, and what was in flight after it.
     at: Instant,
     inflight: Bytes,
+    /// When the newest packet was sent.
+    sent_at: Instant,
     /// Bytes acknowledged since the last quiet time.
     acked: Bytes,
     /// Bytes acknowledged in this round trip, and those of them after which less than the window was in flight.
@@ -262,11 +264,13 @@ impl Analysis {
         if s.inflight <= s.bytes && f.now.since(self.last) > IDLE && self.begun {
             self.limited(LimitedBy::Idle, self.last, f.now);
         }
+        self.application |= !s.retransmission && self.waits(f);
         self.last = f.now;
         self.round.get_or_insert((f.now, s.mark));
         self.full = s.inflight + f.mss > f.rwnd;
         self.peer |= self.full;
         self.short = short;
+        self.usage.sent_at = f.now;
         self.count_use(f, Bytes::ZERO, s.inflight);
         self.peak = self.peak.max(s.inflight);
         if !s.retransmission {
@@ -326,6 +330,13 @@ impl Analysis {
         if self.setup.keep.snapshots {
             self.snapshot(f, a);
         }
+    }
+
+    /// True if the newest packet was short, and nothing has been sent since although less than the window is in flight: the sender
+    /// had no more data.
+    fn waits(&self, f: &Facts) -> bool {
+        let quiet = f.min_rtt.is_some_and(|rtt| f.now.since(self.usage.sent_at) > rtt / QUIET);
+        self.short && quiet && f.inflight + f.mss < self.peak.max(self.peak_before)
     }
 
     /// Counts whether the sender answers ACKs. One that cwnd limits answers at once with as much as it may send; one whose

@@ -383,6 +383,11 @@ impl Inference {
             Some(n) if n > 0 && grew >= SUDDEN => None,
             n => n.map(|n| n + 1),
         };
+        // After a flat round trip, less than sudden growth shows neither slow start nor its end.
+        if self.flat > 0 && round.peak > self.best + none && grew < SUDDEN {
+            (self.best, self.growth) = (round.peak, [self.growth[1], grew]);
+            return;
+        }
         // The first round trip shows the initial window, not growth.
         let first = self.best == Bytes::ZERO;
         if first || round.peak > self.best + none || self.growth.iter().all(|g| *g < SUDDEN) {

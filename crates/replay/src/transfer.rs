@@ -401,6 +401,8 @@ fn address(end: (u128, u16)) -> String {
 /// A direction carries little data if the other one carried more than this many times as much, and it carried less than
 /// this many segments: requests for a download, or responses to an upload.
 const LITTLE: (u64, u64) = (10, 100);
+/// Seen at the receiver, a loss or a mark with less than this in flight is not certain.
+const SURE_WINDOW: Bytes = Bytes(65_536);
 
 /// The rows of a finished connection, with their findings: one for each direction that has data. No exit is reported for
 /// a direction with little data.
@@ -422,9 +424,12 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         (t.spurious_packets, t.reordered_packets) = (n.spurious, n.reordered);
         (t.marked_packets, t.mark_echoes) = (n.marked, n.echoes);
         (t.window_probes, t.keep_alives) = (n.window_probes, n.keep_alives);
-        // Elsewhere it is not known exactly what was in flight, nor whether the sender waited for ACKs.
-        let at_sender = way.vantage == Vantage::Sender;
-        t.certain &= at_sender || findings.observed.is_ok_and(|e| e.evidence.is_congestion());
+        // Elsewhere it is not known exactly what was in flight, nor whether the sender waited for ACKs. At the receiver the growth until a
+        // loss is half a round trip late, and shows in a window of many segments.
+        let of_loss = |e: ExitEstimate| {
+            e.evidence.is_congestion() && (way.vantage != Vantage::Receiver || e.cwnd >= SURE_WINDOW)
+        };
+        t.certain &= way.vantage == Vantage::Sender || findings.observed.is_ok_and(of_loss);
         t.unseen_bytes = n.unseen;
         t.super_segment = n.super_segment.max(1);
         t.delayed_acks = (n.acks > 0).then(|| n.acks_of_several as f64 / n.acks as f64);

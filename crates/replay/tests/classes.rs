@@ -393,6 +393,116 @@ fn blocks_with_pauses_show_no_exit() {
     assert!(t.exit.is_none() && !t.certain, "{:?}", t.exit);
 }
 
+/// An application that writes 8.5 kB every 20 ms: each write ends in a short segment, and ACKs before the next are not answered. As
+/// much as the path delays is in flight, which is a plateau, but not that of a window.
+#[test]
+fn an_application_that_writes_at_a_rate_shows_no_exit() {
+    let mut w = Wire::new();
+    w.round(0, 10, 60_000);
+    w.round(0, 18, 60_000);
+    let (begin, first) = (w.us, w.next[0]);
+    // The write with number k is sent, or acknowledged, of which the first ACK arrives 5 ms before another write.
+    let mut all: Vec<(u64, u32, bool)> = (0..14).map(|k| (begin + u64::from(k) * 20_000, k, true)).collect();
+    all.extend((0..14).map(|k| (begin + u64::from(k) * 20_000 + 55_000, k, false)));
+    all.sort_unstable();
+    for (us, k, sent) in all {
+        w.us = us;
+        w.next[0] = first + k * 8500;
+        for len in [1000; 8].into_iter().chain([500]) {
+            if sent {
+                w.packet(0, ACK | PSH, len, 0, 60_000);
+            }
+            w.next[0] += len;
+            if !sent {
+                w.packet(1, ACK, 0, 0, 60_000);
+            }
+        }
+    }
+    w.close();
+    let t = download(&w.frames);
+    assert_eq!(
+        (t.class, t.unclear.as_deref()),
+        (ExitClass::Unknown, Some("application-limited")),
+        "{:?}",
+        t.exit
+    );
+}
+
+/// After the exit, more than the window seems to be in flight in one round trip, as away from the sender: 15 % more is neither slow start nor a reason to look for its end again.
+#[test]
+fn one_larger_flight_after_the_exit_is_no_slow_start() {
+    let mut w = Wire::new();
+    let (mut start, mut acked) = (w.us, w.next[0]);
+    let mut sent = acked;
+    // Each flight is sent by the ACKs of the one before.
+    for pair in [1, 10, 20, 40, 40, 48, 45, 46, 47, 48, 49, 50].windows(2) {
+        let first = sent;
+        for k in 1..=pair[0] {
+            w.us = start + u64::from(k) * 100;
+            if sent > acked {
+                acked += 1000;
+                w.next[0] = acked;
+                w.packet(1, ACK, 0, 0, 60_000);
+            }
+            w.next[0] = sent;
+            while sent < first + pair[1] * k / pair[0] * 1000 {
+                w.packet(0, ACK | PSH, 1000, 0, 60_000);
+                sent += 1000;
+                w.next[0] = sent;
+            }
+        }
+        start += RTT;
+    }
+    w.us = start;
+    w.packet(1, ACK, 0, 0, 60_000);
+    w.close();
+    let t = download(&w.frames);
+    let exit = t.exit.as_ref().expect("growth stopped");
+    assert!(exit.cwnd_bytes <= 40_000 && exit.evidence == "growth stopped without loss", "{exit:?}");
+}
+
+/// At the receiver, a loss with few segments in flight: some ACKs earlier, slow start may have ended without one. With many in flight the
+/// growth until the loss is seen.
+#[test]
+fn a_loss_in_a_small_window_is_not_certain_at_the_receiver() {
+    for (peaks, certain) in [(&[10, 20, 40][..], false), (&[10, 20, 40, 80, 160], true)] {
+        let mut w = Wire::new();
+        w.frames[0].ns -= RTT * 1000;
+        w.frames[2].ns = w.frames[1].ns + 100_000;
+        w.us = w.frames[2].ns / 1000 + RTT;
+        for (i, n) in peaks.iter().enumerate() {
+            let (start, base) = (w.us, w.next[0]);
+            let hole = if i + 1 < peaks.len() { *n } else { n * 3 / 4 };
+            for k in (0..*n).filter(|k| *k != hole) {
+                w.next[0] = base + k * 1000;
+                w.packet(0, ACK | PSH, 1000, 0, 60_000);
+                w.next[0] = base + hole.min(k + 1) * 1000;
+                w.us += 20;
+                w.packet(1, ACK, 0, 0, 60_000);
+                w.us += 80;
+            }
+            w.us = start + RTT + 100;
+            if hole < *n {
+                w.next[0] = base + hole * 1000;
+                w.packet(0, ACK | PSH, 1000, 0, 60_000);
+                w.us += 20;
+            }
+            w.next[0] = base + n * 1000;
+            if hole < *n {
+                w.packet(1, ACK, 0, 0, 60_000);
+            }
+        }
+        w.close();
+        let t = download(&w.frames);
+        let exit = t.exit.as_ref().expect("a loss");
+        assert_eq!(
+            (t.vantage.as_str(), exit.evidence.as_str(), t.certain),
+            ("receiver", "loss", certain),
+            "{t:?}"
+        );
+    }
+}
+
 /// Twelve transfers of 6 kB: none of them has an exit, at the choke point or elsewhere.
 #[test]
 fn transfers_of_some_packets_have_no_exit() {
