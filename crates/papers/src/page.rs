@@ -48,7 +48,9 @@ fn medians(results: &[RunResult], more: &[Column]) -> Markup {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup", "runs", "early / choke / late (%)", "exit (s)", "cwnd at exit (BDP)",
+                    th scope="col" { "study" }
+                    th scope="col" class="text" { "startup" }
+                    @for h in ["runs", "early / choke / late (%)", "exit (s)", "cwnd at exit (BDP)",
                         "capacity (s)", "first loss (s)", "peak inflight (BDP)", "lost packets", "goodput (Mbit/s)"] {
                         th scope="col" { (h) }
                     }
@@ -58,7 +60,7 @@ fn medians(results: &[RunResult], more: &[Column]) -> Markup {
                     @for g in &groups(results) {
                         tr {
                             th scope="row" { (g[0].study) }
-                            td { (g[0].label) }
+                            td class="text" { (g[0].label) }
                             td { (g.len()) }
                             td { (classes(g)) }
                             td { (median(g, |s| s.rows[0].exit.as_ref().map(|e| e.time_s))) }
@@ -90,7 +92,7 @@ fn beside(b: &Comparison, results: &[RunResult]) -> Markup {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup"] { th scope="col" { (h) } }
+                    @for h in ["study", "startup"] { th scope="col" class="text" { (h) } }
                     @for c in &b.columns { th scope="col" { (c.name) } }
                 } }
                 tbody {
@@ -98,7 +100,7 @@ fn beside(b: &Comparison, results: &[RunResult]) -> Markup {
                         @if let Some(g) = groups.iter().find(|g| g[0].study == *study && g[0].label == *startup) {
                             tr {
                                 th scope="row" { (study) }
-                                td { (startup) }
+                                td class="text" { (startup) }
                                 @for (c, theirs) in b.columns.iter().zip(values) {
                                     td { (words::number(*theirs)) " | " b { (column(g, c)) } }
                                 }

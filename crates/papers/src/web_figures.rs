@@ -146,7 +146,9 @@ fn table(results: &[RunResult]) -> Markup {
         div class="scroll" tabindex="0" {
             table {
                 thead { tr {
-                    @for h in ["study", "startup", "run", "connections", "retransmitted SYNs", "lost packets (%)",
+                    th scope="col" { "study" }
+                    th scope="col" class="text" { "startup" }
+                    @for h in ["run", "connections", "retransmitted SYNs", "lost packets (%)",
                         "highest in a second (%)", "throughput (%)", "utilisation (%)", "correlation of neighbours"] {
                         th scope="col" { (h) }
                     }
@@ -156,7 +158,7 @@ fn table(results: &[RunResult]) -> Markup {
                     @for (s, w) in results.iter().filter_map(|s| s.web.as_ref().map(|w| (s, w))) {
                         tr {
                             th scope="row" { (s.study) }
-                            td { (s.label) }
+                            td class="text" { (s.label) }
                             td { (s.run) }
                             td { (w.connections) }
                             td { (w.retried.len()) }

@@ -25,14 +25,14 @@ pub(super) fn opinions(o: &Opinions) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="What each would have done" {
             table {
-                thead { tr { @for h in &o.headers { th scope="col" { (h) } } } }
+                thead { tr { @for (i, h) in o.headers.iter().enumerate() { th scope="col" class=[(i == 1).then_some("text")] { (h) } } } }
                 tbody {
                     @for line in &o.lines {
                         tr {
                             @for (i, cell) in line.iter().enumerate() {
                                 @match i {
                                     0 => th scope="row" { (cell) },
-                                    1 => td class="classes" { (cell) },
+                                    1 => td class="text" { (cell) },
                                     _ => td { (cell) },
                                 }
                             }
@@ -59,7 +59,7 @@ pub fn table(rows: &[Row]) -> Markup {
                     thead {
                         tr {
                             th scope="col" { "startup" }
-                            th scope="col" { "exit" }
+                            th scope="col" class="text" { "exit" }
                             @for (m, _) in &columns {
                                 @let (name, unit) = heading(*m);
                                 th scope="col" { (name) br; small { (unit) } }
@@ -70,7 +70,7 @@ pub fn table(rows: &[Row]) -> Markup {
                         @for (i, s) in all.iter().enumerate() {
                             tr {
                                 th scope="row" { (s.label) }
-                                td class="classes" {
+                                td class="text" {
                                     @for (class, n) in s.classes() {
                                         span { (class.name()) " " (n) "/" (s.rows.len()) }
                                     }
