@@ -5,6 +5,7 @@
 use crate::tcp::segment::Segment;
 use serde::{Deserialize, Serialize};
 use slowstart::units::Instant;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The version of the schema.
@@ -205,7 +206,7 @@ pub struct Row {
 }
 
 /// A flow at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Seconds since the run began.
     pub time_s: f64,
@@ -226,10 +227,10 @@ pub struct Sample {
     /// The pacing rate, in force or not.
     pub pacing_bps: Option<u64>,
     /// The controller's phase.
-    pub phase: &'static str,
+    pub phase: Cow<'static, str>,
     /// Internal values of the startup.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub gauges: BTreeMap<&'static str, f64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<Cow<'static, str>, f64>,
 }
 
 /// An event of a flow.
@@ -270,4 +271,18 @@ pub struct Trace {
     pub events: Vec<EventRow>,
     /// Packets of the recorded flows at both ends, in order of time, if they were asked for.
     pub packets: Vec<CapturedPacket>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A study that continues reads rows and prints them again.
+    #[test]
+    fn rows_that_are_read_are_written_to_the_byte() {
+        for line in GOLDEN_ROWS.lines() {
+            let row: Row = serde_json::from_str(line).expect("a row");
+            assert_eq!(serde_json::to_string(&row).expect("text"), line);
+        }
+    }
 }

@@ -11,6 +11,7 @@ use slowstart_lab::path::PathSpec;
 use slowstart_lab::record::{Cost, Row};
 use slowstart_lab::run::Outcome;
 use slowstart_lab::scenario::{Study, StudyText};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -78,9 +79,9 @@ const PARTS: &[(&str, &str, Check)] = &[
 /// What one run of a startup showed.
 #[derive(Default)]
 struct Observed {
-    phases: BTreeSet<&'static str>,
+    phases: BTreeSet<Cow<'static, str>>,
     /// The highest of each gauge, and of the threshold.
-    gauges: BTreeMap<&'static str, f64>,
+    gauges: BTreeMap<Cow<'static, str>, f64>,
     ssthresh: Option<u64>,
 }
 
@@ -88,10 +89,10 @@ impl Observed {
     fn of(o: &Outcome) -> Self {
         let mut sight = Self::default();
         for s in &o.trace.samples {
-            sight.phases.insert(s.phase);
+            sight.phases.insert(s.phase.clone());
             sight.ssthresh = sight.ssthresh.max(s.ssthresh_bytes);
             for (k, v) in &s.gauges {
-                let most = sight.gauges.entry(k).or_insert(f64::MIN);
+                let most = sight.gauges.entry(k.clone()).or_insert(f64::MIN);
                 *most = most.max(*v);
             }
         }

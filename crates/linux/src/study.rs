@@ -469,7 +469,7 @@ fn outcome(
         delivered_bytes: f.acked_bytes,
         queue_bytes: 0,
         pacing_bps: Some(f.pacing_rate.saturating_mul(8)),
-        phase: if f.why == Some(ExitReason::None) { "slow-start" } else { "avoidance" },
+        phase: if f.why == Some(ExitReason::None) { "slow-start" } else { "avoidance" }.into(),
         gauges: BTreeMap::new(),
     });
     let trace = Trace { samples: samples.collect(), ..Trace::default() };

@@ -114,7 +114,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
                 delivered_bytes: s.delivered.0,
                 queue_bytes: 0,
                 pacing_bps: None,
-                phase: "",
+                phase: "".into(),
                 gauges: BTreeMap::new(),
             };
             // Windows after the end of a prediction's validity are not drawn.

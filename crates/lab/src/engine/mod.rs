@@ -610,7 +610,7 @@ impl Engine {
         if self.gauges {
             tx.control().internal_values(&mut |k, v| {
                 if v.is_finite() {
-                    gauges.insert(k, v);
+                    gauges.insert(k.into(), v);
                 }
             });
         }
@@ -624,7 +624,7 @@ impl Engine {
             delivered_bytes: f.delivered(),
             queue_bytes: link.backlog(at).0,
             pacing_bps: tx.pacer().rate().map(|r| r.0),
-            phase: tx.control().phase(),
+            phase: tx.control().phase().into(),
             gauges,
         });
     }

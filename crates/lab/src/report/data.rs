@@ -178,7 +178,7 @@ mod tests {
             delivered_bytes: 0,
             queue_bytes: 0,
             pacing_bps: None,
-            phase: "slow-start",
+            phase: "slow-start".into(),
             gauges: [].into(),
         }
     }

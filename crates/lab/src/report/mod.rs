@@ -145,8 +145,8 @@ mod tests {
             delivered_bytes: 10_000 * u64::from(i),
             queue_bytes: 0,
             pacing_bps: None,
-            phase: "slow-start",
-            gauges: [("rate", f64::NAN)].into(),
+            phase: "slow-start".into(),
+            gauges: [("rate".into(), f64::NAN)].into(),
         };
         (0..n).map(sample).collect()
     }

@@ -421,7 +421,7 @@ impl<S: Stack> Transfer<S> {
         let mut gauges = BTreeMap::new();
         if self.internals {
             host.control().internal_values(&mut |k, v| {
-                gauges.insert(k, v);
+                gauges.insert(k.into(), v);
             });
         }
         let state = *host.state();
@@ -436,7 +436,7 @@ impl<S: Stack> Transfer<S> {
             delivered_bytes: self.measured.received,
             queue_bytes,
             pacing_bps: host.pacing_rate().map(|r| r.0),
-            phase: host.control().phase(),
+            phase: host.control().phase().into(),
             gauges,
         });
     }
