@@ -2,7 +2,8 @@
 
 use super::{Compare, Drawn, middle, report, title, write};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, Folder};
+use crate::kernel_folder::KernelFolder;
+use crate::output;
 use crate::study_args::startups;
 use anyhow::{Result, bail};
 use slowstart::units::{Bytes, Span};
@@ -60,7 +61,7 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         eprintln!("slowstart: note: {warning}");
     }
     let interrupt = Interrupt::record()?;
-    let mut folder = c.how.out.as_deref().map(|dir| Folder::start(dir, c.how.force)).transpose()?;
+    let mut folder = c.how.out.as_deref().map(|dir| KernelFolder::open(dir, c.how.force)).transpose()?;
     let mut writer = c.how.rows.writer(ROW_SCHEMA)?;
     let total = study.runs as usize * wanted.len();
     let bar = output::progress(total as u64);
@@ -73,13 +74,15 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         let mut outcomes = Vec::new();
         for n in 0..study.runs {
             let job = Job { contender, run: n };
-            let outcome = match run_transfer(&study, &control, job, &|| interrupt.signal().is_some()) {
+            let run = || Ok(run_transfer(&study, &control, job, &|| interrupt.signal().is_some())?);
+            let outcome = match &mut folder {
+                Some(folder) => folder.run(job, run),
+                None => run(),
+            };
+            let outcome = match outcome {
                 Err(_) if interrupt.signal().is_some() => break,
                 outcome => outcome?,
             };
-            if let Some(folder) = &mut folder {
-                folder.row(&outcome.row)?;
-            }
             writer.write(&outcome.row)?;
             outcomes.push(outcome);
             bar.inc(1);
@@ -104,7 +107,7 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         if let Some(folder) = &folder {
             let at = |d: &Drawn| rows.iter().position(|r| r.startup == d.row.startup && r.run == d.row.run);
             let curve = |d: &Drawn| Some(report::curve(&study, at(d)?, &d.row, &d.trace, SAMPLES));
-            write(folder, &study, &rows, &drawn, drawn.iter().filter_map(curve).collect())?;
+            write(folder.folder(), &study, &rows, &drawn, drawn.iter().filter_map(curve).collect())?;
         }
         let title = title(&study).replace(&study.profile_label, &format!("Linux {release}"));
         c.how.show(&study, &rows, &drawn, &title)?;

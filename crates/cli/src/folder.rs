@@ -31,7 +31,7 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// The contents that this command line writes.
-    fn of_command() -> Self {
+    pub(crate) fn of_command() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_string(),
             command: crate::compare::command(),
@@ -83,12 +83,7 @@ impl Folder {
     /// Opens the folder of a command that cannot be continued. Other results of the same command line are replaced, but
     /// not finished runs. Fails if the folder holds anything else.
     pub(crate) fn create(dir: &Path) -> Result<Self> {
-        Self::start(dir, false)
-    }
-
-    /// Does the same; with `force`, everything that slowstart writes there is replaced.
-    pub(crate) fn start(dir: &Path, force: bool) -> Result<Self> {
-        let (folder, rows) = Self::open(dir, &Contents::of_command(), force)?;
+        let (folder, rows) = Self::open(dir, &Contents::of_command(), false)?;
         if !rows.is_empty() {
             bail!(
                 "--out {}: the folder holds {} finished runs; choose another folder",
@@ -191,6 +186,13 @@ impl Folder {
         }
         self.len += line.len() as u64;
         Ok(())
+    }
+
+    /// Reads a file.
+    #[cfg(feature = "kernel")]
+    pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>> {
+        let file = self.dir.join(name);
+        fs::read(&file).with_context(|| file.display().to_string())
     }
 
     /// Writes a file of JSON lines.

@@ -268,6 +268,50 @@ fn an_interrupted_comparison_shows_what_is_finished() {
     }
 }
 
+/// A killed command loses the run in flight: the next start of the same one continues, and one more changes nothing.
+#[test]
+fn a_killed_command_on_the_kernel_continues() {
+    let Some(_one) = able("a_killed_command_on_the_kernel_continues") else { return };
+    let compare = ["compare", PATH, "--engine", "kernel", "--startup", "reno,cubic", "--duration", "1s"];
+    let compare = [&compare[..], &["--runs", "2"]].concat();
+    let validate = vec!["validate", "kernel", "--cell", "200M-20ms-1"];
+    for (arguments, page, all) in [(compare, "report.html", 4), (validate, "validation.html", 10)] {
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("continued-{all}"));
+        let _ = fs::remove_dir_all(&dir);
+        let start = || {
+            let mut command = slowstart();
+            command.args(&arguments).arg("--out").arg(&dir);
+            command
+        };
+        let rows = || fs::read_to_string(dir.join("results.jsonl")).unwrap_or_default();
+        let mut child = start().spawn().expect("it runs");
+        wait_until("a row or the end", || !rows().is_empty() || child.try_wait().is_ok_and(|s| s.is_some()));
+        signal(&child, Signal::SIGKILL);
+        let out = child.wait_with_output().expect("it ends");
+        if text(&out.stderr).contains("watch connections") {
+            println!("skipped: emulator test a_killed_command_on_the_kernel_continues (no BPF)");
+            return;
+        }
+        let before = rows();
+        assert!(!before.is_empty(), "{}", text(&out.stderr));
+
+        let out = start().output().expect("it runs");
+        let said = text(&out.stderr);
+        let finished = before.lines().count();
+        assert!(said.contains(&format!("{finished} finished runs are there")), "{said}");
+        let after = rows();
+        assert!(after.starts_with(&before), "{before}{after}");
+        assert_eq!(after.lines().count(), all, "{after}");
+        let drawn = fs::read(dir.join(page)).expect("a page");
+
+        let again = start().output().expect("it runs");
+        assert_eq!((again.status, text(&again.stdout)), (out.status, text(&out.stdout)), "the same result");
+        assert_eq!(rows(), after);
+        assert!(fs::read(dir.join(page)).expect("a page") == drawn, "the same page");
+        fs::remove_dir_all(&dir).expect("it is removed");
+    }
+}
+
 fn exists(namespace: &str) -> bool {
     Path::new("/run/netns").join(namespace).exists()
 }

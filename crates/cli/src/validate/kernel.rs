@@ -1,7 +1,8 @@
 //! `slowstart validate kernel`: compares the simulator with the running kernel over named cells.
 
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, Folder, print};
+use crate::kernel_folder::KernelFolder;
+use crate::output::{self, print};
 use anyhow::{Result, bail};
 use clap::Args;
 use slowstart_lab::report::words;
@@ -31,7 +32,8 @@ pub(crate) struct Kernel {
     /// that need them are skipped
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Write the rows, and a page with the windows of both engines in one chart per cell, to this folder
+    /// Write the rows, and a page with the windows of both engines in one chart per cell, to this folder. If it holds
+    /// finished runs of the same command, the comparison goes on after them
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -58,7 +60,7 @@ impl Kernel {
             cells.retain(|c| !c.traced);
         }
         let interrupt = Interrupt::record()?;
-        let mut folder = self.out.as_deref().map(Folder::create).transpose()?;
+        let mut folder = self.out.as_deref().map(|dir| KernelFolder::open(dir, false)).transpose()?;
         let studies =
             cells.iter().map(|c| Ok(c.study(self.traces.as_deref())?)).collect::<Result<Vec<Study>>>()?;
         let bar = output::progress(studies.iter().map(|s| u64::from(s.runs)).sum());
@@ -68,20 +70,22 @@ impl Kernel {
             let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance)?;
             let mut kernel = Vec::new();
             for job in study.jobs() {
-                let outcome = match run_in_time(&study, &control, job, &interrupt) {
+                let run = || Ok(run_in_time(&study, &control, job, &interrupt)?);
+                let outcome = match &mut folder {
+                    Some(folder) => folder.run(job, run),
+                    None => run(),
+                };
+                let outcome = match outcome {
                     Err(_) if interrupt.signal().is_some() => break 'cells,
                     outcome => outcome?,
                 };
-                if let Some(folder) = &mut folder {
-                    folder.row(&outcome.row)?;
-                }
                 kernel.push(outcome);
                 bar.inc(1);
             }
             let ours = Cell::ours(&study);
             for o in &ours {
                 if let Some(folder) = &mut folder {
-                    folder.row(&o.row)?;
+                    folder.add_row(&o.row)?;
                 }
             }
             let figures = compare(&cell, &ours, &kernel);
@@ -100,7 +104,7 @@ impl Kernel {
             let title = format!("The simulator compared with Linux {release}");
             let about = "A figure agrees if it lies within the range of the kernel's five runs, widened by a tenth; the \
                          time of an exit also by a round trip, the times to a number of bytes by a twentieth.";
-            folder.text("validation.html", &page::html(&title, about, &all))?;
+            folder.folder().text("validation.html", &page::html(&title, about, &all))?;
         }
         if let Some(signal) = interrupt.signal() {
             return Err(Interrupted { signal, finished: Some((all.len(), total)) }.into());
