@@ -121,7 +121,9 @@ pub struct Analysis {
     observers: Vec<(usize, Observer)>,
     finished: Vec<(usize, Prediction)>,
     infer: Inference,
-    round: Option<(Instant, Mark)>,
+    /// When the round trip began, and what ends it when it is acknowledged: anything at all ends the first, since the whole first
+    /// flight may be one super-segment.
+    round: Option<(Instant, Option<Mark>)>,
     peak: Bytes,
     peak_before: Bytes,
     /// `full`: the last packet filled the receive window. `peer`: a packet of this round trip did.
@@ -266,7 +268,7 @@ impl Analysis {
         }
         self.application |= !s.retransmission && self.waits(f);
         self.last = f.now;
-        self.round.get_or_insert((f.now, s.mark));
+        self.round.get_or_insert((f.now, None));
         self.full = s.inflight + f.mss > f.rwnd;
         self.peer |= self.full;
         self.short = short;
@@ -323,7 +325,7 @@ impl Analysis {
         ack.newest = self.sent_for_startup(&a.newest);
         self.each_observer(|w| w.on_ack(&facts, &ack, used));
         if let Some((start, end)) = self.round
-            && a.upto >= end
+            && end.map_or(a.delivered > Bytes::ZERO, |end| a.upto >= end)
         {
             self.round_over(f, start);
         }
@@ -379,7 +381,7 @@ impl Analysis {
                 w.stop_after(SPURIOUS);
             }
         });
-        self.round = Some((f.now, f.next.max(Mark::new(1))));
+        self.round = Some((f.now, Some(f.next.max(Mark::new(1)))));
         self.peak_before = self.peak;
         (self.peak, self.peer, self.application) = (f.inflight, false, false);
         (self.usage.all, self.usage.unused) = (Bytes::ZERO, Bytes::ZERO);

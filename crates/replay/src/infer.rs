@@ -223,8 +223,11 @@ pub struct Inference {
     full: Instant,
     /// The value of `full` before the window fell without a loss, and for how many round trips it has been lower.
     fell: Option<(Instant, u32)>,
-    /// True if the newest round trip was the application's, and the one before it flat: the data ends, or the sender waits.
+    /// True if the newest round trip in which data was sent was the application's, and the one before it flat: the data ends, or
+    /// the sender waits.
     ended_flat: bool,
+    /// True if data was sent in this round trip.
+    sent: bool,
     /// An exit before the application's first pause, after one flat round trip, and whether as much was in flight again, but not
     /// half as much again.
     before_pause: Option<ExitEstimate>,
@@ -234,8 +237,10 @@ pub struct Inference {
     /// Maximum in flight in the newest round trip limited by cwnd while the window has not been reached again, and the number of
     /// such round trips in which it did not grow.
     low: (Bytes, u32),
-    /// Maximum in flight in each round trip since the exit: the first `PEAKS`.
+    /// Maximum in flight in each round trip since the exit, until the first that had less than half as much: the first `PEAKS`.
     between: Vec<Bytes>,
+    /// True once one had.
+    halved: bool,
     loss: Option<ExitEstimate>,
     /// True if the window at that loss was measured by its retransmission.
     measured: bool,
@@ -246,6 +251,7 @@ pub struct Inference {
 impl Inference {
     /// `inflight` bytes are in flight; `rtt` is the newest RTT sample, zero before the first.
     pub fn on_sent(&mut self, at: Instant, inflight: Bytes, rtt: Span, mss: Bytes) {
+        self.sent = true;
         if inflight + tolerance(self.most, mss) >= self.most {
             self.full = at;
         }
@@ -320,9 +326,12 @@ impl Inference {
         }
         self.rounds[round.limited_by as usize] += 1;
         self.since_growth += 1;
+        let sent = std::mem::take(&mut self.sent);
         if self.found.is_some() && round.limited_by == LimitedBy::Cwnd {
             self.after += 1;
-            if self.between.len() < PEAKS {
+            // A pause has reduced the window (RFC 2861): what follows does not show what limited it before.
+            self.halved |= self.between.last().is_some_and(|before| round.peak < *before / 2);
+            if !self.halved && self.between.len() < PEAKS {
                 self.between.push(round.peak);
             }
         }
@@ -339,7 +348,9 @@ impl Inference {
             // A window that was not used may still have grown.
             self.best = self.best.max(round.peak);
             let flat = self.flat > 0 && self.grew_since > 0;
-            self.ended_flat = round.limited_by == LimitedBy::Application && flat;
+            // Once the last data is sent nothing more shows.
+            self.ended_flat =
+                round.limited_by == LimitedBy::Application && (flat || self.ended_flat && !sent);
             let [_, application, peer, _] = self.rounds;
             // Data that ends in a round trip is flat in what is left of it.
             let held = self.full.since(self.flat_from) * HELD >= round.start.since(self.flat_from);
@@ -371,7 +382,7 @@ impl Inference {
             if doubles && round.peak > self.level + self.level / 2 {
                 (self.found, self.after, self.fell) = (None, 0, None);
                 self.paused = true;
-                self.between.clear();
+                self.forget_between();
                 (self.grew, self.best, self.flat) = (self.grew + 1, round.peak, 0);
             }
             return;
@@ -414,6 +425,11 @@ impl Inference {
         }
     }
 
+    fn forget_between(&mut self) {
+        self.between.clear();
+        self.halved = false;
+    }
+
     /// A window that fell, stays low and grows by no more than in congestion avoidance is beyond its threshold: what seemed to
     /// be a pause of the application was the sender, which waits until less than its new window is in flight (SEARCH drains). After a
     /// true pause the window would grow as before (RFC 2861).
@@ -449,7 +465,7 @@ impl Inference {
         let Some(exit) = self.plateau(mss) else { return };
         (self.after, self.seen_before) = (0, self.grew_since > 0 && self.growth[1] >= SUDDEN);
         self.interrupted = self.rounds[LimitedBy::Application as usize] > 0;
-        self.between.clear();
+        self.forget_between();
         (self.last, self.found) = (self.best, Some(exit));
     }
 
@@ -507,10 +523,9 @@ impl Inference {
     pub fn is_certain(&self, exit: ExitEstimate, mss: Bytes) -> bool {
         if exit.evidence == Evidence::GrowthStopped {
             return self.found == Some(exit)
-                && self.after >= STILL_ROUNDS
                 && self.seen_before
                 && !self.interrupted
-                && !still(&self.between, mss);
+                && still(&self.between, mss) == Some(false);
         }
         exit.evidence == Evidence::Mark || self.grew_until_loss && self.since_peer.is_none() && !self.paused
     }
@@ -532,7 +547,7 @@ impl Inference {
             found.at = found.at.max(at);
         }
         self.found = self.before_pause.filter(|_| self.confirmed).or(self.found).or(self.before_loss);
-        if self.found.is_some() && self.after >= STILL_ROUNDS && still(&self.between, mss) {
+        if self.found.is_some() && still(&self.between, mss) == Some(true) {
             return Err(NoExit::LimitedOtherwise);
         }
         if self.since_peer.is_some_and(|n| n > FLAT_ROUNDS) && self.found.is_none() {
@@ -559,16 +574,17 @@ impl Inference {
     }
 }
 
-/// True if the window did not grow over these round trips: the median of the last third is at most a segment above that of the
-/// first.
-fn still(peaks: &[Bytes], mss: Bytes) -> bool {
+/// Whether the window did not grow over these round trips: the median of the last third is at most a segment above that of the
+/// first. `None` if they are too few.
+fn still(peaks: &[Bytes], mss: Bytes) -> Option<bool> {
     let third = peaks.len() / 3;
     let median = |part: &[Bytes]| {
         let mut sorted = part.to_vec();
         sorted.sort_unstable();
         sorted.get(part.len() / 2).copied().unwrap_or(Bytes::ZERO)
     };
-    median(&peaks[peaks.len() - third..]) <= median(&peaks[..third]) + mss
+    (peaks.len() >= STILL_ROUNDS as usize)
+        .then(|| median(&peaks[peaks.len() - third..]) <= median(&peaks[..third]) + mss)
 }
 
 /// Difference up to which two windows are equal: a segment or 2 %.
@@ -783,6 +799,31 @@ mod tests {
         // Unconfirmed, and refuted.
         assert_eq!(pauses(&[(5, true), (20, false), (9, true)]), Err(NoExit::ApplicationLimited));
         assert_eq!(pauses(&[(5, true), (38, false), (60, false)]), Err(NoExit::ApplicationLimited));
+    }
+
+    /// The data ends in the second flat round trip, and what is in flight is acknowledged in one more, in which nothing is sent.
+    #[test]
+    fn the_rest_of_the_data_is_acknowledged_in_round_trips_that_show_nothing() {
+        let mut i = limited(&[(10, false), (20, false), (36, false), (37, false), (37, true)]);
+        i.on_round(
+            &Round { start: Instant(500_000_000), peak: MSS * 20, limited_by: LimitedBy::Application },
+            MSS,
+        );
+        assert_eq!(i.result(MSS).map(|e| e.cwnd), Ok(MSS * 36));
+        // Data that is sent later shows a pause, and not the end.
+        let mut i = limited(&[(10, false), (20, false), (36, false), (37, false), (37, true), (20, true)]);
+        assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));
+    }
+
+    /// After a pause the window is smaller than at the exit; this does not show that something else had limited it.
+    #[test]
+    fn windows_after_a_pause_do_not_show_what_limited_before() {
+        let grows =
+            [(10, false), (20, false), (40, false), (41, false), (42, false), (43, false), (44, false)];
+        let mut i = limited(&[&grows[..], &[(30, true)], &[(9, false); 9]].concat());
+        assert_eq!(i.result(MSS).map(|e| e.cwnd), Ok(MSS * 40));
+        let mut i = limited(&[&grows[..4], &[(41, false); 9]].concat());
+        assert_eq!(i.result(MSS), Err(NoExit::LimitedOtherwise));
     }
 
     /// SEARCH drains: it sends nothing until its flight has fallen to a smaller window, and goes on in congestion avoidance.

@@ -428,15 +428,15 @@ fn an_application_that_writes_at_a_rate_shows_no_exit() {
     );
 }
 
-/// After the exit, more than the window seems to be in flight in one round trip, as away from the sender: 15 % more is neither slow start nor a reason to look for its end again.
-#[test]
-fn one_larger_flight_after_the_exit_is_no_slow_start() {
+/// A download in flights of so many segments, each sent by the ACKs of the one before. `first` is the size of the packets of the
+/// first flight, in segments.
+fn flights(sizes: &[u32], first: u32) -> Transfer {
     let mut w = Wire::new();
     let (mut start, mut acked) = (w.us, w.next[0]);
     let mut sent = acked;
-    // Each flight is sent by the ACKs of the one before.
-    for pair in [1, 10, 20, 40, 40, 48, 45, 46, 47, 48, 49, 50].windows(2) {
-        let first = sent;
+    for (n, pair) in [&[1], sizes].concat().windows(2).enumerate() {
+        let begin = sent;
+        let len = if n == 0 { first * 1000 } else { 1000 };
         for k in 1..=pair[0] {
             w.us = start + u64::from(k) * 100;
             if sent > acked {
@@ -445,9 +445,9 @@ fn one_larger_flight_after_the_exit_is_no_slow_start() {
                 w.packet(1, ACK, 0, 0, 60_000);
             }
             w.next[0] = sent;
-            while sent < first + pair[1] * k / pair[0] * 1000 {
-                w.packet(0, ACK | PSH, 1000, 0, 60_000);
-                sent += 1000;
+            while sent < begin + pair[1] * k / pair[0] * 1000 {
+                w.packet(0, ACK | PSH, len, 0, 60_000);
+                sent += len;
                 w.next[0] = sent;
             }
         }
@@ -456,9 +456,27 @@ fn one_larger_flight_after_the_exit_is_no_slow_start() {
     w.us = start;
     w.packet(1, ACK, 0, 0, 60_000);
     w.close();
-    let t = download(&w.frames);
+    download(&w.frames)
+}
+
+/// After the exit, more than the window seems to be in flight in one round trip, as away from the sender: 15 % more is neither slow start nor a reason to look for its end again.
+#[test]
+fn one_larger_flight_after_the_exit_is_no_slow_start() {
+    let t = flights(&[10, 20, 40, 40, 48, 45, 46, 47, 48, 49, 50], 1);
     let exit = t.exit.as_ref().expect("growth stopped");
     assert!(exit.cwnd_bytes <= 40_000 && exit.evidence == "growth stopped without loss", "{exit:?}");
+}
+
+/// The first flight of 30 segments is one super-segment. Its ACKs let 41 go, and then growth stops: it is seen within a round trip of
+/// the first.
+#[test]
+fn growth_after_a_first_flight_in_one_packet_is_seen() {
+    for first in [30, 1] {
+        let t = flights(&[30, 41, 41, 42, 42, 43, 43, 44, 44, 45, 45], first);
+        let exit = t.exit.as_ref().unwrap_or_else(|| panic!("{first}: {:?}", t.unclear));
+        assert!((40_000..=41_000).contains(&exit.cwnd_bytes), "{first}: {exit:?}");
+        assert_eq!(exit.evidence, "growth stopped without loss");
+    }
 }
 
 /// At the receiver, a loss with few segments in flight: some ACKs earlier, slow start may have ended without one. With many in flight the
