@@ -141,6 +141,10 @@ fn lost_syn_ack(case: &str) {
 fn throughput(case: &str) {
     const TURNS: usize = 4;
     let net = Net::veth("bench");
+    // A connection that begins under bbr remains paced under another control.
+    Net::within(&net.sender, || {
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("root may");
+    });
     let bytes = 1 << 29;
     let took = |control: &str| {
         let mut pair = transfer(&net, Some(control));
