@@ -276,7 +276,7 @@ impl Analysis {
         self.count_use(f, Bytes::ZERO, s.inflight);
         self.peak = self.peak.max(s.inflight);
         if !s.retransmission {
-            self.infer.on_sent(f.now, s.inflight, self.rtt, f.mss);
+            self.infer.on_sent(f.now, s.inflight, s.bytes, self.rtt, f.mss);
         }
         if self.begun {
             let (f, s) = (self.for_startup(f), self.sent_for_startup(s));

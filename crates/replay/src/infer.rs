@@ -18,6 +18,8 @@ const WINDOWS: u64 = 4;
 /// Bytes acknowledged over which growth must be measured at least: a sender holds back up to 64 kB for a burst
 /// (`tcp_tso_should_defer`, GSO), and bytes in flight do not grow until the burst is sent, in slow start either.
 const BURST: Bytes = Bytes(65_536);
+/// As many of the largest bursts seen are enough.
+const BURSTS: u64 = 2;
 /// Fall of the window without loss, in percent (and more than a segment), that counts as a reduction.
 const FALLEN: u64 = 5;
 /// Growth over acknowledged bytes, in percent, of a window that grows (slow start: 50 or more).
@@ -202,7 +204,10 @@ pub struct Inference {
     most: Bytes,
     /// Acknowledged bytes that allowed new data to be sent.
     acked: Bytes,
-    /// The same when the newest data was sent: what is acknowledged after the last data shows nothing.
+    /// Bytes sent since the newest ACK, and the most between two.
+    burst: Bytes,
+    largest_burst: Bytes,
+    /// Acknowledged bytes when the newest data was sent: what is acknowledged after the last data shows nothing.
     acked_at_last: Bytes,
     /// Time, acknowledged bytes and maximum in flight, recorded `MARKS` times per window.
     marks: VecDeque<(Instant, Bytes, Bytes)>,
@@ -249,9 +254,10 @@ pub struct Inference {
 }
 
 impl Inference {
-    /// `inflight` bytes are in flight; `rtt` is the newest RTT sample, zero before the first.
-    pub fn on_sent(&mut self, at: Instant, inflight: Bytes, rtt: Span, mss: Bytes) {
+    /// `bytes` were sent and `inflight` are in flight; `rtt` is the newest RTT sample, zero before the first.
+    pub fn on_sent(&mut self, at: Instant, inflight: Bytes, bytes: Bytes, rtt: Span, mss: Bytes) {
         self.sent = true;
+        self.burst += bytes;
         if inflight + tolerance(self.most, mss) >= self.most {
             self.full = at;
         }
@@ -271,6 +277,10 @@ impl Inference {
         if most == Bytes::ZERO || self.loss.is_some() || self.decided() {
             return;
         }
+        if self.acked > Bytes::ZERO {
+            self.largest_burst = self.largest_burst.max(self.burst);
+        }
+        self.burst = Bytes::ZERO;
         self.acked += bytes;
         let due = self.marks.back().is_none_or(|m| self.acked >= m.1 + most / MARKS);
         if due {
@@ -514,7 +524,8 @@ impl Inference {
             Some((self.most - then.2).scale(100, (acked - then.1).0.max(1)).0 >= GROWING)
         };
         let half = self.most / 2;
-        Some(over(half)? && over((self.most / 6).max(BURST).min(half))?)
+        let burst = BURST.min(self.largest_burst * BURSTS);
+        Some(over(half)? && over((self.most / 6).max(burst).min(half))?)
     }
 
     /// True if this exit of [`Self::result`] is certain. A loss: growth was seen until it, so that no rule had ended slow start
@@ -655,7 +666,7 @@ mod tests {
         let mut i = Inference::default();
         for (n, peak) in peaks.iter().enumerate() {
             let start = Instant(n as u64 * 100_000_000);
-            i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, Span::millis(100), MSS);
+            i.on_sent(Instant(start.0 + 50_000_000), MSS * *peak, MSS, Span::millis(100), MSS);
             i.on_round(&Round { start, peak: MSS * *peak, limited_by: LimitedBy::Cwnd }, MSS);
         }
         i
@@ -702,7 +713,7 @@ mod tests {
             let at = Instant(400_000_000 + n * 100_000);
             i.on_ack(at, MSS);
             let window = 100 + n.min(900) + n.saturating_sub(900) * slope / 100;
-            i.on_sent(at, MSS * window, Span::millis(100), MSS);
+            i.on_sent(at, MSS * window, MSS, Span::millis(100), MSS);
         }
         i.on_loss(Instant(600_000_000), Evidence::Loss, false);
         i.result(MSS)
@@ -767,7 +778,7 @@ mod tests {
         for (n, peak) in [6; 36].into_iter().chain([6, 19, 20, 20]).enumerate() {
             let (start, peak) = (Instant(n as u64 * 100_000_000), MSS * peak);
             let limited_by = if n < 36 { LimitedBy::Application } else { LimitedBy::Cwnd };
-            i.on_sent(start, peak, Span::millis(100), MSS);
+            i.on_sent(start, peak, MSS, Span::millis(100), MSS);
             i.on_round(&Round { start, peak, limited_by }, MSS);
         }
         assert_eq!(i.result(MSS), Err(NoExit::ApplicationLimited));
@@ -779,7 +790,7 @@ mod tests {
         for (n, (peak, application)) in all.iter().enumerate() {
             let (start, peak) = (Instant(n as u64 * 100_000_000), MSS * *peak);
             let limited_by = if *application { LimitedBy::Application } else { LimitedBy::Cwnd };
-            i.on_sent(Instant(start.0 + 50_000_000), peak, Span::millis(100), MSS);
+            i.on_sent(Instant(start.0 + 50_000_000), peak, MSS, Span::millis(100), MSS);
             i.on_round(&Round { start, peak, limited_by }, MSS);
         }
         i
@@ -856,6 +867,26 @@ mod tests {
         }
     }
 
+    /// The window doubles until 96 segments are in flight; a loss comes when as much as a third of the window was acknowledged without
+    /// growth, or none. Where segments are sent one by one, a third is enough to see that growth had stopped before the loss.
+    #[test]
+    fn a_loss_is_certain_if_the_window_grew_until_it() {
+        for (flat, certain) in [(0, true), (32, false)] {
+            let (mut i, mut segments, mut ms) = (Inference::default(), 10, 0);
+            i.on_sent(Instant::ZERO, MSS * segments, MSS * segments, Span::millis(100), MSS);
+            for n in 0..86 + flat {
+                ms += 1;
+                i.on_ack(Instant(ms * 1_000_000), MSS);
+                let more = 1 + u64::from(n < 86);
+                segments += more - 1;
+                i.on_sent(Instant(ms * 1_000_000), MSS * segments, MSS * more, Span::millis(100), MSS);
+            }
+            i.on_loss(Instant((ms + 1) * 1_000_000), Evidence::Loss, false);
+            let exit = i.result(MSS).expect("a loss");
+            assert_eq!((exit.evidence, i.is_certain(exit, MSS)), (Evidence::Loss, certain), "{flat}");
+        }
+    }
+
     /// 33 segments double each 100 ms until 144, then grow by a twentieth of what is acknowledged: the exit is where the slope
     /// changes, although 2 % less than the plateau is reached half a round trip later.
     #[test]
@@ -868,7 +899,7 @@ mod tests {
                 i.on_ack(Instant(ns as u64), MSS);
                 (segments, exit) =
                     if segments < 144.0 { (segments + 1.0, ns) } else { (segments + 0.05, exit) };
-                i.on_sent(Instant(ns as u64), MSS * segments as u64, Span::millis(100), MSS);
+                i.on_sent(Instant(ns as u64), MSS * segments as u64, MSS, Span::millis(100), MSS);
             }
             i.on_round(&Round { start, peak: MSS * segments as u64, limited_by: LimitedBy::Cwnd }, MSS);
         }
