@@ -12,11 +12,13 @@ const CHUNK: usize = 64;
 pub(crate) struct Fifo<T> {
     /// The chunks, one after the other.
     places: Vec<T>,
-    /// Indices of the first item and after the last. A multiple of [`CHUNK`] as `tail` means that no chunk has been
-    /// taken for the next item yet.
+    /// Indices of the first item and of the next one to be pushed; equal if there are no items. A chunk is taken as soon as
+    /// the one before it is full, so that both are always within a chunk.
     head: usize,
     tail: usize,
-    len: usize,
+    /// Number of chunks from that of `head` to that of `tail`, without the last. Items are not counted one by one, which
+    /// would cost every push and every removal an update.
+    full: usize,
     /// For each full chunk, the chunk that follows it; and for each chunk but the first, the one before it.
     next: Vec<usize>,
     previous: Vec<usize>,
@@ -30,7 +32,7 @@ impl<T> Default for Fifo<T> {
             places: Vec::new(),
             head: 0,
             tail: 0,
-            len: 0,
+            full: 0,
             next: Vec::new(),
             previous: Vec::new(),
             free: Vec::new(),
@@ -41,62 +43,85 @@ impl<T> Default for Fifo<T> {
 impl<T: Copy + Default> Fifo<T> {
     /// Number of items.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.full * CHUNK + self.tail % CHUNK - self.head % CHUNK
     }
 
     /// True if there are no items.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.head == self.tail
     }
 
     /// Appends an item.
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
+        let at = self.tail;
+        let place = match self.places.get_mut(at) {
+            Some(place) => place,
+            None => self.first_place(),
+        };
+        *place = item;
+        self.tail = at + 1;
         if self.tail.is_multiple_of(CHUNK) {
             self.begin_chunk();
         }
-        self.places[self.tail] = item;
-        self.tail += 1;
-        self.len += 1;
     }
 
+    /// Adds the first chunk; returns its first place.
+    #[cold]
+    #[inline(never)]
+    fn first_place(&mut self) -> &mut T {
+        let chunk = self.add_chunk();
+        &mut self.places[chunk * CHUNK]
+    }
+
+    /// Adds memory for a chunk; returns its number.
+    fn add_chunk(&mut self) -> usize {
+        self.places.resize(self.places.len() + CHUNK, T::default());
+        self.next.push(0);
+        self.previous.push(0);
+        self.next.len() - 1
+    }
+
+    /// Takes a chunk for the next item; the one before it is full.
     #[inline(never)]
     fn begin_chunk(&mut self) {
-        let chunk = self.free.pop().unwrap_or_else(|| {
-            self.places.resize(self.places.len() + CHUNK, T::default());
-            self.next.push(0);
-            self.previous.push(0);
-            self.next.len() - 1
-        });
-        let begin = chunk * CHUNK;
-        if self.len == 0 {
-            self.head = begin;
-        } else {
-            let last = (self.tail - 1) / CHUNK;
-            self.next[last] = chunk;
-            self.previous[chunk] = last;
-        }
-        self.tail = begin;
+        let chunk = self.free.pop().unwrap_or_else(|| self.add_chunk());
+        let last = self.tail / CHUNK - 1;
+        self.next[last] = chunk;
+        self.previous[chunk] = last;
+        self.full += 1;
+        self.tail = chunk * CHUNK;
     }
 
     /// The first item.
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
-        if self.len > 0 { self.places.get(self.head) } else { None }
+        if self.head == self.tail { None } else { self.places.get(self.head) }
+    }
+
+    /// The index before `at` in order.
+    fn before(&self, at: usize) -> usize {
+        if at.is_multiple_of(CHUNK) { self.previous[at / CHUNK] * CHUNK + CHUNK - 1 } else { at - 1 }
     }
 
     /// The last item, mutable.
     #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut T> {
-        if self.len > 0 { self.places.get_mut(self.tail - 1) } else { None }
+        if self.is_empty() {
+            return None;
+        }
+        let last = self.before(self.tail);
+        self.places.get_mut(last)
     }
 
     /// Moves the last item before the items before it for as long as it `overtakes` them, the last of them first.
     pub(crate) fn advance_last(&mut self, mut overtakes: impl FnMut(&T) -> bool) {
-        let mut at = self.tail.wrapping_sub(1);
-        for _ in 1..self.len {
-            let before =
-                if at.is_multiple_of(CHUNK) { self.previous[at / CHUNK] * CHUNK + CHUNK - 1 } else { at - 1 };
+        if self.is_empty() {
+            return;
+        }
+        let mut at = self.before(self.tail);
+        while at != self.head {
+            let before = self.before(at);
             if !overtakes(&self.places[before]) {
                 break;
             }
@@ -108,9 +133,8 @@ impl<T: Copy + Default> Fifo<T> {
     /// Removes the first item, if there is one.
     #[inline]
     pub(crate) fn skip(&mut self) {
-        if self.len > 0 {
+        if self.head != self.tail {
             self.head += 1;
-            self.len -= 1;
             if self.head.is_multiple_of(CHUNK) {
                 self.end_chunk();
             }
@@ -121,11 +145,8 @@ impl<T: Copy + Default> Fifo<T> {
     fn end_chunk(&mut self) {
         let chunk = self.head / CHUNK - 1;
         self.free.push(chunk);
-        if self.len > 0 {
-            self.head = self.next[chunk] * CHUNK;
-        } else {
-            self.tail = 0;
-        }
+        self.full -= 1;
+        self.head = self.next[chunk] * CHUNK;
     }
 }
 

@@ -160,7 +160,7 @@ impl Wire for PacketSink<'_> {
         let direction = leaving(&mut self.net.path, end);
         if !direction.is_simple() || s.ecn.is_capable() {
             let queued = Queued { packet, line, is_data };
-            return self.put_special_train(queued, info, *s, n);
+            return self.put_special_train(queued, *s, n);
         }
         let queue = &mut self.net.lines[line.index()];
         let extra = self.net.extra[line.pair()];
@@ -191,8 +191,9 @@ impl PacketSink<'_> {
     /// Sends a train whose packets may be marked, or over a direction with an element that few paths have. It is a function
     /// of its own so that the code of all other trains stays short (docs/engine.md, "Inlining").
     #[inline(never)]
-    fn put_special_train(&mut self, queued: Queued, info: PacketInfo, s: Segment, n: u32) {
+    fn put_special_train(&mut self, queued: Queued, s: Segment, n: u32) {
         let Origin { flow, end, .. } = *self.from;
+        let info = PacketInfo { bytes: s.wire(), flow: flow.0, kind: kind(&s), ecn: s.ecn };
         let direction = leaving(&mut self.net.path, end);
         if direction.has_discipline() {
             return self.net.enqueue_train(end, &info, queued, s, n);

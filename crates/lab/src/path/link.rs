@@ -53,14 +53,7 @@ impl Service {
     }
 
     /// When the service of a packet that arrives now begins.
-    #[allow(clippy::inline_always, reason = "each packet passes here")]
-    #[inline(always)]
     fn start(&self, now: Instant, bytes: u32) -> Instant {
-        if let Self::Rates(r) = self { r.start(now) } else { self.start_special(now, bytes) }
-    }
-
-    #[inline(never)]
-    fn start_special(&self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.start(now),
             Self::Opportunities(o) => o.start(now),
@@ -69,14 +62,7 @@ impl Service {
     }
 
     /// Sends a packet that arrives now; when its last bit leaves.
-    #[allow(clippy::inline_always, reason = "each packet passes here")]
-    #[inline(always)]
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
-        if let Self::Rates(r) = self { r.send(now, bytes) } else { self.send_special(now, bytes) }
-    }
-
-    #[inline(never)]
-    fn send_special(&mut self, now: Instant, bytes: u32) -> Instant {
         match self {
             Self::Rates(r) => r.send(now, bytes),
             Self::Opportunities(o) => o.send(now, bytes),
@@ -109,8 +95,15 @@ impl Service {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     service: Service,
-    /// The limits in packets, bytes and waiting time; the greatest value of each is no limit.
-    most: (usize, Bytes, Span),
+    queue: Queue,
+}
+
+/// The queue of a link.
+#[derive(Clone, Debug)]
+struct Queue {
+    limit: Limit,
+    /// The limit in bytes, the most frequent, or the greatest value.
+    most: Bytes,
     random_drop: Option<RandomDrop>,
     /// Packets that wait longer than this are marked, if they can be.
     mark_above: Option<Span>,
@@ -122,46 +115,83 @@ pub(super) struct Link {
     backlog: u64,
 }
 
+impl Queue {
+    /// Takes a packet whose service begins at `start`.
+    #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, start: Instant, bytes: u32, capable: bool) -> Result<(), Dropped> {
+        let backlog = self.backlog(now);
+        if let Some(aqm) = &mut self.random_drop
+            && backlog > aqm.above
+            && aqm.stream.chance(aqm.share)
+        {
+            return Err(Dropped { at: now, cause: Cause::Aqm });
+        }
+        if capable {
+            self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
+        }
+        if start > now {
+            let full = self.backlog + u64::from(bytes) > self.most.0
+                || match self.limit {
+                    Limit::Packets(most) => self.waiting.len() as u64 >= most,
+                    Limit::Time(most) => start.since(now) > most,
+                    Limit::Infinite | Limit::Bytes(_) => false,
+                };
+            if full {
+                return Err(Dropped { at: now, cause: Cause::QueueFull });
+            }
+            self.waiting.push((start, bytes));
+            self.backlog += u64::from(bytes);
+        }
+        Ok(())
+    }
+
+    /// The waiting bytes.
+    #[inline]
+    fn backlog(&mut self, now: Instant) -> Bytes {
+        while let Some(&(_, bytes)) = self.waiting.front().filter(|(start, _)| *start <= now) {
+            self.waiting.skip();
+            self.backlog -= u64::from(bytes);
+        }
+        Bytes(self.backlog)
+    }
+}
+
 impl Link {
     pub(super) fn new(service: Service, limit: Limit, random_drop: Option<RandomDrop>) -> Self {
-        let none = (usize::MAX, Bytes::MAX, Span::MAX);
-        let most = match limit {
-            Limit::Infinite => none,
-            Limit::Packets(n) => (usize::try_from(n).unwrap_or(none.0), none.1, none.2),
-            Limit::Bytes(b) => (none.0, b, none.2),
-            Limit::Time(t) => (none.0, none.1, t),
-        };
-        Self {
-            service,
-            most,
+        let queue = Queue {
+            limit,
+            most: if let Limit::Bytes(most) = limit { most } else { Bytes::MAX },
             random_drop,
             mark_above: None,
             marked: false,
             waiting: Fifo::default(),
             backlog: 0,
-        }
+        };
+        Self { service, queue }
     }
 
     /// Marks ECN-capable packets that wait longer than `above`: the step of DCTCP (RFC 8257 §3.1) and of the L4S queue of
     /// RFC 9332, in time.
-    pub(super) fn with_marks(self, above: Option<Span>) -> Self {
-        Self { mark_above: above, ..self }
+    pub(super) fn with_marks(mut self, above: Option<Span>) -> Self {
+        self.queue.mark_above = above;
+        self
     }
 
     /// Returns true if it may mark packets.
     pub(super) fn marks(&self) -> bool {
-        self.mark_above.is_some()
+        self.queue.mark_above.is_some()
     }
 
     /// Returns true if the last ECN-capable packet was marked.
     pub(super) fn marked(&self) -> bool {
-        self.marked
+        self.queue.marked
     }
 
     #[allow(clippy::inline_always, reason = "each packet passes here, from one place that matters")]
     #[inline(always)]
     pub(super) fn pass(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
-        self.pass_capable(now, p, p.ecn.is_capable())
+        self.pass_capable(now, p.bytes, p.ecn.is_capable())
     }
 
     /// The same for a packet of which the caller knows whether it is ECN-capable.
@@ -170,65 +200,53 @@ impl Link {
     pub(super) fn pass_capable(
         &mut self,
         now: Instant,
-        p: &PacketInfo,
+        bytes: u32,
         capable: bool,
     ) -> Result<Instant, Dropped> {
-        let backlog = self.backlog(now);
-        if let Some(aqm) = &mut self.random_drop
-            && backlog > aqm.above
-            && aqm.stream.chance(aqm.share)
-        {
-            return Err(Dropped { at: now, cause: Cause::Aqm });
-        }
-        let start = self.service.start(now, p.bytes);
-        if capable {
-            self.marked = self.mark_above.is_some_and(|most| start.since(now) > most);
-        }
-        if start > now {
-            let (packets, bytes, time) = self.most;
-            let full = self.waiting.len() >= packets
-                || self.backlog + u64::from(p.bytes) > bytes.0
-                || start.since(now) > time;
-            if full {
-                return Err(Dropped { at: now, cause: Cause::QueueFull });
-            }
-            self.waiting.push((start, p.bytes));
-            self.backlog += u64::from(p.bytes);
-        }
-        Ok(self.service.send(now, p.bytes))
+        let Service::Rates(rates) = &mut self.service else { return self.pass_special(now, bytes, capable) };
+        self.queue.admit(now, rates.start(now), bytes, capable)?;
+        Ok(rates.send(now, bytes))
+    }
+
+    #[inline(never)]
+    fn pass_special(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
+        self.queue.admit(now, self.service.start(now, bytes), bytes, capable)?;
+        Ok(self.service.send(now, bytes))
     }
 
     /// The same for a link that is not the first of its direction: few are.
     #[cold]
     #[inline(never)]
-    pub(super) fn pass_behind(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
-        self.pass(now, p)
+    pub(super) fn pass_behind(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        capable: bool,
+    ) -> Result<Instant, Dropped> {
+        self.pass_capable(now, bytes, capable)
     }
 
     /// Returns the used and the total space, and for how many packets of `packet` bytes there is space.
     pub(super) fn room(&mut self, now: Instant, packet: u32) -> (HostQueue, u64) {
         let used = self.backlog(now);
         let packet = Bytes(u64::from(packet));
-        // A path file is refused that makes an interface of a queue without limit, or with one of time.
-        let (limit, room) = match self.most {
-            (usize::MAX, bytes, _) => (bytes, (bytes - used).units(packet)),
-            (packets, ..) => (packet * packets as u64, packets.saturating_sub(self.waiting.len()) as u64),
+        let (limit, room) = match self.queue.limit {
+            Limit::Packets(n) => (packet * n, n.saturating_sub(self.queue.waiting.len() as u64)),
+            Limit::Bytes(bytes) => (bytes, (bytes - used).units(packet)),
+            // A path file is refused that makes an interface of such a queue.
+            Limit::Infinite | Limit::Time(_) => (Bytes::MAX, (Bytes::MAX - used).units(packet)),
         };
         (HostQueue { used, limit }, room)
     }
 
     /// Returns the waiting bytes.
     pub(super) fn backlog(&mut self, now: Instant) -> Bytes {
-        while let Some(&(_, bytes)) = self.waiting.front().filter(|(start, _)| *start <= now) {
-            self.waiting.skip();
-            self.backlog -= u64::from(bytes);
-        }
-        Bytes(self.backlog)
+        self.queue.backlog(now)
     }
 
     /// Empties the queue at `at`: what has not left by then never does. Not before a packet that has passed.
     pub(super) fn flush(&mut self, at: Instant) {
-        (self.waiting, self.backlog) = (Fifo::default(), 0);
+        (self.queue.waiting, self.queue.backlog) = (Fifo::default(), 0);
         self.service.abandon(at);
     }
 
@@ -318,7 +336,7 @@ mod tests {
     fn random_drop_sets_in_above_its_backlog() {
         let mut link = link(Limit::Infinite);
         let stream = Stream::named(1, "test");
-        link.random_drop = Some(RandomDrop { share: 250_000, above: Bytes(15_000), stream });
+        link.queue.random_drop = Some(RandomDrop { share: 250_000, above: Bytes(15_000), stream });
         let mut dropped = 0;
         for i in 0..10_000 {
             match link.pass(Instant::ZERO, &PACKET) {

@@ -150,21 +150,24 @@ impl Element {
         match self {
             Self::Delay(e) => Ok(e.pass(now)),
             Self::Jitter(e) => Ok(e.pass(now)),
-            other => other.pass_rare(now, p),
+            other => other.pass_rare(now, p.bytes, p.ecn.is_capable()),
         }
     }
 
+    /// The same for elements that few paths have. Takes what it uses by value: a reference would force the packet's properties
+    /// into memory for all others.
     #[inline(never)]
-    fn pass_rare(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
+    fn pass_rare(&mut self, now: Instant, bytes: u32, capable: bool) -> Result<Instant, Dropped> {
         let lost = match self {
-            Self::Delay(_) | Self::Jitter(_) => return self.pass(now, p),
+            Self::Delay(e) => return Ok(e.pass(now)),
+            Self::Jitter(e) => return Ok(e.pass(now)),
             Self::Reorder(e) => return Ok(e.pass(now)),
             Self::SecondRoute(e) => return Ok(e.pass(now)),
             Self::Aggregate(e) => return Ok(e.pass(now)),
-            Self::Link(e) => return e.pass_behind(now, p),
+            Self::Link(e) => return e.pass_behind(now, bytes, capable),
             Self::Policer(e) => {
                 let dropped = Dropped { at: now, cause: Cause::Policer };
-                return if e.conforms(now, p.bytes) { Ok(now) } else { Err(dropped) };
+                return if e.conforms(now, bytes) { Ok(now) } else { Err(dropped) };
             }
             Self::Loss(e) => e.drops(),
             Self::GilbertElliott(e) => e.drops(),
@@ -189,7 +192,7 @@ pub struct Direction {
     /// The constant delay.
     propagation: Span,
     beyond: Vec<Element>,
-    /// True if it has no queue discipline, policer, outage or marks, does not disorder, and filters no ACKs.
+    /// True if it has no scripts, queue discipline, policer, outage or marks, does not disorder, and filters no ACKs.
     simple: bool,
     /// True if packets may overtake each other or arrive twice.
     disorders: bool,
@@ -236,11 +239,10 @@ impl Direction {
     #[inline(always)]
     pub fn pass_simple(&mut self, now: Instant, p: &PacketInfo) -> Result<Instant, Dropped> {
         debug_assert!(self.simple, "it has other elements");
-        self.run_scripts(now, p)?;
         debug_assert!(!p.ecn.is_capable(), "only Direction::pass can mark it");
         let mut t = now;
         if let Some(link) = &mut self.link {
-            t = link.pass_capable(now, p, false)?;
+            t = link.pass_capable(now, p.bytes, false)?;
         }
         t = t + self.propagation;
         for element in &mut self.beyond {
@@ -252,7 +254,7 @@ impl Direction {
     fn has_simple_elements(&self) -> bool {
         let link = self.link.as_ref().is_none_or(|l| !l.marks());
         let before = self.policer.is_none() && self.outage.is_none() && self.bottleneck.is_none();
-        link && before && !self.disorders && !self.filters
+        link && before && self.scripts.is_empty() && !self.disorders && !self.filters
     }
 
     /// Returns true if packets may overtake each other, or [arrive twice](Self::draws_copy).
@@ -277,8 +279,6 @@ impl Direction {
         self.link.as_ref().is_some_and(Link::marked)
     }
 
-    #[allow(clippy::inline_always, reason = "each packet passes here")]
-    #[inline(always)]
     fn run_scripts(&mut self, now: Instant, p: &PacketInfo) -> Result<(), Dropped> {
         for script in &mut self.scripts {
             if script.drops(p) {

@@ -47,15 +47,18 @@ pub(super) struct Rates {
     free: Instant,
     /// ... and this much work later, less than a nanosecond's: carried over, or a long run would gain on the rate.
     carry: u64,
-    /// What the last packet took at this rate: its bytes, whole nanoseconds, and work beyond. Packets are mostly of one
-    /// size, and a division is what a packet costs most here.
+    /// What the last packet took at this rate: its bytes ([`NONE`] if there was none), whole nanoseconds, and work beyond.
+    /// Packets are mostly of one size, and a division is what a packet costs most here.
     last: (u32, u64, u64),
 }
+
+/// More bytes than any packet has.
+const NONE: u32 = u32::MAX;
 
 impl Rates {
     pub(super) fn new(profile: Profile) -> Self {
         let (rate, until) = profile.piece(Instant::ZERO);
-        Self { profile, rate, until, free: Instant::ZERO, carry: 0, last: (0, 0, 0) }
+        Self { profile, rate, until, free: Instant::ZERO, carry: 0, last: (NONE, 0, 0) }
     }
 
     /// When a packet that arrives now would begin to be sent.
@@ -68,7 +71,7 @@ impl Rates {
     pub(super) fn send(&mut self, now: Instant, bytes: u32) -> Instant {
         debug_assert!(bytes < 1 << 30, "work is counted in 64 bits");
         let (t, carry) = if self.free >= now { (self.free, self.carry) } else { (now, 0) };
-        if bytes == self.last.0 && bytes > 0 {
+        if bytes == self.last.0 {
             let beyond = self.last.2 + carry;
             let over = u64::from(beyond >= self.rate);
             let end = t + Span(self.last.1 + over);
@@ -84,7 +87,7 @@ impl Rates {
     /// Does not send what has not left by `at`.
     pub(super) fn abandon(&mut self, at: Instant) {
         if self.free > at {
-            (self.free, self.carry, self.last) = (at, 0, (0, 0, 0));
+            (self.free, self.carry, self.last) = (at, 0, (NONE, 0, 0));
             (self.rate, self.until) = self.profile.piece(at);
         }
     }
@@ -97,7 +100,7 @@ impl Rates {
         loop {
             if t >= self.until {
                 (self.rate, self.until) = self.profile.piece(t);
-                self.last.0 = 0;
+                self.last.0 = NONE;
             }
             // No rate, no progress: an outage is waited out.
             if let Some(ns) = work.checked_div(self.rate) {
