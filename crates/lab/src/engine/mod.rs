@@ -16,9 +16,10 @@ use crate::app::{Kind as AppKind, Socket};
 use crate::path::{Dropped, Path};
 use crate::record::{CapturedPacket, Cost, EventRow, Sample, Trace};
 use crate::tcp::endpoint::{Endpoint, State};
+use crate::tcp::segment::Segment;
 use crate::tcp::sender::Event;
 use id::{ClockId, Due, LineId};
-use net::{Arrival, Arrived, Net};
+use net::{Arrival, Net, Packet};
 use queued::{Fate, What};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Span};
@@ -39,7 +40,6 @@ pub enum Sampling {
 #[derive(Clone, Debug)]
 pub struct Engine {
     net: Net,
-    arrived: Arrived,
     /// The flows, by [`FlowId`].
     pub flows: Vec<Flow>,
     /// Free slots, where flows [come](Self::add_flow) and go.
@@ -76,7 +76,6 @@ impl Engine {
     fn over(net: Net, sampling: Sampling, gauges: bool) -> Self {
         Self {
             net,
-            arrived: Arrived::default(),
             flows: Vec::new(),
             free: Vec::new(),
             added: 0,
@@ -264,48 +263,51 @@ impl Engine {
         until: Instant,
         stop: &mut impl FnMut(&Self) -> bool,
     ) -> Option<Instant> {
-        while let Some(arrival) = self.net.take_arrival(line, &mut self.arrived) {
+        while let Some(Arrival { packet, next }) = self.net.take_arrival(line) {
             self.cost.events += 1;
-            if arrival.is_stored {
-                self.on_stored_arrival(end, at, &arrival);
+            if packet.has_segment() {
+                self.on_stored_arrival(end, at, line, &packet);
             } else {
-                self.on_arrival(end, at, &arrival, false);
+                self.on_arrival(end, at, &packet, None);
             }
             let stops = stop(self);
-            if stops || !self.net.continue_line(line, arrival.next, until) {
-                self.net.schedule_line(line, arrival.next);
+            if stops || !self.net.continue_line(line, next, until) {
+                self.net.schedule_line(line, next);
                 return stops.then_some(at);
             }
-            at = arrival.next;
+            at = next;
         }
         None
     }
 
-    /// Processes the arrival of a segment that its packet could not express, at an end.
+    /// Processes the arrival of a packet whose segment is stored, at an end.
     #[inline(never)]
-    fn on_stored_arrival(&mut self, end: End, at: Instant, arrival: &Arrival) {
-        self.on_arrival(end, at, arrival, true);
+    fn on_stored_arrival(&mut self, end: End, at: Instant, line: LineId, packet: &Packet) {
+        let segment = self.net.lines[line.index()].take_segment();
+        self.on_arrival(end, at, packet, Some(&segment));
     }
 
-    /// Processes the arrival of the segment in `self.arrived` at an end. `stored` says, at compile time, which of the two.
+    /// Processes the arrival of a packet at an end, with its segment if that is stored.
     #[allow(clippy::inline_always, reason = "each packet passes here, and what most lack is known")]
     #[inline(always)]
-    fn on_arrival(&mut self, end: End, at: Instant, &Arrival { flow, sent, .. }: &Arrival, stored: bool) {
-        let arrived = if stored { &self.arrived.stored } else { &self.arrived.numbers };
+    fn on_arrival(&mut self, end: End, at: Instant, packet: &Packet, stored: Option<&Segment>) {
+        let flow = packet.to.flow();
         let f = &mut self.flows[flow.index()];
-        let len = arrived.len;
+        let len = stored.map_or(packet.len(), |s| s.len);
         if len > 0 && end != f.sender() {
-            f.record_arrival(at, sent, len);
+            f.record_arrival(at, packet.sent, len);
         }
-        if f.origins[end].captured
-            && let Some(packets) = &mut self.net.capture
-        {
-            let (flow, end, segment) = (flow.0, end as u8, *arrived);
-            packets.push(CapturedPacket { at, flow, end, leaves: false, segment });
+        if f.origins[end].captured {
+            self.net.capture_arrival(flow, end, stored.copied().unwrap_or_else(|| packet.unpack()));
         }
         self.net.prepare(f, end);
         let mut sink = self.net.sink(&f.origins[end]);
-        let reached_sender = f.ends[end].on_segment(at, arrived, &mut sink);
+        let endpoint = &mut f.ends[end];
+        let reached_sender = match stored {
+            Some(segment) => endpoint.on_segment(at, segment, &mut sink),
+            None if endpoint.is_plain(packet.flags()) => endpoint.on_numbers(at, packet.numbers(), &mut sink),
+            None => endpoint.on_special_segment(at, &packet.unpack(), &mut sink),
+        };
         if reached_sender {
             let data = sink.data;
             self.net.finish(f, end, data);

@@ -11,7 +11,7 @@ use crate::path::{self, ArrivalQueue, Ecn, Kind, PacketInfo, Path};
 use crate::random;
 use crate::record::CapturedPacket;
 use crate::tcp::endpoint::{DELAYED_ACK_CLOCK, Endpoint};
-use crate::tcp::segment::{ACK, FIN, SYN, Segment, Wire, milliseconds};
+use crate::tcp::segment::{ACK, FIN, Numbers, SYN, Segment, Wire, milliseconds};
 use slowstart::units::{Instant, Span};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -35,21 +35,18 @@ fn kind(s: &Segment) -> Kind {
     }
 }
 
-/// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it (docs/engine.md,
-/// "Packets on their way").
+/// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it. Small fields share words,
+/// so that a packet is written and read in few instructions (docs/engine.md, "Packets on their way").
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
-    sent: Instant,
+    pub(super) sent: Instant,
     pub(super) to: Destination,
     pub(super) seq: u32,
-    ack: u32,
-    echo: u32,
-    window: u16,
-    len: u16,
-    flags: u8,
-    pub(super) ecn: Ecn,
-    /// True if its segment is in [`LineQueue::segments`].
-    pub(super) has_segment: bool,
+    /// Acknowledgement number and echo, 32 bits each.
+    answer: u64,
+    /// From the lowest bit on: window and length, 16 bits each, flags and ECN codepoint, 8 bits each, and one bit that is set if
+    /// its segment is in [`LineQueue::segments`].
+    rest: u64,
 }
 
 impl Packet {
@@ -59,7 +56,6 @@ impl Packet {
     )]
     #[inline(always)]
     fn new(sent: Instant, to: Destination, s: &Segment) -> Self {
-        let Segment { seq, ack, window, flags, ecn, .. } = *s;
         let (stamp, echo) = s.timestamp.unwrap_or((0, 0));
         let has_segment = s.sacks > 0
             || s.has(SYN)
@@ -68,20 +64,51 @@ impl Packet {
             || s.timestamp.is_none()
             || stamp != milliseconds(sent)
             || s.len > u32::from(u16::MAX);
-        Self { sent, to, seq, ack, echo, window, len: s.len as u16, flags, ecn, has_segment }
+        let answer = u64::from(s.ack) | u64::from(echo) << 32;
+        let bits = u64::from(s.window) | u64::from(s.len as u16) << 16 | u64::from(s.flags) << 32;
+        let rest = bits | u64::from(s.ecn as u8) << 40 | u64::from(has_segment) << 48;
+        Self { sent, to, seq: s.seq, answer, rest }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        u32::from((self.rest >> 16) as u16)
+    }
+
+    pub(super) fn flags(&self) -> u8 {
+        (self.rest >> 32) as u8
+    }
+
+    pub(super) fn ecn(&self) -> Ecn {
+        Ecn::from_bits((self.rest >> 40) as u8)
+    }
+
+    pub(super) fn set_ecn(&mut self, ecn: Ecn) {
+        self.rest = self.rest & !(0xff << 40) | u64::from(ecn as u8) << 40;
+    }
+
+    /// True if its segment is in [`LineQueue::segments`].
+    pub(super) fn has_segment(&self) -> bool {
+        self.rest >> 48 != 0
     }
 
     /// True for an acknowledgement alone, without SACK blocks.
     pub(super) fn is_plain_ack(&self) -> bool {
-        self.flags == ACK && self.len == 0 && !self.has_segment
+        self.flags() == ACK && self.len() == 0 && !self.has_segment()
     }
 
-    /// Writes the segment of a packet without [`Packet::has_segment`] to `s`, whose other fields have their default values.
+    /// What the segment of a packet without [`Packet::has_segment`] says.
     #[inline]
-    fn unpack(&self, s: &mut Segment) {
-        (s.seq, s.ack, s.len) = (self.seq, self.ack, u32::from(self.len));
-        (s.window, s.flags, s.ecn) = (self.window, self.flags, self.ecn);
-        s.timestamp = Some((milliseconds(self.sent), self.echo));
+    pub(super) fn numbers(&self) -> Numbers {
+        let timestamp = Some((milliseconds(self.sent), (self.answer >> 32) as u32));
+        let (ack, window) = (self.answer as u32, self.rest as u16);
+        Numbers { seq: self.seq, ack, len: self.len(), window, flags: self.flags(), timestamp }
+    }
+
+    /// The segment of a packet without [`Packet::has_segment`].
+    #[cold]
+    pub(super) fn unpack(&self) -> Segment {
+        let Numbers { seq, ack, len, window, flags, timestamp } = self.numbers();
+        Segment { seq, ack, len, window, flags, timestamp, ecn: self.ecn(), ..Segment::default() }
     }
 }
 
@@ -102,18 +129,18 @@ impl LineQueue {
         self.segments.push_back(*s);
     }
 
-    /// Writes the first stored segment to `s`.
+    /// Takes the first stored segment.
     #[inline(never)]
-    fn take_segment(&mut self, s: &mut Segment) {
-        *s = self.segments.pop_front().unwrap_or_default();
+    pub(super) fn take_segment(&mut self) -> Segment {
+        self.segments.pop_front().unwrap_or_default()
     }
 
     /// Adds a packet that may arrive before others.
     #[cold]
     pub(super) fn insert(&mut self, at: Instant, packet: Packet, segment: &Segment) {
         let mut place = self.segments.len();
-        self.line.insert(at, packet, |overtaken| place -= usize::from(overtaken.has_segment));
-        if packet.has_segment {
+        self.line.insert(at, packet, |overtaken| place -= usize::from(overtaken.has_segment()));
+        if packet.has_segment() {
             self.segments.insert(place, *segment);
         }
     }
@@ -122,10 +149,12 @@ impl LineQueue {
     /// returns whether it did. A modem replaces only numbers, so ACKs with SACK blocks stay (US 2004/0213278).
     pub(super) fn replace_older_ack(&mut self, at: Instant, p: &Packet) -> bool {
         if let Some((release, old)) = self.line.last()
-            && (release, old.to, old.flags, old.len, old.has_segment) == (at, p.to, p.flags, 0, false)
-            && p.ack.wrapping_sub(old.ack) as i32 > 0
+            && (release, old.to, old.flags(), old.len(), old.has_segment()) == (at, p.to, p.flags(), 0, false)
+            && (p.answer as u32).wrapping_sub(old.answer as u32).cast_signed() > 0
         {
-            *old = Packet { sent: p.sent, ack: p.ack, window: p.window, echo: p.echo, ..*old };
+            // Of the rest only the window.
+            let rest = old.rest & !0xffff | p.rest & 0xffff;
+            *old = Packet { sent: p.sent, answer: p.answer, rest, ..*old };
             return true;
         }
         false
@@ -168,7 +197,7 @@ impl Wire for PacketSink<'_> {
         for _ in 0..n {
             match direction.pass_simple(now, &info) {
                 Ok(at) => {
-                    if packet.has_segment {
+                    if packet.has_segment() {
                         queue.store_segment(&Segment {
                             seq: packet.seq,
                             rate_request: direction.grant(s.rate_request),
@@ -210,7 +239,7 @@ impl PacketSink<'_> {
                 Ok(at) => {
                     let at = at + extra;
                     if info.ecn.is_capable() {
-                        packet.ecn = if direction.marked() { Ecn::Ce } else { info.ecn };
+                        packet.set_ecn(if direction.marked() { Ecn::Ce } else { info.ecn });
                     }
                     let numbers_only = kind == Kind::Ack && s.sacks == 0;
                     if numbers_only && direction.filters_acks() && queue.replace_older_ack(at, &packet) {
@@ -219,17 +248,17 @@ impl PacketSink<'_> {
                     if disorders {
                         let granted = direction.grant(s.rate_request);
                         let segment =
-                            Segment { seq: packet.seq, ecn: packet.ecn, rate_request: granted, ..s };
+                            Segment { seq: packet.seq, ecn: packet.ecn(), rate_request: granted, ..s };
                         for _ in 0..=u32::from(direction.draws_copy()) {
                             queue.insert(at, packet, &segment);
                         }
                         packet.seq = packet.seq.wrapping_add(s.len);
                         continue;
                     }
-                    if packet.has_segment {
+                    if packet.has_segment() {
                         queue.store_segment(&Segment {
                             seq: packet.seq,
-                            ecn: packet.ecn,
+                            ecn: packet.ecn(),
                             rate_request: direction.grant(s.rate_request),
                             ..s
                         });
@@ -278,26 +307,12 @@ pub(super) struct Net {
 /// Number of distinct extra delays up to which every line is checked for the next arrival.
 const FEW: usize = 4;
 
-/// A packet that has arrived. Its segment is handed over separately.
+/// A packet that has arrived.
 pub(super) struct Arrival {
-    /// The flow.
-    pub(super) flow: FlowId,
-    /// When it left its sender.
-    pub(super) sent: Instant,
+    /// The packet.
+    pub(super) packet: Packet,
     /// When the next packet of the line arrives; [`Instant::NEVER`] if there is none.
     pub(super) next: Instant,
-    /// Which part of [`Arrived`] its segment is.
-    pub(super) is_stored: bool,
-}
-
-/// The segment of the packet that arrived last. It is kept because a copy of what was just written would wait for the
-/// write, and in two places so that most packets write only the fields that differ.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Arrived {
-    /// Of a packet without [`Packet::has_segment`].
-    pub(super) numbers: Segment,
-    /// Of one with it.
-    pub(super) stored: Segment,
 }
 
 impl Net {
@@ -419,23 +434,16 @@ impl Net {
         due
     }
 
-    /// Takes the first packet of a line and writes its segment to `arrived`.
+    /// Takes the first packet of a line. The segment of one with [`Packet::has_segment`] is then to be taken by
+    /// [`LineQueue::take_segment`].
     #[inline]
-    pub(super) fn take_arrival(&mut self, line: LineId, arrived: &mut Arrived) -> Option<Arrival> {
-        let queue = &mut self.lines[line.index()];
+    pub(super) fn take_arrival(&mut self, line: LineId) -> Option<Arrival> {
+        let queue = &mut self.lines[line.index()].line;
         // Where packets overtake, the event of one that was overtaken is pending twice.
-        let (at, packet) = queue.line.first().filter(|(at, _)| *at <= self.now)?;
+        let (at, &packet) = queue.first().filter(|(at, _)| *at <= self.now)?;
         debug_assert_eq!(at, self.now, "an arrival that is late");
-        let (flow, sent) = (packet.to.flow(), packet.sent);
-        let is_stored = packet.has_segment;
-        if is_stored {
-            queue.take_segment(&mut arrived.stored);
-        } else {
-            packet.unpack(&mut arrived.numbers);
-        }
-        queue.line.skip();
-        let next = queue.line.next().unwrap_or(Instant::NEVER);
-        Some(Arrival { flow, sent, next, is_stored })
+        queue.skip();
+        Some(Arrival { packet, next: queue.next().unwrap_or(Instant::NEVER) })
     }
 
     /// Sets the time to `at`, the arrival of a line's next packet, if no other source of the receiving end has an event by
@@ -473,6 +481,15 @@ impl Net {
         let train = (0..n).map(|i| Segment { seq: s.seq.wrapping_add(i * s.len), ..*s });
         if let Some(packets) = &mut self.capture {
             packets.extend(train.map(|segment| CapturedPacket { at, flow, end, leaves: true, segment }));
+        }
+    }
+
+    /// Captures a segment that arrives at an end of a flow.
+    #[cold]
+    pub(super) fn capture_arrival(&mut self, flow: FlowId, end: End, segment: Segment) {
+        let (at, flow, end) = (self.now, flow.0, end as u8);
+        if let Some(packets) = &mut self.capture {
+            packets.push(CapturedPacket { at, flow, end, leaves: false, segment });
         }
     }
 

@@ -76,7 +76,7 @@ impl Waiting {
             self.packets.len() as u32 - 1
         });
         self.packets[id as usize] = queued;
-        if queued.packet.has_segment {
+        if queued.packet.has_segment() {
             let places = self.packets.len().max(self.segments.len());
             self.segments.resize(places, Segment::default());
             self.segments[id as usize] = *segment;
@@ -182,7 +182,7 @@ impl Net {
             if is_data && self.waiting.is_longest(flow, d.waited) {
                 record(What::Waited(d.waited));
             }
-            packet.ecn = d.ecn;
+            packet.set_ecn(d.ecn);
             match d.outcome {
                 Ok(at) => self.enter_line(line, at, packet, d.id),
                 Err(dropped) => record(What::Dropped(dropped)),
@@ -207,7 +207,7 @@ impl Net {
         if direction.disorders() {
             let first = queue.line.next();
             let segment = self.waiting.segments.get(id as usize).copied().unwrap_or_default();
-            let segment = Segment { ecn: packet.ecn, ..segment };
+            let segment = Segment { ecn: packet.ecn(), ..segment };
             for _ in 0..=u32::from(direction.draws_copy()) {
                 queue.insert(at, packet, &segment);
             }
@@ -216,8 +216,8 @@ impl Net {
             }
             return;
         }
-        if packet.has_segment {
-            let segment = Segment { ecn: packet.ecn, ..self.waiting.segments[id as usize] };
+        if packet.has_segment() {
+            let segment = Segment { ecn: packet.ecn(), ..self.waiting.segments[id as usize] };
             queue.store_segment(&segment);
         }
         let idle = queue.line.is_empty();

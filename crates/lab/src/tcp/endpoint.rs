@@ -6,7 +6,7 @@ use super::gro::Gro;
 use super::profile::Profile;
 use super::receiver::{AckDecision, Receiver};
 use super::rtt::RTO_INITIAL;
-use super::segment::{self, ACK, CWR, FIN, PSH, RST, SYN, Segment, Wire, milliseconds};
+use super::segment::{self, ACK, CWR, FIN, Numbers, PSH, RST, SYN, Segment, Wire, milliseconds};
 use super::sender::{Incoming, Outgoing, Sender};
 use crate::path::Ecn;
 use slowstart::control::Controller;
@@ -374,20 +374,32 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.rx.prompt(prompt)
     }
 
+    /// True if segments with these flags may be processed by [`Endpoint::on_numbers`].
+    #[inline]
+    pub(crate) fn is_plain(&self, flags: u8) -> bool {
+        self.plain && flags & (RST | SYN | FIN | ACK) == ACK
+    }
+
     /// Processes a segment. Returns false if it did not reach the sending half, whose state then is unchanged.
-    #[allow(clippy::inline_always, reason = "each packet passes here")]
-    #[inline(always)]
+    #[inline]
     pub fn on_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
-        if self.plain && s.flags & (RST | SYN | FIN | ACK) == ACK {
-            return self.on_data(now, s, true, out);
+        if self.is_plain(s.flags) {
+            return self.on_data(now, s.numbers(), Some(s), true, out);
         }
         self.on_special_segment(now, s, out)
+    }
+
+    /// Does the same for a segment of which these numbers are all, if [it may](Endpoint::is_plain).
+    #[allow(clippy::inline_always, reason = "each packet passes here")]
+    #[inline(always)]
+    pub(crate) fn on_numbers(&mut self, now: Instant, s: Numbers, out: &mut impl Wire) -> bool {
+        self.on_data(now, s, None, true, out)
     }
 
     /// Processes a segment of an endpoint that is not plain, or with flags that few segments have. It is a function of its
     /// own so that the code for all others stays short (docs/engine.md, "Inlining").
     #[inline(never)]
-    fn on_special_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
+    pub(crate) fn on_special_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         if self.gro.is_some() && self.state == State::Established {
             self.merge(now, s, out);
             return true;
@@ -424,7 +436,8 @@ impl<C: Controller + Clone> Endpoint<C> {
     #[inline(never)]
     fn process(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         let connected = self.state == State::Established && s.flags & (RST | SYN) == 0;
-        let reached_sender = (connected || self.on_control(now, s, out)) && self.on_data(now, s, false, out);
+        let reached_sender = (connected || self.on_control(now, s, out))
+            && self.on_data(now, s.numbers(), Some(s), false, out);
         reached_sender || !connected
     }
 
@@ -527,19 +540,26 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
-    /// Processes data and acknowledgement of a segment. `plain` says, at compile time, that the endpoint is plain and that of
-    /// RST, SYN, FIN and ACK only ACK is set.
+    /// Processes data and acknowledgement of a segment, which is `whole` unless `s` is all of it. `plain` says, at compile
+    /// time, that the endpoint is plain and that of RST, SYN, FIN and ACK only ACK is set.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn on_data(&mut self, now: Instant, s: &Segment, plain: bool, out: &mut impl Wire) -> bool {
+    fn on_data(
+        &mut self,
+        now: Instant,
+        s: Numbers,
+        whole: Option<&Segment>,
+        plain: bool,
+        out: &mut impl Wire,
+    ) -> bool {
         let sent = segment::wrap(self.tx.next(), self.header.isn);
-        let acknowledges = plain || s.has(ACK);
+        let acknowledges = plain || s.flags & ACK != 0;
         if s.ack.wrapping_sub(sent).cast_signed() > 0 && acknowledges {
             self.on_ack_of_unsent(now, out);
             return false;
         }
         let marks = !plain && self.header.feedback != Feedback::None;
-        let prompted = marks && self.on_codepoint(now, s, out);
+        let prompted = marks && whole.is_some_and(|s| self.on_codepoint(now, s, out));
         if self.receive(now, s, plain) == AckDecision::Now || prompted {
             self.acknowledge(now, out);
         }
@@ -547,15 +567,19 @@ impl<C: Controller + Clone> Endpoint<C> {
         // One without data may report a duplicate or another window.
         let has_news = acknowledges && (s.len == 0 || !self.tx.idle());
         if has_news {
-            self.on_ack(now, s, out);
+            match whole.filter(|s| s.sacks > 0 || s.has_ecn_option()) {
+                Some(whole) => self.on_ack_with_options(now, whole, out),
+                None => self.on_ack(now, s.ack, s.window, s.timestamp.map(|t| t.1), s.flags, out),
+            }
         }
         has_news
     }
 
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    fn receive(&mut self, now: Instant, s: &Segment, plain: bool) -> AckDecision {
-        let (span, fin) = if plain { (u64::from(s.len), false) } else { (s.span(), s.has(FIN)) };
+    fn receive(&mut self, now: Instant, s: Numbers, plain: bool) -> AckDecision {
+        let fin = !plain && s.flags & FIN != 0;
+        let span = u64::from(s.len) + u64::from(fin);
         let mut answer = AckDecision::Later;
         let Some(from) = segment::unwrap(s.seq, self.header.peer_isn, self.rx.next()) else { return answer };
         let stamp = s.timestamp.map(|t| t.0);
@@ -580,22 +604,42 @@ impl<C: Controller + Clone> Endpoint<C> {
         answer
     }
 
+    /// What an acknowledgement says apart from its options; `None` if it is for nothing.
+    #[inline]
+    fn incoming(&self, ack: u32, window: u16, echo: Option<u32>, flags: u8) -> Option<Incoming> {
+        let ack = segment::unwrap(ack, self.header.isn, self.tx.board().una())?;
+        let window_end = ack + (u64::from(window) << self.header.peer_scale);
+        Some(Incoming { ack, window_end, echo, flags, ..Incoming::default() })
+    }
+
+    /// Processes an acknowledgement without SACK blocks and `AccECN` option. Takes its numbers one by one so that they stay in
+    /// registers.
     #[inline(never)]
-    fn on_ack(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
-        let Some(ack) = segment::unwrap(s.ack, self.header.isn, self.tx.board().una()) else { return };
-        let mut a = Incoming {
-            ack,
-            window_end: ack + (u64::from(s.window) << self.header.peer_scale),
-            echo: s.timestamp.map(|t| t.1),
-            flags: s.flags,
-            ..Incoming::default()
-        };
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: u32,
+        window: u16,
+        echo: Option<u32>,
+        flags: u8,
+        out: &mut impl Wire,
+    ) {
+        let Some(a) = self.incoming(ack, window, echo, flags) else { return };
+        let Self { tx, rx, header, .. } = self;
+        tx.on_ack(now, &a, &mut header.packetizer(now, rx, out));
+    }
+
+    /// Processes an acknowledgement with SACK blocks or an `AccECN` option.
+    #[inline(never)]
+    fn on_ack_with_options(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) {
+        let echo = s.timestamp.map(|t| t.1);
+        let Some(mut a) = self.incoming(s.ack, s.window, echo, s.flags) else { return };
         if s.has_ecn_option() {
             a.option = s.ecn_option();
         }
         for &(from, to) in s.blocks() {
             if let (Some(from), Some(to)) =
-                (segment::unwrap(from, self.header.isn, ack), segment::unwrap(to, self.header.isn, ack))
+                (segment::unwrap(from, self.header.isn, a.ack), segment::unwrap(to, self.header.isn, a.ack))
                 && from < to
             {
                 a.blocks[a.sacks] = (from, to);
@@ -603,7 +647,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             }
         }
         let Self { tx, rx, header, .. } = self;
-        tx.on_ack(now, &a, &mut header.packetizer(now, rx, out));
+        tx.on_ack_with_options(now, &a, &mut header.packetizer(now, rx, out));
     }
 
     /// Sends what may be sent now. To be called after the application wrote or closed.

@@ -64,7 +64,31 @@ pub struct Segment {
     pub ecn_fields: u8,
 }
 
+/// The fields that every segment of an established connection has.
+#[derive(Copy, Clone, Debug)]
+pub struct Numbers {
+    /// See [`Segment::seq`].
+    pub seq: u32,
+    /// See [`Segment::ack`].
+    pub ack: u32,
+    /// See [`Segment::len`].
+    pub len: u32,
+    /// See [`Segment::window`].
+    pub window: u16,
+    /// See [`Segment::flags`].
+    pub flags: u8,
+    /// See [`Segment::timestamp`].
+    pub timestamp: Option<(u32, u32)>,
+}
+
 impl Segment {
+    /// Its fields that every segment has.
+    #[inline]
+    pub fn numbers(&self) -> Numbers {
+        let Self { seq, ack, len, window, flags, timestamp, .. } = *self;
+        Numbers { seq, ack, len, window, flags, timestamp }
+    }
+
     /// True if all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags

@@ -49,6 +49,15 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
+    /// Processes an ACK with SACK blocks or an `AccECN` option.
+    #[inline]
+    pub(crate) fn on_ack_with_options(&mut self, now: Instant, a: &Incoming, out: &mut impl FnMut(Outgoing)) {
+        if a.ack <= self.next {
+            let before = (self.growth_limit(), self.board.inflight());
+            self.on_unexpected_ack(now, *a, before, out);
+        }
+    }
+
     /// Processes an ACK that is not [expected](Sender::is_expected).
     #[inline(never)]
     fn on_unexpected_ack(
