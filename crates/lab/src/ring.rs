@@ -47,6 +47,26 @@ impl<T: Copy + Default> Ring<T> {
         self.len += 1;
     }
 
+    /// Appends `n` items: `item`, and then each time what `next` makes of the one before.
+    #[inline]
+    pub(crate) fn push_train(&mut self, n: usize, mut item: T, next: impl Fn(&mut T)) {
+        let at = self.place(self.len);
+        // Mostly the items are next to each other, and the buffer needs no check for each.
+        let fits = at > 0 && self.len + n <= self.places.len();
+        if let Some(places) = self.places.get_mut(at..at + n).filter(|_| fits) {
+            for place in places {
+                *place = item;
+                next(&mut item);
+            }
+            self.len += n;
+            return;
+        }
+        for _ in 0..n {
+            self.push(item);
+            next(&mut item);
+        }
+    }
+
     /// Resizes the buffer to one and a half times the items it holds, rounded up to a power of two: if it is full, or
     /// if it wraps around and the new size is smaller.
     #[cold]
@@ -136,9 +156,13 @@ mod tests {
             let (mut ours, mut theirs) = (Ring::default(), VecDeque::new());
             for (i, (what, n)) in steps.into_iter().enumerate() {
                 match what {
-                    0 | 1 => for k in 0..n {
+                    0 => for k in 0..n {
                         ours.push((i, k));
                         theirs.push_back((i, k));
+                    },
+                    1 => {
+                        ours.push_train(n, (i, 0), |x| x.1 += 1);
+                        theirs.extend((0..n).map(|k| (i, k)));
                     },
                     2 => for _ in 0..n {
                         prop_assert_eq!(ours.front().copied(), theirs.pop_front());

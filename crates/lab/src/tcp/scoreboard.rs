@@ -261,12 +261,9 @@ impl Scoreboard {
             }
             return;
         }
-        let mut r = self.new_record(now, start, len, if app_limited { APP_LIMITED } else { 0 });
-        for _ in 0..n {
-            self.ring.push(r);
-            r.start += u64::from(len);
-        }
-        let bytes = r.start - start;
+        let r = self.new_record(now, start, len, if app_limited { APP_LIMITED } else { 0 });
+        self.ring.push_train(n as usize, r, |r| r.start += u64::from(len));
+        let bytes = u64::from(n) * u64::from(len);
         self.sent_total += bytes - u64::from(len);
         self.out.packets += n;
         self.out.bytes += bytes;
