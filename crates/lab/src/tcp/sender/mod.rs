@@ -454,6 +454,15 @@ impl<C: Controller + Clone> Sender<C> {
 
     fn apply_change(&mut self, now: Instant, change: Change) {
         self.sync_state();
+        if change.exited.is_some() || change.resumed {
+            self.push_change(now, change);
+        }
+    }
+
+    /// A function of its own so that all other calls of [`Sender::apply_change`] save no registers.
+    #[cold]
+    #[inline(never)]
+    fn push_change(&mut self, now: Instant, change: Change) {
         if let Some(e) = change.exited {
             self.push_event(now, Event::Exited(e));
         }
