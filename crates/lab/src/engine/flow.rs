@@ -84,9 +84,11 @@ pub struct Flow {
     pub(super) due: PerEnd<u64>,
     /// True for each end whose application has closed.
     pub(super) closed: PerEnd<bool>,
-    /// Copies from `spec` that every packet needs: the end that sends data, and the bytes of headers of a full packet.
+    /// Copies from `spec` that every packet needs: the end that sends data, the bytes of headers of a full packet, and whether
+    /// drops and delays are counted in [`Truth::impact`].
     sender: End,
     headers: u8,
+    witness: bool,
     pub(super) one_way: OneWay,
     /// What the engine observed of it.
     pub truth: Truth,
@@ -132,6 +134,7 @@ impl Flow {
             due: PerEnd::default(),
             sender: spec.direction.sender(),
             headers: (p.packet() - p.mss) as u8,
+            witness: spec.impact_from.is_some(),
             one_way: OneWay::new(spec.start),
             origins: PerEnd::new(origin(End::Server), origin(End::Client)),
             armed: [Instant::NEVER; FLOW_CLOCKS],
@@ -183,7 +186,7 @@ impl Flow {
     /// Takes `len` bytes of data that left at `sent` and arrive at the receiver at `now`.
     #[inline]
     pub(super) fn record_arrival(&mut self, now: Instant, sent: Instant, len: u32) {
-        self.one_way.record_arrival(now, sent, &mut self.truth);
+        self.one_way.record_arrival(now, sent, self.witness, &mut self.truth);
         self.truth.count_arrival(now, self.spec.start, len);
     }
 

@@ -561,7 +561,7 @@ impl Net {
     pub(super) fn finish(&mut self, flow: &mut Flow, end: End, data: u64) {
         let now = self.now;
         if flow.origins[end].is_sender {
-            let min_rtt = flow.ends[end].tx.rtt().min();
+            let min_rtt = flow.ends[end].tx.rtt().min().unwrap_or(Span::MAX);
             flow.one_way.record_min_rtt(now, min_rtt);
         }
         let direction = leaving(&mut self.path, end);

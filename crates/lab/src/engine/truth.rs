@@ -18,10 +18,10 @@ pub struct Truth {
     /// Bytes that arrived in the current [`BIN`], and when that bin ends.
     bin: u32,
     bin_ends: Instant,
-    /// Drops and delays of this flow from [`FlowSpec::impact_from`](super::FlowSpec::impact_from) on, if that is set.
-    pub impact: Option<Box<Impact>>,
     /// When the bytes in flight of all flows of this direction first reached the capacity of the path.
     pub capacity: Option<Instant>,
+    /// Drops and delays of this flow from [`FlowSpec::impact_from`](super::FlowSpec::impact_from) on, if that is set.
+    pub impact: Option<Box<Impact>>,
     /// Bytes in each bin before the current one.
     bins: Vec<u32>,
     /// How and when the startup ended.
@@ -142,45 +142,43 @@ pub(super) struct OneWay {
     /// When the delay was last less than half the minimum RTT above its minimum; [`Instant::NEVER`] once it has been more
     /// than twice the minimum RTT above.
     last_below: Instant,
-    /// The minimum RTT that the sender knew when the packet left that arrived last.
-    min_rtt: Option<Span>,
+    /// The minimum RTT that the sender knew when the packet left that arrived last; [`Span::MAX`] before its first sample.
+    min_rtt: Span,
     /// Later values of the sender's minimum RTT, and when each became known: packets that left after that have yet to
     /// arrive.
-    min_rtts: VecDeque<(Instant, Option<Span>)>,
+    min_rtts: VecDeque<(Instant, Span)>,
 }
 
 impl OneWay {
     pub(super) fn new(start: Instant) -> Self {
-        Self { least: Span::MAX, min_rtt: None, min_rtts: VecDeque::new(), last_below: start }
+        Self { least: Span::MAX, min_rtt: Span::MAX, min_rtts: VecDeque::new(), last_below: start }
     }
 
-    /// Takes data that left at `sent` and arrives at `now`.
+    /// Takes data that left at `sent` and arrives at `now`. With `witness` the delay is counted in [`Truth::impact`].
     #[inline]
-    pub(super) fn record_arrival(&mut self, now: Instant, sent: Instant, truth: &mut Truth) {
+    pub(super) fn record_arrival(&mut self, now: Instant, sent: Instant, witness: bool, truth: &mut Truth) {
         let delay = now.since(sent);
         self.least = self.least.min(delay);
         let above = delay - self.least;
         while let Some((_, min_rtt)) = self.min_rtts.pop_front_if(|(when, _)| *when <= sent) {
             self.min_rtt = min_rtt;
         }
-        if self.last_below < Instant::NEVER
-            && let Some(min) = self.min_rtt
-        {
-            if above < min / 2 {
+        if self.last_below < Instant::NEVER && self.min_rtt < Span::MAX {
+            if above < self.min_rtt / 2 {
                 self.last_below = now;
-            } else if above > min * 2 {
+            } else if above > self.min_rtt * 2 {
                 let last = std::mem::replace(&mut self.last_below, Instant::NEVER);
                 truth.capacity_by_delay = Some(last);
             }
         }
-        if let Some(w) = truth.impact.as_mut().filter(|w| now >= w.from) {
+        if witness && let Some(w) = truth.impact.as_mut().filter(|w| now >= w.from) {
             w.add(above);
         }
     }
 
-    /// Takes the sender's minimum RTT after an event at the sender.
+    /// Takes the sender's minimum RTT after an event at the sender; [`Span::MAX`] before its first sample.
     #[inline]
-    pub(super) fn record_min_rtt(&mut self, now: Instant, min_rtt: Option<Span>) {
+    pub(super) fn record_min_rtt(&mut self, now: Instant, min_rtt: Span) {
         if min_rtt != self.min_rtts.back().map_or(self.min_rtt, |last| last.1) {
             self.min_rtts.push_back((now, min_rtt));
         }

@@ -50,6 +50,14 @@ struct Header {
     feedback: Feedback,
     /// The codepoint of new data, of data sent again, and (twice) of all else.
     ect: [Ecn; 4],
+    /// True if the connection is established, without receive offload, ECN and a slow reader. Written by `set_state` alone.
+    plain: bool,
+}
+
+/// The window to advertise and the flags about marks, for a connection that is not plain.
+#[inline(never)]
+fn special_state(now: Instant, rx: &mut Receiver) -> (u64, u8) {
+    (rx.advertise_window(now), rx.ecn.flags)
 }
 
 impl Header {
@@ -67,12 +75,13 @@ impl Header {
         n: u32,
         out: &mut impl Wire,
     ) {
+        let (window, ace) = if self.plain { (rx.advertise_at_once(), 0) } else { special_state(now, rx) };
         let s = Segment {
             ack: segment::wrap(rx.next(), self.peer_isn),
             timestamp: self.timestamps.then(|| (milliseconds(now), rx.echo())),
-            window: u16::try_from(rx.advertise_window(now) >> self.scale).unwrap_or(u16::MAX),
+            window: u16::try_from(window >> self.scale).unwrap_or(u16::MAX),
             // The mask tells the compiler which flags cannot change.
-            flags: s.flags | (rx.ecn.flags & ACE),
+            flags: s.flags | (ace & ACE),
             ..s
         };
         if held {
@@ -127,7 +136,7 @@ impl Header {
     fn packetizer(&self, now: Instant, rx: &mut Receiver, out: &mut impl Wire) -> impl FnMut(Outgoing) {
         let mut held = None;
         move |c| {
-            let held = *held.get_or_insert_with(|| rx.acknowledge());
+            let held = *held.get_or_insert_with(|| rx.acknowledge(self.plain));
             if c.cwr {
                 self.send_with_cwr(now, rx, held, &c, out);
             } else {
@@ -142,8 +151,6 @@ impl Header {
 #[repr(C)]
 pub struct Endpoint<C> {
     state: State,
-    /// True if the connection is established, without receive offload, ECN and a slow reader. Written by `set_state` alone.
-    plain: bool,
     peer_closed_first: bool,
     syn_losses: u8,
     /// A second copy of the peer's SYN was answered by a second SYN-ACK.
@@ -177,8 +184,8 @@ impl<C: Controller + Clone> Endpoint<C> {
         Self {
             profile: *profile,
             state: State::Listen,
-            plain: false,
             header: Header {
+                plain: false,
                 isn,
                 peer_isn: 0,
                 peer_scale: 0,
@@ -250,7 +257,7 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     fn set_state(&mut self, state: State) {
         self.state = state;
-        self.plain = state == State::Established
+        self.header.plain = state == State::Established
             && self.gro.is_none()
             && self.header.feedback == Feedback::None
             && !self.rx.reads_slowly();
@@ -307,7 +314,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             rate_response: std::mem::take(&mut self.rate_response),
             ..Segment::default()
         };
-        let held = self.rx.acknowledge();
+        let held = self.rx.acknowledge(self.header.plain);
         self.header.send_train(now, &mut self.rx, held, s, 1, out);
     }
 
@@ -377,7 +384,7 @@ impl<C: Controller + Clone> Endpoint<C> {
     /// True if segments with these flags may be processed by [`Endpoint::on_numbers`].
     #[inline]
     pub(crate) fn is_plain(&self, flags: u8) -> bool {
-        self.plain && flags & (RST | SYN | FIN | ACK) == ACK
+        self.header.plain && flags & (RST | SYN | FIN | ACK) == ACK
     }
 
     /// Processes a segment. Returns false if it did not reach the sending half, whose state then is unchanged.

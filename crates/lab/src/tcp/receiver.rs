@@ -56,6 +56,8 @@ pub struct Receiver {
     dsack_pending: bool,
     rule: AckRule,
     autotune: bool,
+    /// True if `out_of_order` is not empty.
+    has_holes: bool,
     mss: u32,
     clamp: u64,
     delay: Span,
@@ -98,6 +100,7 @@ impl Receiver {
             autotune: p.autotune,
             next: 1,
             out_of_order: Ranges::default(),
+            has_holes: false,
             blocks: [(0, 0); BLOCKS],
             block_count: 0,
             dsack_pending: false,
@@ -226,7 +229,7 @@ impl Receiver {
         }
         self.next = to;
         self.duplicates = 0;
-        if !self.out_of_order.is_empty() {
+        if self.has_holes {
             return self.on_hole_filled(now, to - from);
         }
         self.right_size(now);
@@ -241,6 +244,7 @@ impl Receiver {
             self.next = self.next.max(end);
         }
         self.out_of_order.forget_below(self.next);
+        self.has_holes = !self.out_of_order.is_empty();
         let next = self.next;
         self.forget_blocks(|b| b.1 <= next);
         self.right_size(now);
@@ -266,6 +270,7 @@ impl Receiver {
     fn on_out_of_order(&mut self, from: u64, to: u64) {
         let mut fresh = false;
         let block = self.out_of_order.add(from, to, |_, _| fresh = true);
+        self.has_holes = true;
         if !fresh {
             (self.dsack_pending, self.dsack) = (true, (from, to));
         }
@@ -309,18 +314,21 @@ impl Receiver {
     }
 
     /// Takes an ACK that is about to be sent; returns true if it is to carry [SACK blocks](Receiver::sack_blocks) or an
-    /// `AccECN` option.
+    /// `AccECN` option. `plain` says that ECN is not in use.
     #[inline]
-    pub fn acknowledge(&mut self) -> bool {
+    pub(super) fn acknowledge(&mut self, plain: bool) -> bool {
         let news = self.dsack_pending || self.block_count > 0;
         // An ACK that acknowledges nothing new does not use up a quick ACK (tcp_dec_quickack_mode).
         if self.next > self.acked || news {
             self.quick = self.quick.saturating_sub(1);
         }
         self.acked = self.next;
-        self.ecn.acknowledged();
         self.compressed = 0;
         self.delayed_until = Instant::NEVER;
+        if plain {
+            return news;
+        }
+        self.ecn.acknowledged();
         news || self.ecn.arrived.is_sent
     }
 
@@ -331,12 +339,14 @@ impl Receiver {
     }
 
     /// Returns the window to advertise, bytes beyond the acknowledgement. The right edge never moves left.
+    pub fn advertise_window(&mut self, now: Instant) -> u64 {
+        if self.reader.is_some() { self.advertise_to_reader(now) } else { self.advertise_at_once() }
+    }
+
+    /// The same for an application that reads at once.
     #[allow(clippy::inline_always, reason = "each packet passes here")]
     #[inline(always)]
-    pub fn advertise_window(&mut self, now: Instant) -> u64 {
-        if self.reader.is_some() {
-            return self.advertise_to_reader(now);
-        }
+    pub(super) fn advertise_at_once(&mut self) -> u64 {
         let window = self.window();
         self.window_edge = self.window_edge.max(self.next + window);
         window

@@ -160,7 +160,7 @@ struct Hold {
 /// Number of segments sent before pacing begins.
 const UNPACED: u64 = 10;
 
-/// Counters of a connection.
+/// Counters of a connection. Those that every ACK needs come first.
 #[derive(Copy, Clone, Debug, Default)]
 #[repr(C)]
 pub struct Counters {
@@ -168,6 +168,8 @@ pub struct Counters {
     pub packets: u64,
     /// Maximum bytes in flight.
     pub peak_inflight: u64,
+    /// Bytes delivered in packets that were marked.
+    pub marked: u64,
     /// Retransmissions.
     pub retransmitted: u64,
     /// Retransmission timeouts.
@@ -178,8 +180,6 @@ pub struct Counters {
     pub undone: u64,
     /// Reductions of the window because of marks.
     pub mark_responses: u64,
-    /// Bytes delivered in packets that were marked.
-    pub marked: u64,
     /// How often the queue of the host's interface was full.
     pub stalls: u64,
     /// How often the peer's receive window stopped a burst.
@@ -246,7 +246,6 @@ pub struct Sender<C> {
     handshake: Option<Box<Handshake>>,
     /// The state of the host's interface, if that is the bottleneck.
     pub(crate) interface: Option<Interface>,
-    undo: Option<Undo>,
     profile: Profile,
     /// Counters.
     pub counters: Counters,
@@ -255,6 +254,7 @@ pub struct Sender<C> {
     /// The end of the last segment sent that was not full (`snd_sml`).
     small: u64,
     control: C,
+    undo: Option<Undo>,
     /// Segments that the peer reported to have twice (`dsack_dups`).
     duplicated: u64,
     /// The next offset to send when the interface was last full: it signals congestion once per RTT.
@@ -415,12 +415,18 @@ impl<C: Controller + Clone> Sender<C> {
         f.pacing_on = self.pacer.on();
         f.gso_max = Bytes(u64::from(self.profile.tso));
         f.unsent = Some(Bytes(self.end - self.next.min(self.end)));
-        f.host_queue = self.interface.map(|i| i.queue);
-        f.nic_rate = self.interface.map(|i| i.rate);
+        (f.host_queue, f.nic_rate) = self.interface.as_ref().map_or((None, None), Self::interface_facts);
         f.supports_pacing = true;
         f.growth = self.profile.growth;
         f.in_recovery = self.phase != Phase::Open && self.withholds_growth();
         f
+    }
+
+    /// A function of its own so that these fields are not read where there is no interface.
+    #[cold]
+    #[inline(never)]
+    fn interface_facts(i: &Interface) -> (Option<HostQueue>, Option<Rate>) {
+        (Some(i.queue), Some(i.rate))
     }
 
     #[cold]
