@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// One object each; some serve several names of the registry.
-const STARTUPS: [&str; 25] = [
+const STARTUPS: [&str; 26] = [
     "standard",
     "hystart",
     "hystart_paper",
@@ -32,6 +32,7 @@ const STARTUPS: [&str; 25] = [
     "careful_resume",
     "rate_bound",
     "rapid_start",
+    "bbr3",
 ];
 
 fn compile(source: &str, object: &Path, defines: &[&str]) {
@@ -57,6 +58,7 @@ fn main() {
         compile(name, &stock.join(format!("{name}.bpf.o")), &["-DSTOCK"]);
     }
     compile("search", &stock.join("search_2_0.bpf.o"), &["-DSTOCK", "-DTHESIS"]);
+    compile("bbr3", &stock.join("bbr3_before_6_10.bpf.o"), &["-DSTOCK", "-DBEFORE_6_10"]);
     compile("watch", &out.join("watch.bpf.o"), &[]);
     compile("open", &out.join("open.bpf.o"), &[]);
     compile("select", &out.join("select.bpf.o"), &[]);

@@ -51,11 +51,12 @@ pub(super) fn compare(c: Compare) -> Result<()> {
         ..StudyText::default()
     };
     let study = Study::check(&text, None)?;
+    let avoidance = c.study.transfer.avoidance.as_deref().unwrap_or("cubic");
     let mut wanted = startups(&c.study.startup);
     if wanted.is_empty() {
-        wanted = TABLE.iter().map(|t| t.startup).chain(KERNEL_CONTROLS).map(str::to_string).collect();
+        let able = TABLE.iter().filter(|t| avoidance != "reno" || t.no_reno().is_none());
+        wanted = able.map(|t| t.startup).chain(KERNEL_CONTROLS).map(str::to_string).collect();
     }
-    let avoidance = c.study.transfer.avoidance.as_deref().unwrap_or("cubic");
     eprintln!("slowstart: {}", time_needed(&study, wanted.len() as u64));
     if let Some(warning) = too_short(&study) {
         eprintln!("slowstart: note: {warning}");

@@ -1,8 +1,9 @@
 //! What this kernel and this process can do, what is missing, and the command that provides it.
 
 use crate::error::KernelError;
+use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Func, Struct};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::fs;
@@ -48,6 +49,8 @@ pub struct Check {
     pub bpffs: bool,
     /// True if the start of transmission is an operation of its own (7.x).
     pub tx_start: bool,
+    /// Number of arguments of the operation `cong_control`: 2 before 6.10, else 4; 0 if it is not known.
+    pub control_arguments: usize,
 }
 
 /// What loading needs: programs (BPF), a congestion control (`NET_ADMIN`), reading the fields of a socket (PERFMON).
@@ -73,8 +76,15 @@ impl Check {
         let btf = Btf::from_vmlinux().ok();
         let function = |name| btf.as_ref().is_some_and(|b| b.type_by_name::<Func<'_>>(name).is_some());
         let ops = btf.as_ref().and_then(|b| b.type_by_name::<Struct<'_>>("tcp_congestion_ops"));
-        let tx_start =
-            ops.is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == "cwnd_event_tx_start")));
+        let tx_start = ops
+            .as_ref()
+            .is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == "cwnd_event_tx_start")));
+        let control_arguments = ops
+            .as_ref()
+            .and_then(|s| s.iter().find(|m| m.name.is_some_and(|n| n == "cong_control")).map(|m| m.ty))
+            .and_then(|ty| btf.as_ref()?.type_by_id::<Ptr<'_>>(ty))
+            .and_then(|p| FuncProto::try_from(p.referenced_type()).ok())
+            .map_or(0, |f| f.iter().count());
         let links =
             btf.as_ref().is_some_and(|b| b.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some());
         let (bpffs, cgroup) = (is_bpffs(), mounted("cgroup2"));
@@ -136,7 +146,7 @@ impl Check {
                 "mount -t cgroup2 none /sys/fs/cgroup",
             ),
         ]);
-        Self { release, findings, can_load, links, bpffs, tx_start }
+        Self { release, findings, can_load, links, bpffs, tx_start, control_arguments }
     }
 
     /// Returns the absent findings that `needed` applies to, each with what provides it.

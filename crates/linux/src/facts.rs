@@ -218,8 +218,19 @@ pub struct Facts {
     pub no_data_sent: bool,
     /// True while the kernel has an undo marker: the retransmissions have not been shown to be spurious.
     pub undo_marker: bool,
-    /// True if this event reduced cwnd.
+    /// True if this event reduced cwnd; with `bbr3`, if it began a loss episode.
     pub cut: bool,
+    /// Segments that had been delivered when the newest packet delivered was sent. This and the next four are 0 unless the
+    /// control is `bbr3`.
+    pub newest_delivered: u32,
+    /// Segments in flight then, an estimate.
+    pub newest_inflight: u32,
+    /// Segments marked lost then, an estimate.
+    pub newest_lost: u32,
+    /// True if the application limited the sender then.
+    pub newest_limited: bool,
+    /// Interval of the delivery-rate sample of this ACK, in microseconds; 0 if it has none.
+    pub interval_us: u32,
     /// Reason for the end of the startup at this event, if it ended.
     pub why: ExitReason,
     /// cwnd set by the startup, in segments; 0 if it set none.
@@ -232,7 +243,8 @@ pub struct Facts {
     pub ssthresh_after: u32,
     /// Bytes that cwnd may grow by; they count only if cwnd limited the sender.
     pub earned: u64,
-    /// Cap of the pacing rate set by the startup, in bits per second; 0 if it set none, `u64::MAX` if it removed it.
+    /// Cap of the pacing rate set by the startup, in bits per second; 0 if it set none, `u64::MAX` if it removed it. With
+    /// `bbr3` the pacing rate.
     pub pace: u64,
 }
 
@@ -281,12 +293,17 @@ impl Facts {
             no_data_sent: n.u32()? != 0,
             undo_marker: n.u32()? != 0,
             cut: n.u32()? != 0,
+            newest_delivered: n.u32()?,
+            newest_inflight: n.u32()?,
+            newest_lost: n.u32()?,
+            newest_limited: n.u32()? != 0,
+            interval_us: n.u32()?,
             why: *ExitReason::ALL.get(n.u32()? as usize)?,
             set: n.u32()?,
             threshold: n.u32()?,
             cwnd_after: n.u32()?,
             ssthresh_after: n.u32()?,
-            earned: n.u32().and_then(|_| n.u64())?,
+            earned: n.u64()?,
             pace: n.u64()?,
         })
     }
@@ -342,7 +359,7 @@ mod tests {
         bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 7]);
         bytes.extend(443_u16.to_ne_bytes());
         bytes.extend(5000_u16.to_ne_bytes());
-        for n in [1, 0, 1, 0, 0, 1, 6, 9, 8, 11, 12, 0_u32] {
+        for n in [1, 0, 1, 0, 0, 1, 21, 22, 23, 1, 24, 6, 9, 8, 11, 12_u32] {
             bytes.extend(n.to_ne_bytes());
         }
         bytes.extend(77_u64.to_ne_bytes());
@@ -353,6 +370,8 @@ mod tests {
         assert_eq!(f.peer, IpAddr::from([192, 0, 2, 7]));
         assert_eq!((f.sport, f.dport, f.paced, f.asked), (443, 5000, true, false));
         assert_eq!((f.limited, f.no_data_sent, f.undo_marker, f.cut), (true, false, false, true));
+        assert_eq!((f.newest_delivered, f.newest_inflight, f.newest_lost), (21, 22, 23));
+        assert_eq!((f.newest_limited, f.interval_us), (true, 24));
         assert_eq!((f.why, f.set, f.threshold, f.earned), (ExitReason::RateFlat, 9, 8, 77));
         assert_eq!((f.cwnd_after, f.ssthresh_after), (11, 12));
         assert_eq!(Facts::read(&bytes[..bytes.len() - 1]), None);

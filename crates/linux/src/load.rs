@@ -18,7 +18,7 @@ use crate::pins::{MAPS, pin_dir, remove_pins};
 use crate::privileges::must_be_privileged;
 use crate::table::Control;
 use libbpf_rs::{Link, MapCore, MapHandle, MapType, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
-use slowstart::startup::AnyStartup;
+use slowstart::registry::Algorithm;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct Spec {
     /// The startup's name in the registry.
     pub startup: String,
     /// The startup with its parameters.
-    pub algorithm: AnyStartup,
+    pub algorithm: Algorithm,
     /// Names of the parameters that were written.
     pub given: Vec<String>,
     /// True for Reno after the startup, false for CUBIC.
@@ -41,7 +41,7 @@ pub struct Spec {
 impl Spec {
     /// Parses `name:key=value,...` and the name of an avoidance, `cubic` or `reno`.
     pub fn read(startup: &str, avoidance: &str) -> Result<Self, KernelError> {
-        let (name, algorithm) = slowstart_lab::scenario::startup("startup", startup)
+        let (name, algorithm) = slowstart_lab::scenario::algorithm("startup", startup)
             .map_err(|e| KernelError::refused(startup, e.to_string()))?;
         let params = startup.split_once(':').map_or("", |(_, p)| p);
         let given = params.split(',').filter_map(|p| p.split_once('=')).map(|(k, _)| k.to_string()).collect();
@@ -50,11 +50,8 @@ impl Spec {
             "reno" => true,
             _ => return Err(KernelError::refused(avoidance, "not an avoidance of the kernel: cubic, reno")),
         };
-        if reno && name == "hystart" {
-            return Err(KernelError::refused(
-                "hystart with reno",
-                "the kernel's HyStart is part of its CUBIC, so it has no Reno form",
-            ));
+        if let Some(why) = Control::of(&name)?.no_reno().filter(|_| reno) {
+            return Err(KernelError::refused(format!("{name} with reno"), why));
         }
         Ok(Self { startup: name, algorithm, given, reno, memory: MemoryConfig::default() })
     }
@@ -134,7 +131,12 @@ fn prepare(
     keep_log();
     let mut object =
         ObjectBuilder::default().open_memory(control.object).map_err(KernelError::bpf(&*what))?;
-    let ours = if check.tx_start { "ops_v7" } else { "ops" };
+    let has_v1 = object.maps_mut().any(|m| m.name() == "ops_v1");
+    let ours = match (check.tx_start, check.control_arguments) {
+        (true, _) => "ops_v7",
+        (false, 2) if has_v1 => "ops_v1",
+        _ => "ops",
+    };
     for mut map in object.maps_mut() {
         if map.map_type() == MapType::StructOps {
             let wanted = map.name() == ours;
@@ -160,8 +162,9 @@ fn prepare(
         }
     }
     let other: &[&str] = if check.tx_start { &["ss_event"] } else { &["ss_event_v7", "ss_tx_start"] };
+    let other_control = if check.control_arguments == 2 { "ss_control" } else { "ss_control_v1" };
     for mut prog in object.progs_mut() {
-        if other.iter().any(|o| prog.name() == *o) {
+        if other.iter().any(|o| prog.name() == *o) || prog.name() == other_control {
             prog.set_autoload(false);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::KernelError;
 use slowstart::param::ParamValue;
-use slowstart::startup::AnyStartup;
+use slowstart::registry::Algorithm;
 
 /// Conversion of a parameter of the registry to a constant of an object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -336,6 +336,7 @@ pub const TABLE: &[Control] = &[
         object: object!("careful_resume"),
         params: &[("jump", Scale::Millionths), ("beta", Scale::Millionths)],
     },
+    Control { startup: "bbr3", kernel: "ss_bbr3", compiled: "ss_bbr3", object: object!("bbr3"), params: &[] },
     Control { startup: "tsl", kernel: "ss_tsl", compiled: "ss_tsl", object: object!("tsl"), params: TSL },
 ];
 
@@ -353,7 +354,7 @@ impl Control {
 
     /// Returns the constants of the object for a startup with these parameters. `given` are the names of those that were
     /// written: one that the object does not have is an error.
-    pub(crate) fn constants(&self, s: &AnyStartup, given: &[String]) -> Result<Vec<u64>, KernelError> {
+    pub(crate) fn constants(&self, s: &Algorithm, given: &[String]) -> Result<Vec<u64>, KernelError> {
         if let Some(key) = given.iter().find(|k| !self.params.iter().any(|(name, _)| name == k)) {
             let why = "the kernel has no such parameter that applies to single connections";
             return Err(KernelError::refused(format!("{}:{key}", self.startup), why));
@@ -380,6 +381,15 @@ impl Control {
             .collect()
     }
 
+    /// Returns why it has no form with Reno after it, or `None` if it has.
+    pub fn no_reno(&self) -> Option<&'static str> {
+        match self.startup {
+            "hystart" => Some("the kernel's HyStart is part of its CUBIC, so it has no Reno form"),
+            "bbr3" => Some("it is a complete congestion control, which no avoidance follows"),
+            _ => None,
+        }
+    }
+
     /// Returns its name in the kernel, with Reno or CUBIC after it.
     pub fn name(&self, reno: bool) -> String {
         format!("{}{}", self.kernel, if reno { "_reno" } else { "" })
@@ -389,12 +399,12 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowstart::startup::StartupEntry;
+    use slowstart::registry::named;
 
     #[test]
     fn names_are_in_the_registry_and_fit_the_kernel() {
         for c in TABLE {
-            assert!(StartupEntry::named(c.startup).is_some(), "{}", c.startup);
+            assert!(named(c.startup).is_some(), "{}", c.startup);
             assert!(c.name(true).len() <= 15, "{}", c.name(true));
             assert!(c.kernel.len() >= c.compiled.len(), "{}", c.kernel);
         }
@@ -412,7 +422,7 @@ mod tests {
     #[test]
     fn every_parameter_of_a_startup_reaches_its_object() {
         for c in TABLE.iter().filter(|c| !["standard", "hystart"].contains(&c.startup)) {
-            let s = (StartupEntry::named(c.startup).expect("in the registry").make)();
+            let s = named(c.startup).expect("in the registry").algorithm;
             let mut known = Vec::new();
             s.each_param(&mut |k, v| {
                 if NOT_IN_OBJECTS.contains(&k) && !c.params.iter().any(|p| p.0 == k) {
@@ -435,17 +445,17 @@ mod tests {
 
     #[test]
     fn constants_are_in_the_units_of_the_objects() {
-        let s = (StartupEntry::named("search-2.0").expect("in the registry").make)();
+        let s = named("search-2.0").expect("in the registry").algorithm;
         let c = Control::of("search-2.0").expect("in the table");
         assert_eq!(c.constants(&s, &[]).unwrap(), [350_000, 3_500_000, 0, 0, 0, 3, u64::from(u32::MAX)]);
-        let s = (StartupEntry::named("hystart++").expect("in the registry").make)();
+        let s = named("hystart++").expect("in the registry").algorithm;
         let c = Control::of("hystart++").expect("in the table");
         assert_eq!(c.constants(&s, &[]).unwrap(), [4_000_000, 16_000_000, 8, 8, 4, 5, 8, 0]);
     }
 
     #[test]
     fn a_parameter_that_the_object_lacks_is_refused() {
-        let s = (StartupEntry::named("hystart").expect("in the registry").make)();
+        let s = named("hystart").expect("in the registry").algorithm;
         let e = Control::of("hystart").unwrap().constants(&s, &["detect".to_string()]).unwrap_err();
         assert!(e.to_string().contains("hystart:detect"), "{e}");
     }

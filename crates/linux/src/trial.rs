@@ -459,7 +459,7 @@ mod tests {
 
     /// An event of socket 7, at 3 s and a cwnd of 50.
     fn event(kind: Kind, why: ExitReason) -> Facts {
-        let mut f = Facts::read(&[0; 264]).expect("complete");
+        let mut f = Facts::read(&[0; 280]).expect("complete");
         (f.sk, f.kind, f.why, f.now_ns, f.cwnd) = (7, kind, why, 3_000_000_000, 50);
         f
     }

@@ -6,16 +6,19 @@
 //! `cargo test -p slowstart-linux --test parity -- --ignored --nocapture` is the long form: a million ACKs.
 
 mod common;
+#[path = "parity/controller.rs"]
+mod controller;
 #[path = "parity/mirror.rs"]
 mod mirror;
 
 use common::Net;
+use controller::ControllerMirror;
 use mirror::{Mirror, Tally};
 use nix::sys::socket::{
     setsockopt,
     sockopt::{Linger, TcpCongestion},
 };
-use slowstart::startup::AnyStartup;
+use slowstart::registry::Algorithm;
 use slowstart_lab::path::PathSpec;
 use slowstart_linux::emulate::{Emulation, SERVER};
 use slowstart_linux::{Check, ExitReason, Facts, Held, Kind, Spec, load_as};
@@ -41,6 +44,9 @@ fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
 
 /// Number of exit reasons that the long form must see, including none.
 const REASONS: usize = 11;
+
+/// Number of phases of BBR v3.
+const CONTROLLER_PHASES: usize = 7;
 
 const PATIENCE: Duration = Duration::from_secs(6);
 
@@ -135,6 +141,17 @@ const TRIALS: &[Trial] = &[
         times: 6,
         ..trial("an estimate", "rate=100Mbit rtt=40ms queue=8bdp", bulk(4_000_000))
     },
+    // Beyond startup: probes of bandwidth after two seconds, a probe of the RTT after five.
+    Trial {
+        only: &["bbr3"],
+        alone: true,
+        ..trial("probes", "rate=20Mbit rtt=40ms queue=2bdp", bulk(18_000_000))
+    },
+    Trial {
+        only: &["bbr3"],
+        alone: true,
+        ..trial("probes that lose", "rate=50Mbit rtt=20ms queue=0.2bdp loss=0.05%", bulk(30_000_000))
+    },
     Trial {
         only: &["hystart++", "ess", "stopeg", "search-2.0", "rate-bound"],
         times: 7,
@@ -142,9 +159,31 @@ const TRIALS: &[Trial] = &[
     },
 ];
 
+/// What decides in Rust for a connection.
+enum Decider {
+    Startup(Box<Mirror>),
+    Controller(Box<ControllerMirror>),
+}
+
+impl Decider {
+    fn new(l: &Loaded, begin: &Facts) -> Self {
+        match &l.algorithm {
+            Algorithm::Startup(s) => Self::Startup(Box::new(Mirror::new(&l.name, s))),
+            _ => Self::Controller(Box::new(ControllerMirror::new(&l.name, begin))),
+        }
+    }
+
+    fn take(&mut self, f: &Facts, t: &mut Tally) {
+        match self {
+            Self::Startup(m) => m.take(f, t),
+            Self::Controller(m) => m.take(f, t),
+        }
+    }
+}
+
 struct Loaded {
     name: String,
-    algorithm: AnyStartup,
+    algorithm: Algorithm,
     held: Held,
 }
 
@@ -187,6 +226,7 @@ fn loaded() -> Vec<Loaded> {
         "rate-bound",
         "rapid-start",
         "rapid-start:beta=0.5,k=2/3",
+        "bbr3",
     ];
     // Some startups only, for a long run of those that are new.
     let only = std::env::var("SLOWSTART_PARITY_ONLY").unwrap_or_default();
@@ -251,7 +291,7 @@ fn connection(e: &Emulation, control: &str, w: Writes) {
 fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
     let all = loaded();
     let tally = RefCell::new(Tally::default());
-    let mirrors = RefCell::new(BTreeMap::<(usize, u64), Mirror>::new());
+    let mirrors = RefCell::new(BTreeMap::<(usize, u64), Decider>::new());
     let rings: Vec<_> = all
         .iter()
         .enumerate()
@@ -260,7 +300,7 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
             let each = move |f: Facts| {
                 let (tally, mirrors) = (&mut *tally.borrow_mut(), &mut *mirrors.borrow_mut());
                 if f.kind == Kind::Begin {
-                    mirrors.insert((i, f.sk), Mirror::new(&l.name, &l.algorithm));
+                    mirrors.insert((i, f.sk), Decider::new(l, &f));
                 }
                 if let Some(m) = mirrors.get_mut(&(i, f.sk)) {
                     m.take(&f, tally);
@@ -348,6 +388,11 @@ fn show(t: &Tally) {
         "{} jumps, {} pacing rates set, {} loss episodes continued, {} windows in owned ones, {} connections with path memory",
         t.jumps, t.paced, t.continued, t.owned, t.remembered
     );
+    println!("phases of controllers: {:?}", t.phases);
+    println!(
+        "{} flights at sending estimated: {} equal, {} within a burst",
+        t.flights, t.flights_equal, t.flights_near
+    );
     for (why, n) in t.by_reason() {
         let of: Vec<String> =
             t.exits.iter().filter(|((_, w), _)| *w == why).map(|((s, _), n)| format!("{s} {n}")).collect();
@@ -366,6 +411,8 @@ fn objects_decide_as_the_rust_algorithms() {
     assert_eq!(t.disagreements, 0);
     assert!(t.acks > 5000 && t.timeouts > 0 && t.recoveries > 5 && t.idle > 5, "{t:?}");
     assert!(t.jumps > 20 && t.paced > 20 && t.continued > 0 && t.owned > 0 && t.remembered > 0, "{t:?}");
+    assert_eq!(t.phases.len(), CONTROLLER_PHASES, "{:?}", t.phases);
+    assert!(t.flights > 1000 && t.flights_near * 100 >= t.flights * 95, "{} {}", t.flights, t.flights_near);
 }
 
 /// The long form: a million ACKs, and more until each reason was seen 200 times, up to twice the rounds.

@@ -73,7 +73,13 @@ struct facts {
 	__u32 limited;		/* cwnd limited the sender, so it may grow */
 	__u32 no_data_sent;
 	__u32 undo_marker;	/* set: the retransmissions have not been shown to be spurious */
-	__u32 cut;		/* this event reduced cwnd */
+	__u32 cut;		/* this event reduced cwnd; for a control of its own (bbr3): it began a loss episode */
+	/* of the newest packet delivered, when it was sent, for bbr3 only: */
+	__u32 newest_delivered;	/* segments delivered then */
+	__u32 newest_inflight;	/* segments in flight, an estimate */
+	__u32 newest_lost;	/* segments marked lost, an estimate */
+	__u32 newest_limited;	/* the application limited the sender */
+	__u32 interval_us;	/* of the delivery-rate sample of this ACK; 0: there is none */
 	/* the decision */
 	__u32 why;		/* the startup ended for this reason */
 	__u32 set;		/* new cwnd, in segments; 0: unchanged */
@@ -81,7 +87,6 @@ struct facts {
 	/* after the event, including what the avoidance did */
 	__u32 cwnd_after;
 	__u32 ssthresh_after;
-	__u32 pad;
 	__u64 earned;		/* bytes that cwnd may grow by; they count only if `limited` */
-	__u64 pace;		/* cap of the pacing rate, in bits per second; 0: unchanged; PACE_HOST: none */
+	__u64 pace;		/* cap of the pacing rate, in bits per second; 0: unchanged; PACE_HOST: none; for bbr3 the rate */
 };

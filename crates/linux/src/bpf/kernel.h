@@ -119,7 +119,7 @@ struct tcp_sock {
 	__u32 snd_una, snd_nxt, write_seq, snd_wnd, snd_cwnd, snd_ssthresh, snd_cwnd_clamp;
 	__u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
 	__u8 is_cwnd_limited : 1;
-	__u32 srtt_us, mss_cache, delivered, lost, total_retrans, undo_marker, data_segs_out;
+	__u32 srtt_us, mss_cache, delivered, lost, total_retrans, undo_marker, data_segs_out, app_limited;
 	struct minmax rtt_min;
 };
 
@@ -127,6 +127,15 @@ struct ack_sample {
 	__u32 pkts_acked;
 	__s32 rtt_us;
 	__u32 in_flight;
+};
+
+struct rate_sample {
+	__u64 prior_mstamp;
+	__u32 prior_delivered;
+	__s32 delivered;
+	long interval_us, rtt_us;
+	__u32 acked_sacked, last_end_seq;
+	bool is_app_limited;
 };
 
 struct seq_file;
@@ -156,6 +165,9 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	__u32 (*min_tso_segs)(struct sock *sk);
+	__u32 (*sndbuf_expand)(struct sock *sk);
+	/* Since 6.10 its arguments are others; see bbr3.bpf.c. */
+	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	__u32 flags;
@@ -172,6 +184,8 @@ struct tcp_congestion_ops___v7 {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	__u32 (*min_tso_segs)(struct sock *sk);
+	__u32 (*sndbuf_expand)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	__u32 flags;

@@ -9,7 +9,7 @@ use slowstart::view::{
     Signal, View,
 };
 use slowstart_linux::{ExitReason, Facts, Kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of what was compared.
 #[derive(Debug, Default)]
@@ -32,12 +32,18 @@ pub(crate) struct Tally {
     /// Loss episodes through which a startup continued, and connections that had path memory.
     pub(crate) continued: u64,
     pub(crate) remembered: u64,
+    /// Phases in which a controller was compared.
+    pub(crate) phases: BTreeSet<&'static str>,
+    /// Estimates of the data in flight at sending that were compared, that were equal, and that differed by at most a burst.
+    pub(crate) flights: u64,
+    pub(crate) flights_equal: u64,
+    pub(crate) flights_near: u64,
     /// Messages of the first disagreements.
     pub(crate) messages: Vec<String>,
 }
 
 impl Tally {
-    fn differ(&mut self, name: &str, what: &str, rust: &str, f: &Facts) {
+    pub(crate) fn differ(&mut self, name: &str, what: &str, rust: &str, f: &Facts) {
         self.disagreements += 1;
         if self.messages.len() < 12 {
             self.messages.push(format!("{name}: {what}: Rust has {rust}, the kernel {f:?}"));
@@ -86,17 +92,17 @@ pub(crate) struct Mirror {
 }
 
 /// An infinite ssthresh.
-const INFINITE: u32 = 0x7fff_ffff;
+pub(crate) const INFINITE: u32 = 0x7fff_ffff;
 
-fn seg(f: &Facts, n: u32) -> Bytes {
+pub(crate) fn seg(f: &Facts, n: u32) -> Bytes {
     Bytes(u64::from(n) * u64::from(f.mss))
 }
 
-fn some(us: u32) -> Option<Span> {
+pub(crate) fn some(us: u32) -> Option<Span> {
     (us > 0).then(|| Span::micros(us.into()))
 }
 
-fn known(f: &Facts) -> Known {
+pub(crate) fn known(f: &Facts) -> Known {
     let mut k = Known::new(Bytes(f.mss.into()), seg(f, f.iw));
     k.now = Instant(f.now_ns);
     k.inflight = seg(f, f.inflight);
@@ -116,7 +122,7 @@ fn known(f: &Facts) -> Known {
     k
 }
 
-fn why(e: Exit) -> ExitReason {
+pub(crate) fn why(e: Exit) -> ExitReason {
     match e {
         Exit::Ssthresh => ExitReason::Ssthresh,
         Exit::AckTrain => ExitReason::AckTrain,
