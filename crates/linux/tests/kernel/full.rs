@@ -1,11 +1,12 @@
-//! Maps: path memory, which a connection leaves for the next; and maps that are full, the ring of events and path memory. The
-//! connection goes on, and what is lost is counted or is the entry that was used longest ago.
+//! Maps: path memory, which a connection leaves for the next; and maps that are full: the ring of events, path memory, the storage of
+//! connections. The connection goes on, and what is lost is counted or is the entry that was used longest ago.
 
 use crate::common::{Net, many, settles, transfer, with_control};
 use crate::{able, spec};
 use nix::time::{ClockId, clock_gettime};
-use slowstart_linux::{Kind, MemoryEntry, MemoryScope, load};
+use slowstart_linux::{Kind, MemoryEntry, MemoryScope, TABLE, load};
 use std::cell::{Cell, RefCell};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -66,6 +67,30 @@ fn memory_that_is_full_takes_new_entries_and_forgets_old_ones() {
     assert_eq!(with_control(&net, &held.name, 3_000_000), held.name);
     assert_eq!(held.counts().expect("counts").without_storage, 0);
     assert!(memory.entries().len() <= most as usize);
+}
+
+/// The kernel limits the storage of a socket by `optmem_max`.
+#[test]
+fn a_connection_without_storage_is_counted_and_runs_without_the_startup() {
+    let Some(_one) = able("a_connection_without_storage_is_counted_and_runs_without_the_startup") else {
+        return;
+    };
+    let net = Net::veth("storage");
+    if Net::within(&net.sender, || fs::write("/proc/sys/net/core/optmem_max", "1")).is_err() {
+        println!("skipped: connections without storage (optmem_max is not per network namespace before 6.8)");
+        return;
+    }
+    for control in TABLE {
+        let held = load(&spec(control.startup)).expect("loads");
+        let mut pair = transfer(&net, Some(&held.name));
+        pair.send(3_000_000);
+        assert_eq!(pair.control(), held.name);
+        let sockets = net.sockets();
+        let cwnd = sockets.split(" cwnd:").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+        assert!(cwnd.is_some_and(|c: u32| c > 10), "{}: cwnd grows\n{sockets}", held.name);
+        let counts = held.counts().expect("counts");
+        assert_eq!((counts.started, counts.open, counts.without_storage), (0, 0, 1), "{}", held.name);
+    }
 }
 
 #[test]
