@@ -284,7 +284,9 @@ impl Reasons {
         if f.kind == Kind::End {
             self.closed.push((f.sk, now_us));
         } else if f.why != ExitReason::None {
-            let left = Left { why: f.why, cwnd: f.cwnd, now_us, undoable: cut };
+            // `bbr3` reports an exit by loss with a later ACK.
+            let undoable = cut || f.why == ExitReason::Loss;
+            let left = Left { why: f.why, cwnd: f.cwnd, now_us, undoable };
             self.by_socket.entry(f.sk).or_default().push(left);
         } else if let Some(all) = self.by_socket.get_mut(&f.sk) {
             if f.kind == Kind::Undo {
@@ -478,6 +480,7 @@ mod tests {
         let (none, flat, loss) = (ExitReason::None, ExitReason::RateFlat, ExitReason::Loss);
         let begin = (Kind::Begin, none);
         assert_eq!(after(&[begin, (Kind::Ack, none)]), None);
+        assert_eq!(after(&[begin, (Kind::Ack, loss), (Kind::Undo, none)]), None);
         assert_eq!(after(&[begin, (Kind::Ack, flat)]), Some(("rate-flat", 50, 1.5)));
         assert_eq!(after(&[begin, (Kind::Loss, loss), (Kind::Undo, none)]), None);
         // What is undone is a later reduction.
