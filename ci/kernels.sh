@@ -44,11 +44,11 @@ pack() { # UNPACKED OUT
   mkdir -p "$dir"/{bin,proc,sys,dev,tmp,run,t}
   cp /bin/busybox "$dir/bin/"
   for file in sh mount mkdir insmod poweroff echo cat; do ln -s busybox "$dir/bin/$file"; done
-  cp -L "$(command -v ip)" "$(command -v tc)" "$(command -v bpftool)" "$dir/bin/"
+  cp -L "$(command -v ip)" "$(command -v ss)" "$(command -v tc)" "$(command -v bpftool)" "$dir/bin/"
   mkdir -p "$dir$stock"
   cp "$stock"/*.o "$dir$stock/"
   for file in "${tests[@]}"; do strip -o "$dir/t/$file" "$(executable "$file")"; done
-  for lib in $(ldd "$dir"/bin/{ip,tc,bpftool} "${tests[@]/#/$dir/t/}" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
+  for lib in $(ldd "$dir"/bin/{ip,ss,tc,bpftool} "${tests[@]/#/$dir/t/}" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
     mkdir -p "$dir$(dirname "$lib")"
     cp -nL "$lib" "$dir$lib"
   done
