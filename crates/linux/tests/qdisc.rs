@@ -404,7 +404,9 @@ fn disciplines_on_a_device_decide_as_the_model() {
             all[0].push(count(&fates, Fate::Dropped));
             all[1].push(count(&fates, Fate::Marked));
         }
-        all.iter_mut().for_each(|counts| counts.sort_unstable());
+        for counts in &mut all {
+            counts.sort_unstable();
+        }
         let within =
             all.iter().zip(theirs).all(|(all, theirs)| (all[0]..=all[all.len() - 1]).contains(&theirs));
         let range = |all: &[usize]| format!("{} to {}", all[0], all[all.len() - 1]);
