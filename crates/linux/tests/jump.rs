@@ -145,23 +145,33 @@ fn a_jump_is_paced_on_the_wire_and_pacing_ends_with_it() {
     assert!((10..=14).contains(&all), "the initial window only, not {all}");
 }
 
+/// The jump of one download by `startup`: its size in segments, and the most by which the bytes sent within the next 50 ms
+/// exceed what a pacing rate of the new window per round trip lets out in that time and one super-segment, as a ratio. By the
+/// kernel's own sequence numbers and clock, so that a device read late changes nothing.
+fn sent_after_jump(startup: &str) -> (u32, f64) {
+    let (held, e) = (loaded(startup), emulate("rate=100Mbit rtt=100ms queue=8bdp"));
+    let (_, events) = download(&e, &held, CLIENT, 3_000_000);
+    let at = events.iter().find(|f| f.kind == Kind::Ack && f.set > 2 * f.cwnd).expect("a jump");
+    let bytes_per_ns = f64::from(at.set) * f64::from(at.mss) / (f64::from(at.srtt_us) * 1e3);
+    let ratio = |f: &Facts| {
+        let paced = bytes_per_ns * (f.now_ns - at.now_ns) as f64;
+        (f.next - at.next) as f64 / (paced + f64::from(at.gso_max))
+    };
+    let soon = events.iter().filter(|f| (at.now_ns..at.now_ns + 50_000_000).contains(&f.now_ns));
+    let most = soon.map(ratio).fold(0.0, f64::max);
+    println!("{startup}: from {} to {} segments, sent at most {most:.2} of a paced window", at.cwnd, at.set);
+    (at.set - at.cwnd, most)
+}
+
 #[test]
 fn ess_paces_its_jump_if_asked() {
     let Some(_one) = able("ess_paces_its_jump_if_asked") else { return };
-    let most_in_5_ms = |startup| {
-        let (held, e) = (loaded(startup), emulate("rate=100Mbit rtt=100ms queue=8bdp"));
-        let (_, events) = download(&e, &held, CLIENT, 3_000_000);
-        let at = events.iter().find(|f| f.kind == Kind::Ack && f.set > 2 * f.cwnd).expect("a jump");
-        // The burst that the ACK of the jump releases.
-        let times = spacing(&e.stop().expect("it ran"));
-        let most = times.iter().map(|t| times.iter().filter(|u| (*t..t + 5.0).contains(*u)).count()).max();
-        println!("{startup}: from {} to {} segments, at most {most:?} packets in 5 ms", at.cwnd, at.set);
-        (most.unwrap_or(0), at.set - at.cwnd)
-    };
-    let ((burst, size), (paced, other)) = (most_in_5_ms("ess"), most_in_5_ms("ess:jump=paced"));
-    assert!(size > 300 && other > 300, "{size} {other}");
-    // The device of the emulator sends at most 1 Gbit/s, the path 100 Mbit/s: 420 and 42 packets.
-    assert!(burst > 200 && paced * 2 < burst, "{burst} {paced}");
+    // The rate is estimated from the spacing of ACKs, and the burst needs a processor: noise makes both smaller.
+    let mut burst = (1..=ATTEMPTS).map(|_| sent_after_jump("ess"));
+    assert!(burst.any(|(size, most)| size > 300 && most > 1.5), "no burst");
+    let mut paced = (1..=ATTEMPTS).map(|_| sent_after_jump("ess:jump=paced"));
+    let (_, most) = paced.find(|(size, _)| *size > 300).expect("a jump of the size of the path");
+    assert!(most < 1.2, "{most}");
 }
 
 fn entries(held: &Held) -> Vec<MemoryEntry> {
