@@ -5,7 +5,7 @@ use slowstart_lab::packetdrill::{parse, run};
 
 /// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` and `option` are for later kernels, since 6.18 does not let
 /// `tcp_ecn` be 3.
-const SCRIPTS: [(&str, &str); 23] = [
+const SCRIPTS: [(&str, &str); 25] = [
     ("grows", include_str!("packetdrill/grows.pkt")),
     ("holds", include_str!("packetdrill/holds.pkt")),
     ("closes", include_str!("packetdrill/closes.pkt")),
@@ -29,6 +29,8 @@ const SCRIPTS: [(&str, &str); 23] = [
     ("echoes", include_str!("packetdrill/echoes.pkt")),
     ("accurate", include_str!("packetdrill/accurate.pkt")),
     ("option", include_str!("packetdrill/option.pkt")),
+    ("again", include_str!("packetdrill/again.pkt")),
+    ("limited", include_str!("packetdrill/limited.pkt")),
 ];
 
 #[test]

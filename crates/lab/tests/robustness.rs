@@ -5,6 +5,7 @@ mod common;
 
 use common::{engine, sized};
 use proptest::prelude::*;
+use slowstart::control::Controller;
 use slowstart::registry;
 use slowstart::units::{Instant, Span};
 use slowstart_lab::engine::{Direction, FlowSpec};
@@ -111,5 +112,29 @@ proptest! {
         }
         let direction = if up { Direction::Upload } else { Direction::Download };
         complete(&path, FlowSpec { direction, ..sized(startup, *profile, SIZE) });
+    }
+    /// TSL acts on every handshake in which a SYN-ACK of its server, or a SYN of its client or the answer to it, was lost, and
+    /// on no other, whether the timer of the SYN or that of the SYN-ACK expires first, or both at once.
+    #[test]
+    fn tsl_acts_on_each_lost_handshake_packet(
+        profile in prop::sample::select(&Profile::ALL[..]),
+        rtt in prop::sample::select(&["0.1ms", "7ms", "50ms", "450ms"][..]),
+        varies in prop::sample::select(&["", "jitter=20ms", "ack_jitter=1us", "ack_aggregate=100001ns", "jitter=100ns"][..]),
+        syns in 0_u32..3,
+        synacks in 0_u32..4,
+        up in any::<bool>(),
+    ) {
+        let path = format!("rate=10Mbit rtt={rtt} queue=100packets {varies} drop_syn={syns} drop_synack={synacks}");
+        let direction = if up { Direction::Upload } else { Direction::Download };
+        let mut e = engine(&path, vec![FlowSpec { direction, ..sized("tsl", *profile, 20_000) }]);
+        let sender = e.flows[0].sender();
+        let limit = Instant::ZERO + Span::secs(120);
+        e.run_until(limit, |e| e.flows[0].ends[sender].tx.counters.packets > 0);
+        let tx = &e.flows[0].ends[sender].tx;
+        prop_assert!(tx.counters.packets > 0, "{}: no data", path);
+        // A server is not told of a lost SYN.
+        let lost = synacks + if up { syns } else { 0 };
+        let expected = (lost > 0).then_some(16 * u64::from(tx.mss()));
+        prop_assert_eq!(tx.control().state().ssthresh.map(|s| s.0), expected, "{}, {}", path, profile.name);
     }
 }

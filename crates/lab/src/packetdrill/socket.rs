@@ -485,6 +485,7 @@ impl Sockets {
             ("tcpi_sacked", i64::from(b.sacked.packets)),
             ("tcpi_lost", i64::from(b.lost.packets)),
             ("tcpi_retrans", i64::from(b.resent.packets)),
+            ("tcpi_total_retrans", t.counters.retransmitted.cast_signed() + i64::from(e.syn_losses())),
             ("tcpi_snd_mss", mss.0.cast_signed()),
             ("tcpi_rtt", micros(t.rtt().srtt())),
             ("tcpi_min_rtt", micros(t.rtt().min())),

@@ -152,9 +152,10 @@ impl Header {
 pub struct Endpoint<C> {
     state: State,
     peer_closed_first: bool,
+    /// How often our SYN or SYN-ACK was sent again (`num_retrans`).
     syn_losses: u8,
-    /// A second copy of the peer's SYN was answered by a second SYN-ACK.
-    syn_repeated: bool,
+    /// How often its timer was the cause (`num_timeout`).
+    syn_timeouts: u8,
     /// The remainder of the peer's Quick-Start request, to be reported to it (RFC 4782); 0 if none.
     rate_response: u8,
     /// The codepoint of the peer's SYN or SYN-ACK.
@@ -171,11 +172,11 @@ pub struct Endpoint<C> {
     syn_sent: Instant,
     /// What an earlier connection to this peer measured.
     pub remembered: Option<PathMemory>,
-    /// No challenge ACK is sent before this time.
+    /// No challenge ACK is sent before this time, nor a SYN-ACK to a repeated SYN.
     next_challenge_ack: Instant,
 }
 
-/// The least interval of challenge ACKs (`tcp_invalid_ratelimit`).
+/// The least interval of challenge ACKs, and of answers to repeated SYNs (`tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Span = Span::millis(500);
 
 impl<C: Controller + Clone> Endpoint<C> {
@@ -204,7 +205,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             syn_timer: None,
             syn_sent: Instant::ZERO,
             syn_losses: 0,
-            syn_repeated: false,
+            syn_timeouts: 0,
             rate_response: 0,
             remembered: None,
             peer_closed_first: false,
@@ -244,7 +245,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.state
     }
 
-    /// Number of retransmissions of our SYN or SYN-ACK.
+    /// Number of retransmissions of our SYN or SYN-ACK, by its timer or, of a SYN-ACK, because the SYN came again.
     pub fn syn_losses(&self) -> u8 {
         self.syn_losses
     }
@@ -265,7 +266,7 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     /// Sends the SYN, or the SYN-ACK that answers the peer's.
     fn send_syn(&mut self, now: Instant, first: bool, out: &mut impl Wire) {
-        if self.syn_losses == 0 && !self.syn_repeated {
+        if self.syn_losses == 0 {
             self.syn_sent = now;
         }
         let answering = self.state == State::SynReceived;
@@ -275,9 +276,9 @@ impl<C: Controller + Clone> Endpoint<C> {
             // The window of a SYN is not scaled (RFC 7323 §2.2).
             window: u16::try_from(self.rx.advertise_window(now)).unwrap_or(u16::MAX),
             flags: if answering {
-                SYN | ACK | self.header.feedback.syn_ack_flags(self.peer_syn, self.syn_losses)
+                SYN | ACK | self.header.feedback.syn_ack_flags(self.peer_syn, self.syn_timeouts)
             } else {
-                SYN | self.profile.ecn.syn_flags(self.syn_losses)
+                SYN | self.profile.ecn.syn_flags(self.syn_timeouts)
             },
             timestamp: self.header.timestamps.then(|| (milliseconds(now), self.rx.echo())),
             mss: (self.profile.packet() - segment::HEADERS) as u16,
@@ -294,7 +295,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         out.put(&syn);
         // The first timeouts of a SYN are linear (tcp_syn_linear_timeouts), those of a SYN-ACK double from the start.
         let linear = if answering { 0 } else { self.profile.syn_linear };
-        let doublings = u32::from(self.syn_losses).saturating_sub(linear);
+        let doublings = u32::from(self.syn_timeouts).saturating_sub(linear);
         self.syn_timer = Some(now + RTO_INITIAL * (1 << doublings.min(10)));
     }
 
@@ -477,9 +478,13 @@ impl<C: Controller + Clone> Endpoint<C> {
                 self.send(now, out);
             }
             State::SynReceived if s.has(SYN) => {
-                self.syn_repeated = true;
                 self.peer_syn = s.ecn;
-                self.send_syn(now, false, out);
+                // The SYN-ACK is sent again and counts as lost; its timer does not back off (tcp_check_req, inet_rtx_syn_ack).
+                if now >= self.next_challenge_ack {
+                    self.next_challenge_ack = now + CHALLENGE_INTERVAL;
+                    self.syn_losses = self.syn_losses.saturating_add(1);
+                    self.send_syn(now, false, out);
+                }
             }
             State::SynReceived if s.has(ACK) && s.ack == self.header.isn.wrapping_add(1) => {
                 // The response went with the SYN-ACK.
@@ -527,7 +532,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         let echo = s.timestamp.map(|t| t.1);
         let first = echo == Some(milliseconds(self.syn_sent));
         let spurious = self.syn_losses > 0 && first;
-        let clear = (self.syn_losses == 0 && !self.syn_repeated) || first;
+        let clear = self.syn_losses == 0 || first;
         let hs = Handshake {
             syn_losses: self.syn_losses,
             spurious,
@@ -692,11 +697,12 @@ impl<C: Controller + Clone> Endpoint<C> {
             // The linear retransmissions are additional (tcp_write_timeout).
             let most =
                 if self.state == State::SynSent { p.syn_retries + p.syn_linear } else { p.synack_retries };
-            if u32::from(self.syn_losses) >= most {
+            if u32::from(self.syn_timeouts) >= most {
                 self.set_state(State::Failed);
                 return;
             }
-            self.syn_losses += 1;
+            self.syn_timeouts += 1;
+            self.syn_losses = self.syn_losses.saturating_add(1);
             self.send_syn(now, false, out);
         }
         if self.state != State::Established {

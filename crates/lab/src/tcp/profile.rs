@@ -71,6 +71,8 @@ pub struct Profile {
     pub rto_rule: RtoRule,
     /// By how much.
     pub rto_min: Span,
+    /// The timeout with which data begins after a handshake packet was sent again, if there is no RTT sample (RFC 6298 §5.7: 3 s).
+    pub rto_lost_syn: Span,
     /// Restart from the initial window after an idle period (RFC 2861, `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
     /// How the receiver acknowledges.
@@ -140,6 +142,7 @@ impl Profile {
         frto: true,
         rto_rule: RtoRule::Linux,
         rto_min: Span::millis(200),
+        rto_lost_syn: Span::secs(3),
         idle_restart: true,
         ack: AckRule::QuickThenDelayed,
         quick: 16,
@@ -251,7 +254,8 @@ impl Profile {
         ..Self::LINUX_6_18
     };
 
-    /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged.
+    /// ns-2's one-way agents as the TSL paper runs them: initial window 3, each packet acknowledged, a timeout of 1 s until the
+    /// first RTT sample, after a lost handshake packet too (its Table 1; ns-2 has no rule of RFC 6298 §5.7).
     pub const NS2: Self = Self {
         name: "ns2",
         about: "ns-2's one-way agents as the TSL paper runs them",
@@ -267,6 +271,7 @@ impl Profile {
         tsq: None,
         ack: AckRule::Each,
         compress_acks: false,
+        rto_lost_syn: Span::secs(1),
         autotune: false,
         rmem: Bytes(1000 * 1460),
         syn_linear: 0,
@@ -291,7 +296,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 36] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 37] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -318,6 +323,11 @@ impl Profile {
         ("frto", "on or off", "A spurious timeout is told from what is acknowledged after it (RFC 5682)."),
         ("rto", "one of linux, rfc6298", "Rule for the retransmission timeout."),
         ("rto_min", "a time such as 200ms", "Lower bound in that rule."),
+        (
+            "rto_lost_syn",
+            "a time such as 3s",
+            "Timeout with which data begins after a handshake packet was sent again (RFC 6298 5.7).",
+        ),
         ("idle_restart", "on or off", "The window shrinks after an idle period (RFC 2861)."),
         (
             "stalls",
@@ -408,6 +418,7 @@ impl Profile {
             }
             "read_rate" => quantity::rate(value).filter(|r| *r > Rate(0)).map(|r| self.read_rate = Some(r)),
             "rto_min" => Span::read(value).map(|t| self.rto_min = t),
+            "rto_lost_syn" => Span::read(value).filter(|t| *t > Span::ZERO).map(|t| self.rto_lost_syn = t),
             "gro" => number(0, 65536).map(|n| self.gro = n),
             "gro_wait" => Span::read(value).map(|t| self.gro_wait = t),
             "delack" => Span::read(value).map(|t| self.delack = t),

@@ -7,8 +7,6 @@ use slowstart::units::{Mark, Span};
 pub const RTO_MAX: Span = Span::secs(120);
 /// Retransmission timeout before the first RTT sample (RFC 6298 §2.1).
 pub const RTO_INITIAL: Span = Span::secs(1);
-/// Initial retransmission timeout after a handshake packet was lost (RFC 6298 §5.7).
-pub const RTO_AFTER_SYN_LOSS: Span = Span::secs(3);
 
 /// The RTT estimator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,9 +133,9 @@ impl Rtt {
     }
 
     /// Sets the timeout after a handshake packet was lost, if there is no RTT sample (RFC 6298 §5.7).
-    pub fn after_syn_loss(&mut self) {
+    pub fn after_syn_loss(&mut self, timeout: Span) {
         if self.srtt.is_none() {
-            self.base = RTO_AFTER_SYN_LOSS;
+            self.base = timeout;
             self.enforce();
         }
     }
@@ -235,10 +233,10 @@ mod tests {
     fn after_a_lost_syn_three_seconds() {
         let mut r = Rtt::new(RtoRule::Linux, Span::millis(200));
         assert_eq!(r.rto(), Span::secs(1));
-        r.after_syn_loss();
+        r.after_syn_loss(Span::secs(3));
         assert_eq!(r.rto(), Span::secs(3));
         r.sample(Span::millis(100), Mark::new(1), Mark::new(2));
-        r.after_syn_loss();
+        r.after_syn_loss(Span::secs(3));
         assert_eq!(r.rto(), Span::millis(300));
     }
 }

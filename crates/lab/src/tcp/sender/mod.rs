@@ -523,7 +523,7 @@ impl<C: Controller + Clone> Sender<C> {
             self.rtt.sample(rtt, Mark::new(self.board.una()), Mark::new(self.next));
         }
         if hs.syn_losses > 0 {
-            self.rtt.after_syn_loss();
+            self.rtt.after_syn_loss(self.profile.rto_lost_syn);
         }
         self.ready = true;
         self.handshake = Some(Box::new(*hs));
