@@ -11,6 +11,7 @@ use crate::outcome::{Measure, Outcome, RttClass, Stratify};
 use crate::plan::Plan;
 use crate::quantile::{Quantile, quantiles};
 use crate::sequence::{self, Power};
+use crate::statistics::{self, PlannedTrial, Statistics, StratumSums};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -248,7 +249,7 @@ impl Trial {
             return effect(measure, &self.sums(measure, arm), &self.sums(measure, with), alpha);
         }
         let (names, of) = self.strata();
-        stratified(&self.sums_by_stratum(measure, arm, with, names.len(), &of), alpha)
+        stratified(measure, &self.sums_by_stratum(measure, arm, with, names.len(), &of), alpha)
     }
 
     fn sums_by_stratum(
@@ -265,6 +266,37 @@ impl Trial {
             (sums(arm), sums(with))
         };
         (0..strata).map(within).collect()
+    }
+
+    /// Returns what this server tells a fleet, after so many seconds. `run` identifies the trial on this server.
+    pub fn statistics(&self, run: &str, kernel: &str, seconds: f64, lost_records: u64) -> Statistics {
+        let arms = self.plan.arms();
+        let mut strata: BTreeMap<Option<RttClass>, Vec<&Outcome>> = BTreeMap::new();
+        for o in &self.outcomes {
+            let class = self.stratify.rtt.then(|| RttClass::of(o.handshake_rtt_s));
+            strata.entry(class).or_default().push(o);
+        }
+        let sums = |members: &[&Outcome], measure| -> Vec<Sums> {
+            let of = |arm| Sums::of(members.iter().copied(), measure, arm, self.shared_units);
+            (0..arms.len()).map(of).collect()
+        };
+        let stratum = |(class, members): (Option<RttClass>, Vec<&Outcome>)| StratumSums {
+            rtt: class.map(|c| c.name().to_string()),
+            sums: Measure::ALL.into_iter().map(|m| (m.name().to_string(), sums(&members, m))).collect(),
+        };
+        let guards = self.guards.iter().map(ToString::to_string).collect();
+        let ended = arms.iter().zip(&self.ended).filter(|(_, e)| e.is_some());
+        Statistics {
+            version: statistics::VERSION,
+            run: run.to_string(),
+            kernel: kernel.to_string(),
+            plan: PlannedTrial::new(&self.plan, self.measure, guards, self.stratify.rtt, self.shared_units),
+            seconds,
+            units: self.units(),
+            lost_records,
+            ended: ended.map(|(a, _)| a.name.clone()).collect(),
+            strata: strata.into_iter().map(stratum).collect(),
+        }
     }
 
     fn guard_alpha(&self) -> f64 {
@@ -301,14 +333,20 @@ impl Trial {
         now
     }
 
-    /// Returns false if the arms have not received their shares. Arms that were ended are left out, with nothing to say
-    /// about the others.
-    pub fn is_balanced(&self) -> bool {
+    /// Returns the number of units of each arm.
+    fn units(&self) -> Vec<u64> {
         let mut units = vec![BTreeSet::new(); self.ended.len()];
         let mut counts = vec![0; self.ended.len()];
         for o in &self.outcomes {
             counts[o.arm] += u64::from(!self.shared_units || units[o.arm].insert(o.unit));
         }
+        counts
+    }
+
+    /// Returns false if the arms have not received their shares. Arms that were ended are left out, with nothing to say
+    /// about the others.
+    pub fn is_balanced(&self) -> bool {
+        let counts = self.units();
         let kept = || (0..counts.len()).filter(|i| self.ended[*i].is_none());
         let shares: Vec<f64> = kept().map(|i| self.plan.arms()[i].share.fraction()).collect();
         balance::is_balanced(&kept().map(|i| counts[i]).collect::<Vec<_>>(), &shares)
@@ -435,15 +473,20 @@ fn verdict(
         return "invalid: the arms have not received their shares, so they cannot be compared".to_string();
     }
     let names: Vec<String> = leaders.iter().map(|i| name(*i)).collect();
-    match (leaders, running) {
-        (_, [only]) => format!("only {} is left", name(*only)),
-        ([_], _) => format!("{} has less {measure} than every other arm", names[0]),
-        _ if leaders.len() == running.len() => {
+    decided(measure, &names.iter().map(String::as_str).collect::<Vec<_>>(), running.len())
+}
+
+/// Says which of `arms` arms are left as the best.
+pub(crate) fn decided(measure: Measure, leaders: &[&str], arms: usize) -> String {
+    match leaders {
+        [only] if arms == 1 => format!("only {only} is left"),
+        [best] => format!("{best} has less {measure} than every other arm"),
+        _ if leaders.len() == arms => {
             format!("not decided: no arm is shown to have less {measure} than another")
         }
         _ => format!(
             "not decided between {}: each other arm has more {measure} than one of them",
-            names.join(" and ")
+            leaders.join(" and ")
         ),
     }
 }

@@ -6,11 +6,13 @@
 
 use crate::outcome::{Measure, Outcome};
 use crate::sequence::{self, FEWEST, Power};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The sums of one arm's units for one measure.
-#[derive(Clone, Debug, Default)]
+/// The sums of one arm's units for one measure: all that an estimate needs, so rows of connections can stay where they are.
+/// Of a unit, `y` is the sum of its connections' values (logarithms, for a geometric measure) and `x` their number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sums {
     /// Number of units.
     units: u64,
@@ -22,6 +24,9 @@ pub struct Sums {
     xx: f64,
     xy: f64,
 }
+
+/// A mean, which of a geometric measure is one of logarithms, and the variance of that mean.
+pub(crate) type Mean = (f64, f64);
 
 impl Sums {
     /// Adds one unit, with the sum of its connections' values.
@@ -73,9 +78,8 @@ impl Sums {
         self.connections
     }
 
-    /// The mean, which of a geometric measure is one of logarithms, and the variance of the mean; `None` with fewer than
-    /// [`FEWEST`] units.
-    fn mean(&self) -> Option<(f64, f64)> {
+    /// Returns the mean; `None` with fewer than [`FEWEST`] units.
+    pub(crate) fn mean(&self) -> Option<Mean> {
         if self.units < FEWEST || self.x <= 0.0 {
             return None;
         }
@@ -83,6 +87,16 @@ impl Sums {
         let squares = self.yy - 2.0 * mean * self.xy + mean * mean * self.xx;
         let variance = n / (n - 1.0) * squares.max(0.0) / (self.x * self.x);
         Some((mean, variance))
+    }
+
+    /// True if these may be the sums of units: finite, no negative square, and no more units than connections.
+    pub(crate) fn is_plausible(&self) -> bool {
+        let numbers = [self.y, self.x, self.yy, self.xx, self.xy];
+        numbers.iter().all(|v| v.is_finite())
+            && self.yy >= 0.0
+            && self.xx >= self.x
+            && self.x >= self.units as f64
+            && (self.units == 0) == (self.connections == 0)
     }
 
     /// Returns the arm's mean in the unit of the measure: a geometric mean of seconds or of a ratio, or a mean share. `None` if it
@@ -122,7 +136,7 @@ impl Effect {
 }
 
 /// An estimate of a difference of logarithms as a ratio less 1.
-fn of_logarithms(difference: f64, variance: f64, units: u64, alpha: f64) -> Effect {
+pub(crate) fn of_logarithms(difference: f64, variance: f64, units: u64, alpha: f64) -> Effect {
     let half = sequence::radius(units, alpha) * libm::sqrt(variance);
     Effect {
         estimate: libm::expm1(difference),
@@ -136,8 +150,11 @@ fn of_logarithms(difference: f64, variance: f64, units: u64, alpha: f64) -> Effe
 /// Returns the effect of `arm` against `control`; `None` while either has fewer than [`FEWEST`] units. The interval of a ratio
 /// of arithmetic means holds each ratio whose contrast (arm - ratio x control) may be zero (Fieller 1954).
 pub fn effect(measure: Measure, arm: &Sums, control: &Sums, alpha: f64) -> Option<Effect> {
-    let ((a, va), (c, vc)) = (arm.mean()?, control.mean()?);
-    let units = arm.units + control.units;
+    effect_of_means(measure, arm.mean()?, control.mean()?, arm.units + control.units, alpha)
+}
+
+/// Returns the effect of an arm with this mean against a control with that one, from so many units of both.
+fn effect_of_means(measure: Measure, (a, va): Mean, (c, vc): Mean, units: u64, alpha: f64) -> Option<Effect> {
     if measure.is_geometric() {
         return Some(of_logarithms(a - c, va + vc, units, alpha));
     }
@@ -158,8 +175,19 @@ pub fn effect(measure: Measure, arm: &Sums, control: &Sums, alpha: f64) -> Optio
 
 /// Returns true if it is shown that the arm's mean exceeds the control's by more than the fraction `more` (0.2: 20 %).
 pub fn exceeds(measure: Measure, arm: &Sums, control: &Sums, more: f64, alpha: f64) -> bool {
-    let (Some((a, va)), Some((c, vc))) = (arm.mean(), control.mean()) else { return false };
-    let radius = sequence::radius(arm.units + control.units, alpha);
+    let (Some(a), Some(c)) = (arm.mean(), control.mean()) else { return false };
+    exceeds_of_means(measure, a, c, arm.units + control.units, more, alpha)
+}
+
+fn exceeds_of_means(
+    measure: Measure,
+    (a, va): Mean,
+    (c, vc): Mean,
+    units: u64,
+    more: f64,
+    alpha: f64,
+) -> bool {
+    let radius = sequence::radius(units, alpha);
     if measure.is_geometric() {
         return a - c - libm::log1p(more) > radius * libm::sqrt(va + vc);
     }
@@ -189,9 +217,9 @@ pub fn units_until_exceeds(
     sequence::needed((harm - more) * c, libm::sqrt(variance * units), alpha, Power::NinetyFive)
 }
 
-/// Returns the effect over strata of a geometric measure: the mean of the strata's differences, weighted by their units.
+/// The means of an arm and of the control over strata, each stratum weighted by its units of both, and the units of all.
 /// Strata without enough units count together as one, and not at all if even together they have too few.
-pub fn stratified(strata: &[(Sums, Sums)], alpha: f64) -> Option<Effect> {
+fn means_over_strata(strata: &[(Sums, Sums)]) -> Option<(Mean, Mean, u64)> {
     let mut rest = (Sums::default(), Sums::default());
     let mut parts = Vec::new();
     for (arm, control) in strata {
@@ -206,20 +234,43 @@ pub fn stratified(strata: &[(Sums, Sums)], alpha: f64) -> Option<Effect> {
         parts.push((a, c, rest.0.units + rest.1.units));
     }
     let units: u64 = parts.iter().map(|p| p.2).sum();
-    if units == 0 {
-        return None;
-    }
-    let (mut difference, mut variance) = (0.0, 0.0);
+    let mut over = ((0.0, 0.0), (0.0, 0.0));
     for ((a, va), (c, vc), n) in parts {
         let weight = n as f64 / units as f64;
-        difference += weight * (a - c);
-        variance += weight * weight * (va + vc);
+        over.0.0 += weight * a;
+        over.0.1 += weight * weight * va;
+        over.1.0 += weight * c;
+        over.1.1 += weight * weight * vc;
     }
-    Some(of_logarithms(difference, variance, units, alpha))
+    (units > 0).then_some((over.0, over.1, units))
+}
+
+/// Returns the effect over strata: that of the strata's means, weighted by their units. Strata without enough units count
+/// together as one, and not at all if even together they have too few.
+pub fn stratified(measure: Measure, strata: &[(Sums, Sums)], alpha: f64) -> Option<Effect> {
+    let (arm, control, units) = means_over_strata(strata)?;
+    effect_of_means(measure, arm, control, units, alpha)
+}
+
+/// Returns true if it is shown over strata that the arm's mean exceeds the control's by more than the fraction `more`.
+pub fn exceeds_over_strata(measure: Measure, strata: &[(Sums, Sums)], more: f64, alpha: f64) -> bool {
+    means_over_strata(strata)
+        .is_some_and(|(arm, control, units)| exceeds_of_means(measure, arm, control, units, more, alpha))
+}
+
+/// The logarithm of the ratio of an arm's mean to the control's over strata, its variance (by the delta method, for an
+/// arithmetic measure) and the units it comes from; `None` without enough units or where a mean is zero.
+pub(crate) fn log_ratio(measure: Measure, strata: &[(Sums, Sums)]) -> Option<(f64, f64, u64)> {
+    let ((a, va), (c, vc), units) = means_over_strata(strata)?;
+    if measure.is_geometric() {
+        return Some((a - c, va + vc, units));
+    }
+    (a > 0.0 && c > 0.0).then(|| (libm::log(a / c), va / (a * a) + vc / (c * c), units))
 }
 
 impl Sums {
-    fn merge(&mut self, other: &Self) {
+    /// Adds the sums of other units of the same arm and measure.
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.units += other.units;
         self.connections += other.connections;
         self.y += other.y;

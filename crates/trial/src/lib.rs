@@ -8,6 +8,7 @@
 //! - [`quantile`]: quantiles with bootstrap intervals, valid at the end of a trial only
 //! - [`guard`]: limits whose crossing ends an arm
 //! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
+//! - [`statistics`]: what one server tells a fleet; [`pool`]: the trials of several servers together
 //!
 //! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures outcomes. The same
 //! functions run on simulated populations whose truth is known (`tests/populations.rs`), which checks the method.
@@ -19,10 +20,14 @@ pub mod guard;
 pub mod outcome;
 pub mod page;
 pub mod plan;
+pub mod pool;
 pub mod quantile;
 pub mod sequence;
+pub mod statistics;
 
 pub use analysis::{Analysis, ArmSummary, Comparison, Trial};
 pub use guard::Guard;
 pub use outcome::{Exit, Measure, Outcome, RttClass, Stratify};
 pub use plan::{Arm, Plan, PlanError, Share};
+pub use pool::{Pooled, Server, pool};
+pub use statistics::Statistics;

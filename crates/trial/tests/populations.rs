@@ -1,11 +1,14 @@
 //! The method on populations whose truth is known. Each trial is looked at again and again; what is counted is whether any
 //! look went wrong. `SLOWSTART_LONG=1`: 4,000 trials each, of more connections.
 
+mod common;
+
+use common::{NONE, Truth, normal, plan, uniform};
 use rayon::prelude::*;
 use slowstart_lab::random::{self, Stream};
 use slowstart_trial::estimate::Effect;
 use slowstart_trial::sequence::{Power, needed};
-use slowstart_trial::{Arm, Exit, Guard, Measure, Outcome, Plan, Stratify, Trial};
+use slowstart_trial::{Exit, Guard, Measure, Outcome, Plan, Stratify, Trial};
 
 fn long() -> bool {
     std::env::var_os("SLOWSTART_LONG").is_some()
@@ -18,26 +21,6 @@ fn trials() -> u64 {
 fn connections() -> u64 {
     if long() { 6000 } else { 1500 }
 }
-
-fn uniform(r: &mut Stream) -> f64 {
-    (r.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64
-}
-
-/// A standard normal number (Box and Muller).
-fn normal(r: &mut Stream) -> f64 {
-    libm::sqrt(-2.0 * libm::log(uniform(r))) * libm::cos(std::f64::consts::TAU * uniform(r))
-}
-
-/// What an arm does to its connections.
-#[derive(Copy, Clone)]
-struct Truth {
-    /// Factor of all times.
-    time: f64,
-    /// Factor of the share of bytes sent again.
-    retrans: f64,
-}
-
-const NONE: Truth = Truth { time: 1.0, retrans: 1.0 };
 
 /// A server's connections: RTTs of four regions, sizes with a heavy tail (Pareto, 1.2, up to 100 MB), times that depend on
 /// both and vary by a factor of 1.8 (one standard deviation) beyond that. Four in five connections resend nothing.
@@ -73,10 +56,6 @@ fn population(r: &mut Stream, plan: &Plan, n: u64, clients: Option<u64>, truth: 
         })
     };
     (0..n).filter_map(&mut next).collect()
-}
-
-fn plan(arms: &[&str], seed: u64) -> Plan {
-    Plan::new(arms.iter().map(|a| Arm::parse(a).expect("an arm")).collect(), seed).expect("a plan")
 }
 
 /// Runs trials with different seeds, and calls `look` after each 50 connections, with what it has returned before. Returns
