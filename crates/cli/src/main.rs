@@ -27,6 +27,7 @@ mod list;
 mod output;
 mod packetdrill;
 mod paths_summary;
+mod pool;
 mod printable;
 #[cfg(feature = "kernel")]
 mod prometheus;
@@ -116,6 +117,7 @@ enum Command {
     Fit(fit::Fit),
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
+    Trial(pool::Trials),
     Emulate(emulate::Emulate),
     Packetdrill(packetdrill::Packetdrill),
     Reproduce(reproduce::Reproduce),
@@ -148,6 +150,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Reproduce(r) => r.main(),
         Command::Analyse(a) => a.main().map(|()| true),
         Command::Kernel(k) => k.main().map(|()| true),
+        Command::Trial(t) => t.main(),
         Command::Emulate(e) => return e.main(),
         Command::List(l) => l.main().map(|()| true),
         Command::Packetdrill(p) => p.main(),

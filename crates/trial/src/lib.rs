@@ -8,7 +8,8 @@
 //! - [`quantile`]: quantiles with bootstrap intervals, valid at the end of a trial only
 //! - [`guard`]: limits whose crossing ends an arm
 //! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
-//! - [`statistics`]: what one server tells a fleet; [`pool`]: the trials of several servers together
+//! - [`statistics`]: what one server tells a fleet; [`pool`]: the trials of several servers together;
+//!   [`pool_page`]: the same as a page
 //!
 //! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures outcomes. The same
 //! functions run on simulated populations whose truth is known (`tests/populations.rs`), which checks the method.
@@ -21,6 +22,7 @@ pub mod outcome;
 pub mod page;
 pub mod plan;
 pub mod pool;
+pub mod pool_page;
 pub mod quantile;
 pub mod sequence;
 pub mod statistics;

@@ -1,0 +1,177 @@
+//! `slowstart trial pool`: the trials of several servers together.
+
+use crate::output::{color, print, width, wrap};
+use crate::table::{Align, Cell, Table};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use slowstart_trial::page::{effect_text, unit, value_text};
+use slowstart_trial::pool_page::{heterogeneity_text, pooled_html};
+use slowstart_trial::{Measure, Pooled, Server, Statistics, pool};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Trials of a fleet: what several servers found, taken together. A trial runs with `slowstart kernel trial`
+#[derive(Args)]
+pub(crate) struct Trials {
+    #[command(subcommand)]
+    command: TrialsCommand,
+}
+
+#[derive(Subcommand)]
+enum TrialsCommand {
+    Pool(Pool),
+}
+
+/// Join the trials of several servers that have one plan
+///
+/// Each folder is one that `slowstart kernel trial --out` writes; its `statistics.json` is enough, which holds sums and no
+/// rows of connections. Each server is compared with itself only, and servers that differ from the others are named. The
+/// intervals hold however often one looks, while the trials run and after them.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  slowstart trial pool server-a server-b server-c
+  slowstart trial pool fleet/* --report fleet.html --stop-file stop
+
+Exit status: 0, 1 if an arm has crossed a guardrail over all servers, 2 for bad input.")]
+pub(crate) struct Pool {
+    /// A folder of a trial, or its statistics.json. The server is named as the folder
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
+    /// Print the result as a JSON object on one line
+    #[arg(long)]
+    json: bool,
+    /// Write the result as a page to this file, which must not exist
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the names of arms that have crossed a guardrail to this file, one a line. `kernel trial --stop-file` reads it
+    #[arg(long, value_name = "FILE")]
+    stop_file: Option<PathBuf>,
+}
+
+/// The largest file that is read: eight arms, seven measures and five classes of RTT need 40 kB.
+const MOST_BYTES: u64 = 1 << 20;
+
+fn read(folder: &Path) -> Result<Server> {
+    let file = if folder.is_dir() { folder.join("statistics.json") } else { folder.to_path_buf() };
+    let shown = file.display().to_string();
+    let mut text = String::new();
+    let mut from = File::open(&file).with_context(|| shown.clone())?.take(MOST_BYTES + 1);
+    from.read_to_string(&mut text).with_context(|| shown.clone())?;
+    if text.len() as u64 > MOST_BYTES {
+        bail!("{shown}: larger than {MOST_BYTES} bytes; expected the statistics of a trial");
+    }
+    let statistics = Statistics::parse(&text).with_context(|| shown)?;
+    let dir = file.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_path_buf());
+    let name =
+        dir.file_name().map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into_owned());
+    Ok(Server { name, statistics })
+}
+
+impl Trials {
+    /// Returns false if a guardrail was crossed.
+    pub(crate) fn main(&self) -> Result<bool> {
+        let TrialsCommand::Pool(pool) = &self.command;
+        pool.main()
+    }
+}
+
+impl Pool {
+    fn main(&self) -> Result<bool> {
+        let mut servers = self.folders.iter().map(|f| read(f)).collect::<Result<Vec<_>>>()?;
+        for (i, folder) in self.folders.iter().enumerate() {
+            // Two folders of one name in different places keep their paths.
+            if servers.iter().filter(|s| s.name == servers[i].name).count() > 1 {
+                servers[i].name = folder.display().to_string();
+            }
+        }
+        let pooled = pool(&servers)?;
+        if let Some(file) = &self.report {
+            let mut to = File::create_new(file).with_context(|| format!("--report {}", file.display()))?;
+            to.write_all(pooled_html(&pooled, &crate::compare::command()).as_bytes()).context("--report")?;
+        }
+        if self.json {
+            print(&serde_json::to_string(&pooled)?)?;
+        } else {
+            print(&text(&pooled))?;
+        }
+        let crossed = pooled.arms.iter().filter(|a| !a.crossed.is_empty());
+        let crossed: Vec<&str> = crossed.map(|a| a.name.as_str()).collect();
+        if let Some(file) = self.stop_file.as_ref().filter(|_| !crossed.is_empty()) {
+            write_stop_file(file, &crossed)?;
+        }
+        Ok(crossed.is_empty())
+    }
+}
+
+/// Writes the file under another name and renames it, so that a trial never reads half of it.
+fn write_stop_file(file: &Path, arms: &[&str]) -> Result<()> {
+    let shown = || format!("--stop-file {}", file.display());
+    let mut name = file.file_name().with_context(shown)?.to_os_string();
+    name.push(".part");
+    let part = file.with_file_name(name);
+    fs::write(&part, arms.join("\n") + "\n").with_context(shown)?;
+    fs::rename(&part, file).with_context(shown)
+}
+
+fn render(headers: &[&str], rows: Vec<Vec<Cell>>) -> String {
+    let alignments = (0..headers.len()).map(|i| if i == 0 { Align::Left } else { Align::Right }).collect();
+    let headers = headers.iter().map(ToString::to_string).collect();
+    Table { headers, rows, alignments }.render(color(), u16::try_from(width()).ok())
+}
+
+fn text(p: &Pooled) -> String {
+    let control = p.arms[0].name.as_str();
+    let comparison = |arm: &str, with: &str| {
+        p.comparisons.iter().find(|c| c.arm == arm && c.with == with && c.measure == p.measure)
+    };
+    let arms = p.arms.iter().map(|arm| {
+        let mean = |m: Measure| value_text(m, arm.means.get(m.name()).copied());
+        let effect = comparison(&arm.name, control)
+            .map_or_else(|| "-".to_string(), |c| effect_text(c.effect.as_ref()));
+        let ended = !arm.ended_on.is_empty() || !arm.crossed.is_empty();
+        vec![
+            format!("{}{}", arm.name, if ended { " (ended)" } else { "" }).into(),
+            arm.units.to_string().into(),
+            mean(p.measure).into(),
+            effect.into(),
+            mean(Measure::Retrans).into(),
+        ]
+    });
+    let measure = format!("{}{}", p.measure, unit(p.measure));
+    let against = format!("against {control}");
+    let mut out = render(&["arm", "units", &measure, &against, "retrans"], arms.collect());
+    let compared: Vec<_> = p.arms.iter().skip(1).filter_map(|a| comparison(&a.name, control)).collect();
+    if let Some(first) = compared.first() {
+        let rows = first.servers.iter().enumerate().map(|(i, s)| {
+            let units =
+                p.servers.iter().find(|x| x.name == s.server).map_or(0, |x| x.units.iter().sum::<u64>());
+            let mut row: Vec<Cell> = vec![s.server.clone().into(), units.to_string().into()];
+            row.extend(compared.iter().map(|c| {
+                let found = &c.servers[i];
+                let mark = if found.disagrees { " !" } else { "" };
+                Cell::from(format!("{}{mark}", effect_text(found.effect.as_ref())))
+            }));
+            row
+        });
+        let mut headers = vec!["server".to_string(), "units".to_string()];
+        headers.extend(compared.iter().map(|c| format!("{} {against}", c.arm)));
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        out += "\n";
+        out += &render(&headers, rows.collect());
+    }
+    out += "\n";
+    out += &wrap(&p.verdict, 0);
+    for c in compared {
+        if let Some(h) = &c.heterogeneity {
+            out += "\n";
+            out += &wrap(&format!("{}, {}", c.arm, heterogeneity_text(h)), 2);
+        }
+    }
+    for note in &p.notes {
+        out += "\n";
+        out += &wrap(note, 2);
+    }
+    out
+}
