@@ -5,9 +5,11 @@ use crate::trial_output::{TrialFolder, json, metrics, table};
 use crate::{prometheus, signals};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde::Deserialize;
 use slowstart_linux::{
     Capability, KernelError, RunningTrial, TrialCounts, TrialRecord, TrialSpec, drop_privileges,
 };
+use slowstart_trial::plan::seed_of_server;
 use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial};
 use std::fs::File;
 use std::io::Read;
@@ -32,7 +34,7 @@ use std::time::{Duration, Instant};
 ///     --arm cubic:50% --arm search:25% --arm ess:25% --stop-on-harm retrans=+20%
 ///   slowstart kernel trial --cgroup /sys/fs/cgroup/system.slice/nginx.service \
 ///     --arm cubic:90% --arm search:10% --dry-run --for 60s
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(verbatim_doc_comment)]
 #[allow(clippy::doc_markdown, reason = "help is not Markdown")]
 pub(crate) struct TrialArgs {
@@ -41,11 +43,20 @@ pub(crate) struct TrialArgs {
     cgroup: PathBuf,
     /// An arm and its share of new connections: a congestion control of the kernel, or a startup such as
     /// search:threshold=0.3, then :PERCENT%. Two to eight; the first is the control
-    #[arg(long = "arm", value_name = "NAME:SHARE%", required = true)]
+    #[arg(long = "arm", value_name = "NAME:SHARE%", required_unless_present = "plan")]
     arms: Vec<String>,
+    /// The plan of a fleet: a TOML file with arms, measure, stratify, sticky, stop-on-harm, aa and seed, the same on each
+    /// server. Each server assigns with a seed of its own, made from the plan's and its name
+    #[arg(long, value_name = "FILE", requires = "server",
+        conflicts_with_all = ["arms", "measure", "stratify", "sticky", "stop_on_harm", "aa", "seed"])]
+    plan: Option<PathBuf>,
+    /// The name of this server in its fleet, such as $(hostname)
+    #[arg(long, value_name = "NAME", requires = "plan")]
+    server: Option<String>,
     /// What arms are compared by: time-100kb, time-1mb, time-10mb, time-last, retrans, rtt-mean, rtt-peak
-    #[arg(long, default_value = "time-last")]
-    measure: String,
+    /// [default: time-last]
+    #[arg(long)]
+    measure: Option<String>,
     /// Compare within classes of the handshake's RTT, of clients' prefixes, or both: rtt, prefix, rtt,prefix
     #[arg(long, value_name = "BY")]
     stratify: Option<String>,
@@ -55,6 +66,9 @@ pub(crate) struct TrialArgs {
     /// End an arm once it is shown to have more of a measure than the control, such as retrans=+20%
     #[arg(long, value_name = "MEASURE=+PERCENT%")]
     stop_on_harm: Vec<String>,
+    /// End the arms that this file names, one a line, as soon as it does. `slowstart trial pool` writes it
+    #[arg(long, value_name = "FILE")]
+    stop_file: Option<PathBuf>,
     /// Begin with an A/A phase of this length, in which all arms use the first arm's control and must not differ
     #[arg(long, value_name = "TIME")]
     aa: Option<String>,
@@ -94,6 +108,20 @@ fn random_seed() -> Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
+/// The keys of the plan of a fleet: arguments of the same names.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PlanFile {
+    arms: Vec<String>,
+    measure: Option<String>,
+    stratify: Option<String>,
+    sticky: Option<String>,
+    #[serde(default)]
+    stop_on_harm: Vec<String>,
+    aa: Option<String>,
+    seed: u64,
+}
+
 /// The parsed arguments.
 struct Request {
     plan: Plan,
@@ -106,12 +134,32 @@ struct Request {
 }
 
 impl TrialArgs {
+    /// Replaces the arguments that the plan gives.
+    fn with_plan(mut self) -> Result<Self> {
+        let (Some(file), Some(server)) = (&self.plan, &self.server) else { return Ok(self) };
+        let shown = format!("--plan {}", file.display());
+        let text = std::fs::read_to_string(file).with_context(|| shown.clone())?;
+        let plan: PlanFile = toml::from_str(&text).with_context(|| shown.clone())?;
+        if let Some(other) = plan.sticky.as_ref().filter(|s| *s != "prefix") {
+            bail!("{shown}: sticky: found {other:?}, expected \"prefix\"");
+        }
+        self.seed = Some(seed_of_server(plan.seed, server));
+        self.arms = plan.arms;
+        self.measure = plan.measure;
+        self.stratify = plan.stratify;
+        self.sticky = plan.sticky;
+        self.stop_on_harm = plan.stop_on_harm;
+        self.aa = plan.aa;
+        Ok(self)
+    }
+
     fn request(&self) -> Result<Request> {
         let arms = self.arms.iter().map(|a| Arm::parse(a)).collect::<Result<Vec<_>, _>>().context("--arm")?;
         let seed = self.seed.map_or_else(random_seed, Ok)?;
-        let measure = Measure::named(&self.measure).with_context(|| {
+        let measure = self.measure.as_deref().unwrap_or("time-last");
+        let measure = Measure::named(measure).with_context(|| {
             let known = Measure::ALL.map(Measure::name).join(", ");
-            format!("--measure: found {:?}, expected one of {known}", self.measure)
+            format!("--measure: found {measure:?}, expected one of {known}")
         })?;
         let stratify = self.stratify.as_deref().map_or(Some(Stratify::default()), Stratify::parse);
         let time = |key: &str, text: &Option<String>| -> Result<Option<Duration>> {
@@ -136,6 +184,10 @@ impl TrialArgs {
     }
 
     pub(crate) fn main(&self) -> Result<()> {
+        self.clone().with_plan()?.conduct()
+    }
+
+    fn conduct(&self) -> Result<()> {
         let request = self.request()?;
         let listener =
             self.prometheus.map(|a| TcpListener::bind(a).with_context(|| a.to_string())).transpose()?;
@@ -172,7 +224,8 @@ impl TrialArgs {
             let text = Arc::clone(&metrics);
             prometheus::serve(listener, move || text.lock().unwrap_or_else(PoisonError::into_inner).clone())?;
         }
-        Conductor { args: self, request: &request, running, reader, state, metrics }.conduct()
+        let run = format!("{:016x}", random_seed()?);
+        Conductor { args: self, request: &request, running, reader, state, metrics, run }.conduct()
     }
 }
 
@@ -258,6 +311,8 @@ struct Conductor<'a> {
     state: State,
     /// The text for Prometheus.
     metrics: Arc<Mutex<String>>,
+    /// Identifies this trial in a fleet.
+    run: String,
 }
 
 impl Conductor<'_> {
@@ -330,8 +385,26 @@ impl Conductor<'_> {
         }
     }
 
-    /// Ends the arms that crossed a guardrail; returns true if none but the control is left.
+    /// The arms that the stop file names, beside the control. A file that is not there names none.
+    fn told_to_end(&self) -> Vec<usize> {
+        let Some(file) = &self.args.stop_file else { return Vec::new() };
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let names: Vec<&str> = text.lines().map(str::trim).collect();
+        let arms = self.request.plan.arms().iter().enumerate().skip(1);
+        arms.filter(|(_, a)| names.contains(&a.name.as_str())).map(|(i, _)| i).collect()
+    }
+
+    /// Ends the arms that crossed a guardrail or that the stop file names; returns true if none but the control is left.
     fn end_harmful(&mut self) -> Result<bool> {
+        for arm in self.told_to_end() {
+            if self.state.trial.end(arm, "--stop-file") {
+                self.running.end_arm(arm)?;
+                let name = &self.request.plan.arms()[arm].name;
+                note(&format!(
+                    "{name} is ended by the stop file: its connections are left alone from now on"
+                ));
+            }
+        }
         for arm in self.state.trial.end_harmful() {
             self.running.end_arm(arm)?;
             let name = &self.request.plan.arms()[arm].name;
@@ -368,6 +441,11 @@ impl Conductor<'_> {
     /// Prints the result so far.
     fn show(&self, seconds: f64) -> Result<()> {
         let (analysis, counts) = self.analyse()?;
+        if let Some(folder) = &self.state.folder {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            let (trial, lost) = (&self.state.trial, counts.lost_records);
+            folder.put_statistics(&trial.statistics(&self.run, release.trim(), seconds, lost))?;
+        }
         if self.args.json {
             return print(&json(&analysis, &counts, self.request.plan.seed(), seconds)?.to_string());
         }

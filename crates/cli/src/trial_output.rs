@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use slowstart_linux::TrialCounts;
 use slowstart_trial::page::{effect_text, unit, value_text};
-use slowstart_trial::{Analysis, Measure, Outcome, Plan, page};
+use slowstart_trial::{Analysis, Measure, Outcome, Plan, Statistics, page};
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -190,6 +190,14 @@ impl TrialFolder {
         row["a_a"] = json!(a_a);
         row["closed"] = json!(closed);
         writeln!(self.rows, "{row}").context("--out")
+    }
+
+    /// Replaces what the fleet is told, so that a reader never sees half of it.
+    pub(crate) fn put_statistics(&self, statistics: &Statistics) -> Result<()> {
+        let (file, part) = (self.dir.join("statistics.json"), self.dir.join("statistics.json.part"));
+        let shown = || format!("--out: write {}", file.display());
+        fs::write(&part, serde_json::to_string(statistics)? + "\n").with_context(shown)?;
+        fs::rename(&part, &file).with_context(shown)
     }
 
     /// Writes result and page, and completes the rows.

@@ -360,6 +360,20 @@ impl Trial {
         self.is_balanced() && !(1..arms).any(|a| (0..a).any(|b| differs(a, b)))
     }
 
+    /// Ends an arm for another reason than a guardrail of this trial. Returns false if it had been ended before.
+    pub fn end(&mut self, arm: usize, why: &str) -> bool {
+        if self.ended[arm].is_some() {
+            return false;
+        }
+        let (of_arm, control) = (self.sums(self.measure, arm), self.sums(self.measure, 0));
+        self.ended[arm] = Some(Ended {
+            guard: why.to_string(),
+            effect: effect(self.measure, &of_arm, &control, ALPHA / self.pairs()),
+            connections: of_arm.connections() + control.connections(),
+        });
+        true
+    }
+
     fn summary(&self, arm: usize) -> ArmSummary {
         let mine = || self.outcomes.iter().filter(|o| o.arm == arm);
         let mean = |m: Measure| Some((m.name(), self.sums(m, arm).value(m)?));

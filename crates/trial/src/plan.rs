@@ -5,8 +5,16 @@
 //! an arm gets no more than its share of the keys on average, whatever the others do: when an arm is ended, its
 //! interval is left alone and nobody else receives it.
 
+use sha2::{Digest, Sha256};
 use slowstart_lab::random;
 use thiserror::Error;
+
+/// Returns the seed with which a server of a fleet assigns: the first eight bytes of SHA-256 over the plan's seed and the
+/// server's name. With a seed of its own on each server, one client's connections to two servers are assigned independently.
+pub fn seed_of_server(seed: u64, server: &str) -> u64 {
+    let digest = Sha256::new().chain_update(seed.to_be_bytes()).chain_update(server).finalize();
+    digest.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
+}
 
 /// Largest number of arms; `trial.bpf.c` has the same.
 pub const MAX_ARMS: usize = 8;
@@ -192,6 +200,18 @@ mod tests {
             assert!((f64::from(*n) - mean).abs() < 5.0 * deviation, "{counts:?}");
         }
         assert_eq!(plan.assign(12), plan.assign(12));
+    }
+
+    #[test]
+    fn servers_of_a_fleet_assign_independently() {
+        let of = |server: &str| {
+            Plan::new(plan(&["a:50%", "b:50%"]).unwrap().arms, seed_of_server(7, server)).unwrap()
+        };
+        let (a, b) = (of("a"), of("b"));
+        let same = (0..10_000).filter(|key| a.assign(*key) == b.assign(*key)).count();
+        // Five standard deviations of a binomial (10000, 0.5).
+        assert!((4750..5250).contains(&same), "{same}");
+        assert_eq!(seed_of_server(7, "a"), a.seed());
     }
 
     #[test]
