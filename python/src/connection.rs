@@ -9,7 +9,7 @@ use pyo3::types::PyInt;
 use slowstart::startup::foreign::{Event, Host};
 use slowstart::step::{self, Exit};
 use slowstart::units::Bytes;
-use slowstart::view::{self, Restart, Signal};
+use slowstart::view;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -171,13 +171,7 @@ fn answer(py: Python<'_>, method: &Py<PyAny>, v: &view::View, event: Event) -> P
         Event::Congestion(c) => method.call1(py, (view, Bound::new(py, Congestion(*c))?))?,
         Event::Recovered(r) => method.call1(py, (view, r.undone))?,
         Event::Timer => method.call1(py, (view,))?,
-        Event::Restart(why) => {
-            let why = match why {
-                Restart::Timeout => Exit::from(Signal::Timeout).name(),
-                Restart::Idle => "idle",
-            };
-            method.call1(py, (view, why))?
-        }
+        Event::Restart(why) => method.call1(py, (view, why.name()))?,
     };
     let answer = answer.bind(py);
     if answer.is_none() {

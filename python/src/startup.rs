@@ -242,14 +242,11 @@ impl Step {
                 })
             })
             .transpose()?;
-        Ok(Self(step::Step {
-            window,
-            ssthresh: ssthresh.map(Bytes),
-            pace: pace.map(Pacing::read).transpose()?,
-            wake: wake_ns.map_or(Wake::Keep, |t| Wake::At(Instant(t))),
-            exit,
-            ..step::Step::HOLD
-        }))
+        let mut step = step::Step::HOLD;
+        (step.window, step.ssthresh, step.exit) = (window, ssthresh.map(Bytes), exit);
+        step.pace = pace.map(Pacing::read).transpose()?;
+        step.wake = wake_ns.map_or(Wake::Keep, |t| Wake::At(Instant(t)));
+        Ok(Self(step))
     }
 
     fn __repr__(&self) -> String {

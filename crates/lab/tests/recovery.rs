@@ -4,6 +4,7 @@
 mod script;
 
 use script::{ISN, LINUX, MSS, PEER_ISN, RTT, Script, established, opened};
+use slowstart::control::Checked;
 use slowstart::units::{Bytes, Span};
 use slowstart_lab::scenario;
 use slowstart_lab::tcp::endpoint::Endpoint;
@@ -131,7 +132,8 @@ fn reduced(window: u64) -> (Script, Vec<u64>) {
     let mut s = Script::listening(&LINUX);
     let startup = scenario::algorithm("startup", "standard").expect("a startup").1;
     let reno = scenario::avoidance("avoidance", "reno").expect("an avoidance").1;
-    s.end = Endpoint::listening(&LINUX, startup.controller(&reno, Bytes(window * MSS), 0), ISN);
+    let control = Checked::new(startup.controller(&reno, Bytes(window * MSS), 0));
+    s.end = Endpoint::listening(&LINUX, control, ISN);
     s.receive(&Segment {
         seq: PEER_ISN,
         flags: SYN,

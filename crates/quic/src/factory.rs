@@ -1,10 +1,11 @@
 //! What makes a controller for each connection of an endpoint, whatever the stack.
 
 use crate::host::{Host, INITIAL_PACKETS};
-use slowstart::avoidance::AnyAvoidance;
+use slowstart::avoidance::{AnyAvoidance, Avoidance as _};
 use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant};
 use slowstart::view::PathMemory;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The host of a connection, shared by the stack and the program.
@@ -22,6 +23,29 @@ impl Handle {
     }
 }
 
+/// Why an avoidance cannot follow a startup in a QUIC stack.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unsuited {
+    /// It responds to the share of marked packets, and the stack does not tell how many were marked (noq and quinn).
+    NeedsMarks,
+    /// It needs packets with ECT(1), and no stack lets a controller choose the codepoint.
+    NeedsL4s,
+}
+
+impl fmt::Display for Unsuited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NeedsMarks => {
+                "the avoidance needs the number of marked packets, which this QUIC stack does not tell its controller"
+            }
+            Self::NeedsL4s => "the avoidance needs packets with ECT(1), which no QUIC stack lets a controller ask for",
+        })
+    }
+}
+
+impl std::error::Error for Unsuited {}
+
 /// Makes a controller for each connection of an endpoint. It is the factory of congestion controllers of every stack that a
 /// feature of this crate enables.
 #[derive(Debug)]
@@ -35,15 +59,37 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// Connections with this startup and what follows it; random choices follow from the seed.
-    pub fn new(algorithm: Algorithm, avoidance: AnyAvoidance, seed: u64) -> Self {
-        Self { algorithm, avoidance, seed, remembered: None, origin: None, made: Mutex::new(None) }
+    /// Connections with this startup and what follows it, in any stack; random choices follow from the seed.
+    ///
+    /// # Errors
+    /// If the avoidance needs the number of marked packets, or packets with ECT(1).
+    pub fn new(algorithm: Algorithm, avoidance: AnyAvoidance, seed: u64) -> Result<Self, Unsuited> {
+        if avoidance.needs_each_mark() && !avoidance.is_l4s() && !algorithm.is_standalone() {
+            return Err(Unsuited::NeedsMarks);
+        }
+        Self::counting_marks(algorithm, avoidance, seed)
+    }
+
+    /// The same for a stack that counts marked packets, which is s2n-quic. (In another, a mark then halves the window, as
+    /// RFC 8257 §3.5 asks.)
+    ///
+    /// # Errors
+    /// If the avoidance needs packets with ECT(1).
+    pub fn counting_marks(
+        algorithm: Algorithm,
+        avoidance: AnyAvoidance,
+        seed: u64,
+    ) -> Result<Self, Unsuited> {
+        if avoidance.is_l4s() && !algorithm.is_standalone() {
+            return Err(Unsuited::NeedsL4s);
+        }
+        Ok(Self { algorithm, avoidance, seed, remembered: None, origin: None, made: Mutex::new(None) })
     }
 
     /// The startup of this name, followed by CUBIC; `None` if the registry has no such name.
     pub fn named(startup: &str) -> Option<Self> {
         let cubic = slowstart::avoidance::REGISTRY.iter().find(|e| e.name == "cubic")?;
-        Some(Self::new(slowstart::registry::named(startup)?.algorithm, (cubic.make)(), 1))
+        Self::new(slowstart::registry::named(startup)?.algorithm, (cubic.make)(), 1).ok()
     }
 
     /// Gives its connections what an earlier one to the same peer left (see [`crate::peers`]).

@@ -10,11 +10,16 @@
 //! - The window is at least two packets (RFC 9002 §7.2). A probe timeout changes no window; persistent congestion counts
 //!   as a timeout.
 //! - No recovery of the host's own bounds sending in an episode: the window does.
+//! - An idle time changes no window by itself (RFC 9002 has no restart window, RFC 5681 §4.1 has); the controller is told of
+//!   it, so that a window that depends on time excludes it.
+//!
+//! A stack of one's own makes the calls that the README of this crate shows. In debug builds, what the host tells its controller
+//! is checked ([`Checked`]).
 //!
 //! What a QUIC host cannot supply: the queue of its interface, grants of Quick-Start, losses of handshake packets, and a
 //! resend of a packet that is not known to be lost.
 
-use slowstart::control::{Change, Controller, Exited, State};
+use slowstart::control::{Change, Checked, Controller, Exited, State};
 use slowstart::step::Pace;
 use slowstart::units::{Bytes, Gain, Instant, Mark, Rate, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Limit, PathMemory, Recovery, Sent, Signal};
@@ -81,7 +86,7 @@ pub struct Counters {
 /// A controller with what a QUIC stack tells it. Times are since any fixed moment; they never decrease.
 #[derive(Clone, Debug)]
 pub struct Host<C> {
-    control: C,
+    control: Checked<C>,
     mss: Bytes,
     now: Instant,
     packets: VecDeque<InFlight>,
@@ -102,6 +107,10 @@ pub struct Host<C> {
     newest: Sent,
     /// When the first acknowledgement came, which ends the handshake.
     established: Option<Instant>,
+    /// Packets that were sent earlier were sent on another path.
+    path_since: Instant,
+    /// When something was last in flight; `None` before the connection is established.
+    busy: Option<Instant>,
     /// Since when a loss episode lasts (RFC 9002, `congestion_recovery_start_time`), and whether it is over.
     episode: Option<(Instant, bool)>,
     cwnd_limited: bool,
@@ -114,6 +123,10 @@ pub struct Host<C> {
     pub unsent: Option<Bytes>,
     /// The peer's flow-control limit.
     pub rwnd: Bytes,
+    /// Bytes delivered in packets that the network marked, where the stack tells how many packets those are: it sets
+    /// `Some(Bytes::ZERO)` at the beginning and calls [`Host::on_marks`]. `None` where it does not; an avoidance that [needs
+    /// each mark](Controller::needs_each_mark) must not be used then.
+    pub marked: Option<Bytes>,
     /// What an earlier connection to this peer left.
     pub remembered: Option<PathMemory>,
     /// The end of the startup.
@@ -131,7 +144,7 @@ impl<C: Controller> Host<C> {
     /// window of [`INITIAL_PACKETS`] packets.
     pub fn new(control: C, now: Instant, mss: Bytes) -> Self {
         Self {
-            control,
+            control: Checked::new(control),
             mss: mss.max(Bytes(1)),
             now,
             packets: VecDeque::new(),
@@ -148,12 +161,15 @@ impl<C: Controller> Host<C> {
             min_rtt: None,
             newest: Sent::default(),
             established: None,
+            path_since: now,
+            busy: None,
             episode: None,
             cwnd_limited: false,
             paces: true,
             slow_start_gain: SLOW_START_GAIN,
             unsent: None,
             rwnd: Bytes::MAX,
+            marked: None,
             remembered: None,
             exit: None,
             first_loss: None,
@@ -164,7 +180,7 @@ impl<C: Controller> Host<C> {
 
     /// The controller.
     pub fn control(&self) -> &C {
-        &self.control
+        self.control.get()
     }
 
     /// The window and what belongs to it.
@@ -218,7 +234,7 @@ impl<C: Controller> Host<C> {
             Some(Pace::Off) => Some(UNPACED),
             Some(Pace::Rate(rate)) => Some(rate),
             Some(Pace::Gain(gain)) => per_srtt(gain),
-            Some(Pace::Host) | None => {
+            _ => {
                 let slow_start = self.state().ssthresh.is_none_or(|t| self.state().cwnd < t);
                 per_srtt(if slow_start { self.slow_start_gain } else { AVOIDANCE_GAIN })
             }
@@ -238,6 +254,7 @@ impl<C: Controller> Host<C> {
         f.inflight = self.inflight;
         f.delivered = self.delivered;
         f.lost = self.lost;
+        f.marked = self.marked;
         f.next = Mark::new(self.counters.packets);
         f.srtt = self.srtt;
         f.min_rtt = self.min_rtt;
@@ -262,7 +279,10 @@ impl<C: Controller> Host<C> {
     /// Time passes. A clock that goes back stands still instead.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now.min(LATEST));
-        if self.wake().is_some_and(|at| at <= self.now) {
+        if self.inflight > Bytes::ZERO && self.established.is_some() {
+            self.busy = Some(self.now);
+        }
+        if self.established.is_some() && self.wake().is_some_and(|at| at <= self.now) {
             let change = self.control.on_timer(&self.facts());
             self.note(change);
         }
@@ -286,6 +306,11 @@ impl<C: Controller> Host<C> {
         let bytes = bytes.min(LARGEST);
         if self.inflight == Bytes::ZERO {
             (self.delivered_at, self.first_sent_at) = (self.now, self.now);
+            let idle = self.busy.map_or(Span::ZERO, |since| self.now.since(since));
+            if idle > Span::ZERO {
+                let change = self.control.on_idle(&self.facts(), idle, None);
+                self.note(change);
+            }
         }
         self.sent_total += bytes;
         self.inflight += bytes;
@@ -377,7 +402,11 @@ impl<C: Controller> Host<C> {
     }
 
     /// Tells the controller what an ACK frame acknowledged. `samples` is true if it brings a round-trip sample.
-    fn acknowledge(&mut self, batch: Batch, newest: Sent, samples: bool) {
+    fn acknowledge(&mut self, batch: Batch, mut newest: Sent, samples: bool) {
+        if newest.at < self.path_since {
+            return;
+        }
+        newest.at = newest.at.min(self.now);
         self.delivered += batch.bytes;
         self.delivered_at = self.now;
         self.app_limited = batch.app_limited;
@@ -416,7 +445,8 @@ impl<C: Controller> Host<C> {
     fn establish(&mut self, rtt: Option<Span>) {
         self.established = Some(self.now);
         self.packets.retain(|p| !p.done);
-        let handshake = Handshake { rtt, remembered: self.remembered, ..Handshake::default() };
+        let mut handshake = Handshake::new(rtt);
+        handshake.remembered = self.remembered;
         let change = self.control.on_established(&self.facts(), &handshake);
         self.note(change);
     }
@@ -438,7 +468,7 @@ impl<C: Controller> Host<C> {
     /// Packets were declared lost, the newest of which was sent at `sent`, or the peer reported marks (`ecn`).
     pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool, ecn: bool, lost: Bytes) {
         self.advance(now);
-        if self.established.is_none() {
+        if self.established.is_none() || sent < self.path_since {
             return;
         }
         let first = self.episode.is_none_or(|(since, _)| sent > since);
@@ -456,19 +486,25 @@ impl<C: Controller> Host<C> {
             self.counters.ecn_episodes += u64::from(ecn);
         }
         self.counters.persistent += u64::from(persistent);
-        let lost = lost.min(self.sent_total);
-        let congestion = Congestion { signal, first, lost, lost_ranges: 1, newest: self.newest };
+        let lost = lost.min(self.lost);
+        let congestion = Congestion::new(signal, first, self.newest).losing(lost, 1);
         let change = self.control.on_congestion(&self.facts(), &congestion);
         self.note(change);
     }
 
+    /// The peer's counter of marked packets has increased by `packets`. To be called before [`Host::on_congestion`] for the same
+    /// ACK frame.
+    pub fn on_marks(&mut self, packets: u64) {
+        let most = self.sent_total;
+        self.marked = self.marked.map(|m| m + (self.mss * packets.min(self.counters.packets)).min(most - m));
+    }
+
     /// Every packet that the last episode declared lost has been acknowledged after all.
     pub fn on_spurious(&mut self) {
-        if let Some((since, _)) = self.episode {
-            self.episode = Some((since, true));
-        }
+        let Some((since, _)) = self.episode else { return };
+        self.episode = Some((since, true));
         self.counters.spurious += 1;
-        let undone = Recovery { undone: true, ..Recovery::default() };
+        let undone = Recovery::new(Bytes::ZERO, true);
         let change = self.control.on_recovered(&self.facts(), &undone);
         self.note(change);
     }
@@ -479,6 +515,28 @@ impl<C: Controller> Host<C> {
         self.packets.clear();
         self.inflight = Bytes::ZERO;
         self.batch = Batch::default();
+    }
+
+    /// The connection moved to another path at `now`, for which RFC 9000 §9.4 asks for a new controller. It was made with an
+    /// initial window of [`INITIAL_PACKETS`] packets of `mss` bytes. `rtt` is the round-trip time of the new path, as the exchange of
+    /// `PATH_CHALLENGE` and `PATH_RESPONSE` showed it, if known. What is still in flight on the old path is no longer counted; its
+    /// acknowledgements and losses change nothing. Counters and the recorded exit continue with the new path.
+    pub fn on_path_change(&mut self, now: Instant, control: C, mss: Bytes, rtt: Option<Span>) {
+        self.advance(now);
+        self.on_new_path();
+        self.control = Checked::new(control);
+        self.mss = mss.max(Bytes(1));
+        (self.srtt, self.latest_rtt, self.min_rtt) = (None, None, None);
+        (self.episode, self.remembered, self.exit) = (None, None, None);
+        (self.path_since, self.delivered_at, self.first_sent_at) = (self.now, self.now, self.now);
+        self.cwnd_limited = false;
+        if let Some(rtt) = rtt {
+            self.sample(rtt);
+        }
+        if self.established.is_some() {
+            self.busy = None;
+            self.establish(rtt);
+        }
     }
 
     /// Packets may have `mss` bytes from now on.

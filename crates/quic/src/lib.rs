@@ -4,6 +4,11 @@
 //! Each stack is a feature, so that a program builds one only: `noq` (noq-proto 1.4), `quinn` (quinn-proto 0.11) and `s2n`
 //! (s2n-quic 1.91). The feature `sim` adds the simulation, with the first two.
 
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(any(feature = "noq", feature = "quinn", feature = "s2n"))]
 pub mod factory;
 pub mod host;

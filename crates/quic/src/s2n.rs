@@ -3,7 +3,7 @@
 //!
 //! s2n-quic carries a record with each packet, counts bytes in flight by the controller's word, and waits for the
 //! departure time that the controller states. It tells neither packet numbers nor spurious losses, and of an ACK frame
-//! the newest packet and the sum of bytes. It has no timer for a controller. Its times are whole microseconds.
+//! the newest packet, the sum of bytes, and how many marked packets the peer has counted since the one before. It has no timer for a controller. Its times are whole microseconds.
 
 use crate::factory::{Factory, Handle};
 use s2n_quic_core::event::api::SocketAddress;
@@ -64,8 +64,10 @@ impl Endpoint for S2n {
         let peer = ip(&path.remote_address);
         let recalled = peer.and_then(|p| self.recall.as_mut().and_then(|r| r(p)));
         let handle = self.factory.make_at(Instant::ZERO, path.max_datagram_size, true);
-        if recalled.is_some() {
-            handle.lock().remembered = recalled;
+        {
+            let mut host = handle.lock();
+            host.marked = Some(Bytes::ZERO);
+            host.remembered = recalled.or(host.remembered);
         }
         Control::new(handle)
     }
@@ -239,11 +241,15 @@ impl CongestionController for Control {
         self.publish(publisher);
     }
 
-    fn on_explicit_congestion<P: Publisher>(&mut self, _: u64, event_time: Timestamp, publisher: &mut P) {
+    fn on_explicit_congestion<P: Publisher>(&mut self, marks: u64, event_time: Timestamp, publisher: &mut P) {
         // The marks were reported by the ACK frame whose round-trip sample came just before.
         let sent = self.sampled.unwrap_or(event_time);
         let (sent, now) = (self.at(sent), self.at(event_time));
-        self.handle.lock().on_congestion(now, sent, false, true, Bytes::ZERO);
+        {
+            let mut host = self.handle.lock();
+            host.on_marks(marks);
+            host.on_congestion(now, sent, false, true, Bytes::ZERO);
+        }
         self.publish(publisher);
     }
 

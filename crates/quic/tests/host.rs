@@ -174,3 +174,95 @@ fn a_new_path_forgets_what_was_in_flight_and_keeps_the_window() {
     h.on_ack_end(ms(210), Some(11));
     assert_eq!(packets(&h), 12);
 }
+
+/// Linux 6.18's CUBIC, the default, depends on the time since the last cut: an idle time is no part of it.
+#[test]
+fn the_controller_is_told_of_idle_time() {
+    let cwnd_after = |idle: u64| {
+        let mut h = established("standard", 10);
+        lose(&mut h, 160, 1..=1, false);
+        let mut at = 170;
+        for number in 2..=10 {
+            h.on_packet_acked(ms(at), ms(100), number, false);
+            h.on_ack_end(ms(at), Some(number));
+        }
+        assert_eq!(h.inflight(), Bytes::ZERO);
+        at += idle;
+        for number in 11..111 {
+            h.on_packet_sent(ms(at), Bytes(MSS), number);
+            h.on_packet_acked(ms(at + 50), ms(at), number, false);
+            h.on_ack_end(ms(at + 50), Some(number));
+            at += 50;
+        }
+        h.window()
+    };
+    assert_eq!(cwnd_after(0), cwnd_after(60_000));
+}
+
+/// RFC 8257 §3.3: with a tenth of the packets marked, the share tends to a tenth, and a cut to a twentieth. Without a count
+/// of marks a cut is a half, as RFC 8257 §3.5 asks.
+#[test]
+fn dctcp_cuts_by_the_share_of_marks_that_the_stack_tells() {
+    let cuts = |counts: bool| {
+        let dctcp = (avoidance::REGISTRY.iter().find(|e| e.name == "dctcp").unwrap().make)();
+        let standard = registry::named("standard").unwrap().algorithm;
+        let control = standard.controller(&dctcp, Bytes(MSS) * INITIAL_PACKETS, 1);
+        let mut h = Host::new(control, Instant::ZERO, Bytes(MSS));
+        h.marked = counts.then_some(Bytes::ZERO);
+        h.on_packet_sent(ms(0), Bytes(MSS), 0);
+        h.on_packet_acked(ms(50), ms(0), 0, false);
+        h.on_ack_end(ms(50), Some(0));
+        let (mut at, mut next, mut cuts, mut marks) = (100, 1, Vec::new(), 0);
+        for _ in 0..100 {
+            let n = h.window().0 / MSS;
+            for number in next..next + n {
+                h.on_packet_sent(ms(at), Bytes(MSS), number);
+            }
+            // Every tenth packet is marked, and the frame that says so is the flight's last.
+            marks += n;
+            h.on_marks(marks / 10);
+            marks %= 10;
+            for number in next..next + n {
+                h.on_packet_acked(ms(at + 50), ms(at), number, false);
+            }
+            h.on_ack_end(ms(at + 50), Some(next + n - 1));
+            let before = h.window().0 as f64;
+            h.on_congestion(ms(at + 50), ms(at), false, true, Bytes::ZERO);
+            cuts.push(1.0 - h.window().0 as f64 / before);
+            (next, at) = (next + n, at + 100);
+        }
+        cuts
+    };
+    let cut = cuts(true)[99];
+    assert!((0.03..0.08).contains(&cut), "{cut}");
+    // From 10 packets to 5, and with the packet that a round trip earns to 3; then the least window.
+    let cuts = cuts(false);
+    assert!(cuts[..2].iter().all(|c| (0.45..=0.5).contains(c)), "{:?}", &cuts[..4]);
+}
+
+/// RFC 9000 §9.4: on a new path the congestion state begins anew, and packets of the old path do not count.
+#[test]
+fn a_change_of_path_begins_anew() {
+    let mut h = established("standard", 10);
+    for number in 1..=5 {
+        h.on_packet_acked(ms(150), ms(100), number, false);
+    }
+    h.on_ack_end(ms(150), Some(5));
+    assert_eq!(packets(&h), 15);
+    let fresh = registry::named("standard").unwrap().algorithm;
+    let cubic = (avoidance::REGISTRY[0].make)();
+    let control = fresh.controller(&cubic, Bytes(1400) * INITIAL_PACKETS, 1);
+    h.on_path_change(ms(160), control, Bytes(1400), Some(Span::millis(20)));
+    assert_eq!((h.window(), h.inflight(), h.srtt()), (Bytes(14_000), Bytes::ZERO, Some(Span::millis(20))));
+    // Late news of the old path: neither growth, nor a sample, nor a cut.
+    h.on_packet_acked(ms(170), ms(100), 6, false);
+    h.on_ack_end(ms(170), Some(6));
+    h.on_packet_lost(ms(170), 7);
+    h.on_congestion(ms(170), ms(100), false, false, Bytes(MSS));
+    assert_eq!((h.window(), h.srtt(), h.exit), (Bytes(14_000), Some(Span::millis(20)), None));
+    // The new path.
+    h.on_packet_sent(ms(180), Bytes(1400), 11);
+    h.on_packet_acked(ms(200), ms(180), 11, false);
+    h.on_ack_end(ms(200), Some(11));
+    assert_eq!(h.window(), Bytes(15_400));
+}

@@ -430,14 +430,14 @@ impl Analysis {
         let evidence = match c.signal {
             Signal::Timeout => Evidence::Timeout,
             Signal::Ecn => Evidence::Mark,
-            Signal::Loss | Signal::LocalStall => Evidence::Loss,
+            _ => Evidence::Loss,
         };
         self.infer.on_loss(f.now, evidence, self.short || self.full);
         if self.first_loss.is_none() && evidence != Evidence::Mark {
             (self.first_loss, self.rtt_before_loss) = (Some(f.now), self.max_rtt);
         }
-        let (facts, congestion) =
-            (self.for_startup(f), Congestion { newest: self.sent_for_startup(&c.newest), ..*c });
+        let (facts, mut congestion) = (self.for_startup(f), *c);
+        congestion.newest = self.sent_for_startup(&c.newest);
         self.each_observer(|w| {
             w.on_congestion(&facts, &congestion);
             // From here on the sender's window, and what it sends, differs from the startup's.
@@ -457,7 +457,7 @@ impl Analysis {
         self.rtt_before_loss = None;
         let facts = self.for_startup(f);
         self.each_observer(|w| {
-            w.on_undone(&facts, &Recovery { retransmitted: Bytes::ZERO, undone: true });
+            w.on_undone(&facts, &Recovery::new(Bytes::ZERO, true));
             if w.prediction.valid_until == since {
                 w.prediction.valid_until = None;
             }

@@ -489,10 +489,8 @@ impl Connection {
     fn on_data(&mut self, s: &TcpSegment, from: usize, at: Instant, config: &Config) {
         if self.directions[from].sender.is_none() {
             let mss = self.mss(from);
-            let handshake = Handshake {
-                rtt: self.handshake.filter(|_| self.directions.iter().all(|w| w.syns == 1)),
-                ..Handshake::default()
-            };
+            let clear = self.directions.iter().all(|w| w.syns == 1);
+            let handshake = Handshake::new(self.handshake.filter(|_| clear));
             let none: Arc<[Candidate]> = Arc::new([]);
             let candidates = if self.directions[from].syn_seen { config.candidates } else { &none };
             let setup = Setup { mss, iw: None, gated: true, handshake, keep: config.keep };

@@ -110,7 +110,7 @@ impl KernelConnection {
             "loss" | "timeout" => {
                 let signal = if e.kind == "loss" { Signal::Loss } else { Signal::Timeout };
                 let first = self.analysis.first_loss().is_none();
-                let c = Congestion { signal, first, lost: f.mss, lost_ranges: 1, newest: Sent::default() };
+                let c = Congestion::new(signal, first, Sent::default()).losing(f.mss, 1);
                 self.analysis.loss(f, &c);
             }
             "undo" => self.analysis.undone(f),

@@ -232,13 +232,8 @@ impl Reader<'_> {
                     log.lost_at(f.now - f.srtt.unwrap_or_default(), Bytes((now - *before) * mss));
                 }
                 *before = now;
-                let lost = Congestion {
-                    signal: Signal::Loss,
-                    first: analysis.first_loss().is_none(),
-                    lost: f.mss,
-                    lost_ranges: 1,
-                    newest: Sent::default(),
-                };
+                let first = analysis.first_loss().is_none();
+                let lost = Congestion::new(Signal::Loss, first, Sent::default()).losing(f.mss, 1);
                 analysis.loss(f, &lost);
             }
         }

@@ -189,9 +189,9 @@ impl Observer {
             }
         }
         match step.wake {
-            Wake::Keep => {}
             Wake::At(t) => self.wake = Some(t),
             Wake::Cancel => self.wake = None,
+            _ => {}
         }
         if let Some(t) = step.ssthresh {
             self.ceiling = Some(t.max(f.min_ssthresh()));
@@ -210,7 +210,7 @@ impl Observer {
                 self.prediction.cwnd += by.min(room);
             }
             Window::Set(to) => self.prediction.cwnd = to.max(f.min_window),
-            Window::Keep | Window::Grow(_) => {}
+            _ => {}
         }
         if step.exit.is_some() {
             // An exit without a threshold sets it to the window (as in `slowstart::control`).

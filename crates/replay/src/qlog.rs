@@ -95,13 +95,7 @@ impl Endpoint {
         self.f.inflight -= bytes;
         self.f.lost += bytes;
         self.lost += 1;
-        let c = Congestion {
-            signal: Signal::Loss,
-            first: self.lost == 1,
-            lost: bytes,
-            lost_ranges: 1,
-            newest: Sent::default(),
-        };
+        let c = Congestion::new(Signal::Loss, self.lost == 1, Sent::default()).losing(bytes, 1);
         self.analysis.loss(&self.f, &c);
     }
 

@@ -413,7 +413,7 @@ impl Sender {
         self.facts.in_recovery = true;
         let lost = self.facts.mss;
         self.facts.lost += lost;
-        let c = Congestion { signal, first: true, lost, lost_ranges: 1, newest: Sent::default() };
+        let c = Congestion::new(signal, true, Sent::default()).losing(lost, 1);
         self.analysis.loss(&self.facts, &c);
     }
 
@@ -530,13 +530,7 @@ impl Sender {
             self.counters.echoes += 1;
             if self.una > self.answered || self.counters.echoes == 1 {
                 self.answered = self.max;
-                let none = Congestion {
-                    signal: Signal::Ecn,
-                    first: true,
-                    lost: Bytes::ZERO,
-                    lost_ranges: 0,
-                    newest: Sent::default(),
-                };
+                let none = Congestion::new(Signal::Ecn, true, Sent::default());
                 self.analysis.loss(&self.facts, &none);
             }
         }

@@ -80,7 +80,7 @@ fn pass(driven: Driven) -> Option<&'static str> {
     let mut host = Host::new();
     let mut exit = None;
     if let Some(c) = &mut control {
-        let hs = Handshake { rtt: Some(RTT), ..Handshake::default() };
+        let hs = Handshake::new(Some(RTT));
         exit = c.on_established(&host.facts, &hs).exited;
     }
     for _ in 0..10 {

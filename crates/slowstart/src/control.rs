@@ -6,11 +6,41 @@ use crate::step::{Exit, Pace, Resume, Step, Wake, Window};
 use crate::units::{Bytes, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Signal, View};
 
+mod checked;
+
+pub use checked::Checked;
+
 /// The congestion control of one connection, as an endpoint drives it: [`Composed`], or a standalone controller such as
 /// BBR.
 ///
 /// During a loss episode the endpoint's proportional rate reduction limits what is sent, on the way to [`State::cwnd`],
 /// unless the controller [owns recovery](Controller::owns_recovery).
+///
+/// # The order of calls
+///
+/// A host keeps these rules; [`Checked`] tests them in debug builds.
+///
+/// 1. [`on_established`](Self::on_established) comes first and once. Nothing has been sent before that counts: packets of the
+///    handshake are not reported.
+/// 2. [`Facts::now`] never decreases from call to call; nor do [`Facts::delivered`], [`Facts::lost`], [`Facts::marked`] and
+///    [`Facts::next`]. The facts of a call contain its event: what an ACK delivers is in `delivered`, what is marked lost is
+///    in `lost`, and neither is in `inflight`.
+/// 3. A packet is reported by [`on_sent`](Self::on_sent) when it is sent, before its ACK. `inflight` contains it.
+/// 4. [`Ack::upto`] never decreases.
+/// 5. An ACK that shows a loss or reports marks causes two calls, [`on_congestion`](Self::on_congestion) and
+///    [`on_ack`](Self::on_ack), in either order: a TCP host detects losses before, most QUIC stacks after. The first signal of an
+///    episode has `first` set. Further losses of packets that were sent before the episode began belong to it and do not.
+/// 6. [`on_recovered`](Self::on_recovered) ends an episode, before the ACK that ends it is reported; `in_recovery` is false
+///    then. If the episode proves spurious, it is called with `undone` set, also if the episode had ended before.
+/// 7. [`on_timer`](Self::on_timer) is called at [`State::wake`] or later, and only if that is set.
+/// 8. [`on_idle`](Self::on_idle) is called before the first packet after an idle time, when nothing is in flight.
+///
+/// **Change of path.** A controller belongs to one path. When a connection moves to another (RFC 9000 §9.4), its host makes a new
+/// controller, whose life begins with `on_established`, and reports to it only packets that were sent on the new path. If only
+/// the peer's port changed, as behind a NAT, the controller may stay.
+///
+/// A call takes time that does not depend on the window, allocates nothing, and does not fail. A controller may move to
+/// another thread between calls; calls for one connection do not overlap, since each takes `&mut self`.
 pub trait Controller {
     /// Returns the rate to request from the routers of the path during the handshake (RFC 4782), or `None`.
     fn requested_rate(&self) -> Option<Rate> {
@@ -98,6 +128,8 @@ pub struct Exited {
 }
 
 /// What an event changed besides the state.
+#[must_use]
+#[non_exhaustive]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The startup ended: for the first time, or again after `resumed`.

@@ -91,6 +91,7 @@ macro_rules! params {
     }) => {
         $(#[$meta])*
         #[derive(Copy, Clone, Debug)]
+        #[non_exhaustive]
         pub struct $name { $($(#[$fmeta])* pub $field: $ty,)* }
         impl Default for $name {
             fn default() -> Self { Self { $($field: $default,)* } }
@@ -118,6 +119,7 @@ macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
         pub enum $name { $($(#[$vmeta])* $variant),* }
         impl $crate::param::Value for $name {
             fn read(text: &str) -> Option<Self> {

@@ -13,6 +13,7 @@ use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 /// An algorithm with its parameters.
 #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// A startup, which an avoidance follows.
     Startup(AnyStartup),
@@ -27,6 +28,7 @@ pub enum Algorithm {
 
 /// One name in the list.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AlgorithmEntry {
     /// The name that users write and results contain. Unique in the list.
     pub name: &'static str,
@@ -141,6 +143,7 @@ impl Algorithm {
 /// A controller of any algorithm in the list, by value.
 #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum AnyController {
     /// A startup and the avoidance that follows it.
     Composed(Composed<AnyStartup, AnyAvoidance>),

@@ -5,6 +5,7 @@ use crate::view::Signal;
 
 /// The change of the congestion window.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Window {
     /// Unchanged.
     #[default]
@@ -18,6 +19,7 @@ pub enum Window {
 
 /// How packets are spaced.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pace {
     /// No pacing: packets are sent as soon as the window allows.
     Off,
@@ -31,6 +33,7 @@ pub enum Pace {
 
 /// The startup's timer, which calls [`Startup::on_timer`](crate::startup::Startup::on_timer).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wake {
     /// Unchanged.
     #[default]
@@ -43,6 +46,7 @@ pub enum Wake {
 
 /// Why a startup ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Exit {
     /// The window reached a threshold that was set earlier.
     Ssthresh,
@@ -112,6 +116,7 @@ pub struct Detected {
 /// What a startup requests after one event.
 #[must_use]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// Change of the congestion window.
     pub window: Window,
@@ -194,6 +199,7 @@ impl Step {
 
 /// How slow start continues after a restart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Resume {
     /// With a new instance of the startup, up to the threshold that the restart set.
     FromStart,

@@ -5,6 +5,7 @@ use core::ops::Deref;
 
 /// How much slow start grows for an ACK. This choice changes results more than most algorithms do.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Growth {
     /// One segment for each ACK of new data, however much it covers (Jacobson 1988; Linux before 3.18).
     PerAck,
@@ -49,9 +50,11 @@ pub struct Facts {
     pub delivered: Bytes,
     /// Bytes marked lost since the connection began.
     pub lost: Bytes,
-    /// Bytes delivered since the connection began in packets that the network marked (CE), as far as the host knows: with
-    /// the feedback of RFC 3168, all of the ACKs that echo a mark.
-    pub marked: Bytes,
+    /// Bytes delivered since the connection began in packets that the network marked (CE): with the feedback of RFC 3168, all
+    /// of the ACKs that echo a mark; where a peer reports packets, their number in full-sized segments. `None` if the host
+    /// does not count marks; then an avoidance that [needs each](crate::control::Controller::needs_each_mark) must not be
+    /// used.
+    pub marked: Option<Bytes>,
     /// How far new data has been sent: SND.NXT in TCP, the newest packet number in QUIC. No packet sent so far has a
     /// larger mark, and each new one will have.
     pub next: Mark,
@@ -87,7 +90,7 @@ pub struct Facts {
 impl Facts {
     /// Returns the facts of a connection on which nothing has happened yet, with segments of `mss` bytes and an initial
     /// window of `iw` bytes. What a host may not know is absent: no RTT, an unlimited receive window, no pacing, no
-    /// cumulative acknowledgement, no knowledge of queued data or of its interface. The least window is one segment.
+    /// cumulative acknowledgement, no count of marks, no knowledge of queued data or of its interface. The least window is one segment.
     /// Slow start grows by the bytes acknowledged.
     pub const fn new(mss: Bytes, iw: Bytes) -> Self {
         Self {
@@ -98,7 +101,7 @@ impl Facts {
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
-            marked: Bytes::ZERO,
+            marked: None,
             next: Mark::new(0),
             unacked: None,
             srtt: None,
@@ -181,6 +184,7 @@ pub struct Sent {
 
 /// What limited the sender when the acknowledged data was sent.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// The congestion window. Growth is permitted.
     #[default]
@@ -256,6 +260,7 @@ impl Ack {
 
 /// The kind of a congestion signal.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Signal {
     /// Packets were marked lost.
     Loss,
@@ -267,8 +272,9 @@ pub enum Signal {
     LocalStall,
 }
 
-/// A congestion signal.
+/// A congestion signal. Made by [`Congestion::new`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Congestion {
     /// Its kind.
     pub signal: Signal,
@@ -282,8 +288,25 @@ pub struct Congestion {
     pub newest: Sent,
 }
 
-/// The end of a loss episode.
+impl Congestion {
+    /// Returns a signal by which nothing was marked lost. `first` is true if it begins an episode, and `newest` is the most
+    /// recently sent packet known to be delivered.
+    pub const fn new(signal: Signal, first: bool, newest: Sent) -> Self {
+        Self { signal, first, lost: Bytes::ZERO, lost_ranges: 0, newest }
+    }
+
+    /// Adds that `lost` bytes were newly marked lost, in this number of separate ranges.
+    #[must_use]
+    pub const fn losing(mut self, lost: Bytes, ranges: u32) -> Self {
+        self.lost = lost;
+        self.lost_ranges = ranges;
+        self
+    }
+}
+
+/// The end of a loss episode. Made by [`Recovery::new`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovery {
     /// Bytes retransmitted in it.
     pub retransmitted: Bytes,
@@ -291,8 +314,17 @@ pub struct Recovery {
     pub undone: bool,
 }
 
-/// How the connection was established.
+impl Recovery {
+    /// Returns the end of an episode in which `retransmitted` bytes were sent again; `undone` is true if all of them proved
+    /// unnecessary.
+    pub const fn new(retransmitted: Bytes, undone: bool) -> Self {
+        Self { retransmitted, undone }
+    }
+}
+
+/// How the connection was established. Made by [`Handshake::new`]; a host then sets what it knows besides.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Handshake {
     /// How many times our SYN or SYN-ACK was retransmitted.
     pub syn_losses: u8,
@@ -304,6 +336,13 @@ pub struct Handshake {
     pub granted: Option<Rate>,
     /// State of an earlier connection to this peer. The host passes only what has not expired.
     pub remembered: Option<PathMemory>,
+}
+
+impl Handshake {
+    /// Returns a handshake in which nothing was lost, with this round-trip time.
+    pub const fn new(rtt: Option<Span>) -> Self {
+        Self { syn_losses: 0, spurious: false, rtt, granted: None, remembered: None }
+    }
 }
 
 /// What a connection stores for the next one on its path.
@@ -319,9 +358,20 @@ pub struct PathMemory {
 
 /// Why slow start begins again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Restart {
     /// The retransmission timer expired.
     Timeout,
     /// Nothing was sent for longer than the retransmission timeout.
     Idle,
+}
+
+impl Restart {
+    /// Returns the name used in traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Idle => "idle",
+        }
+    }
 }

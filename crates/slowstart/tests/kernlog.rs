@@ -123,6 +123,7 @@ fn observe(rows: &[Row], name: &str) -> Vec<(&'static str, u64, u64)> {
             Window::Keep => {}
             Window::Grow(by) => cwnd += by,
             Window::Set(to) => cwnd = to,
+            other => panic!("no window {other:?}"),
         }
     }
     found

@@ -68,9 +68,11 @@ prop_compose! {
             rtt: Span::millis(rtt),
             rate: Rate(rate),
         });
+        let mut handshake = Handshake::new(rtt);
+        handshake.remembered = remembered;
         Plan {
             base, each: base / bdp, queue: base.scale(queue_percent, 100), late, lost, short, stretch, sizes, signals,
-            pauses, handshake: Handshake { rtt, remembered, ..Handshake::default() }, unsent, seed,
+            pauses, handshake, unsent, seed,
         }
     }
 }
@@ -217,7 +219,7 @@ impl Host {
             // Every packet of the newest episode has arrived after all.
             self.until = None;
             self.f.in_recovery = false;
-            self.call(|c, f| c.on_recovered(f, &Recovery { undone: true, ..Recovery::default() }));
+            self.call(|c, f| c.on_recovered(f, &Recovery::new(Bytes::ZERO, true)));
         }
         let Some(newest) = newest else { return };
         self.f.delivered += delivered;
@@ -263,7 +265,7 @@ impl Host {
             self.episodes += 1;
             self.until = Some(self.packets.len().saturating_sub(1));
         }
-        let c = Congestion { signal, first, lost, lost_ranges: u32::from(lost.0 > 0), newest: self.newest };
+        let c = Congestion::new(signal, first, self.newest).losing(lost, u32::from(lost.0 > 0));
         self.call(|c2, f| c2.on_congestion(f, &c));
         self.f.in_recovery = self.until.is_some() && signal != Signal::Timeout;
     }

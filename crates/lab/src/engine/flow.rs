@@ -7,12 +7,13 @@ use crate::random::Stream;
 use crate::tcp::endpoint::Endpoint;
 use crate::tcp::profile::Profile;
 use slowstart::avoidance::AnyAvoidance;
+use slowstart::control::Checked;
 use slowstart::registry::{Algorithm, AnyController};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart::view::PathMemory;
 
 /// The controller that an endpoint of the laboratory drives.
-pub type Control = AnyController;
+pub type Control = Checked<AnyController>;
 
 /// The direction of a flow's data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -120,8 +121,9 @@ impl Flow {
             is_sender: end == spec.direction.sender(),
             captured: captures && spec.recorded,
         };
-        let control =
-            |end: &str| spec.startup.controller(&spec.avoidance, iw, random(&format!("{end}.control")));
+        let control = |end: &str| {
+            Checked::new(spec.startup.controller(&spec.avoidance, iw, random(&format!("{end}.control"))))
+        };
         let isn = |end: &str| random(&format!("{end}.isn")) as u32;
         let mut server = Endpoint::listening(p, control("server"), isn("server"));
         let mut client = Endpoint::connecting(p, control("client"), isn("client"));

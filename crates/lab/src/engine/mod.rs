@@ -21,7 +21,8 @@ use crate::tcp::sender::Event;
 use id::{ClockId, Due, LineId};
 use net::{Arrival, Net, Packet};
 use queued::{Fate, What};
-use slowstart::control::Controller;
+use slowstart::control::{Checked, Controller};
+use slowstart::registry::AnyController;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 
@@ -571,10 +572,10 @@ impl Engine {
     }
 
     /// Replaces the controller of a flow's sender; the connection stays as it is.
-    pub fn replace_controller(&mut self, id: FlowId, control: Control) {
+    pub fn replace_controller(&mut self, id: FlowId, control: AnyController) {
         let f = &mut self.flows[id.index()];
         let end = f.sender();
-        f.ends[end].tx.replace_controller(control);
+        f.ends[end].tx.replace_controller(Checked::mid_connection(control));
         self.finish_event(id, end);
     }
 

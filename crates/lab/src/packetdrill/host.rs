@@ -6,7 +6,7 @@ use crate::tcp::ecn::EcnRule;
 use crate::tcp::endpoint::Endpoint;
 use crate::tcp::profile::Profile;
 use slowstart::avoidance;
-use slowstart::control::Composed;
+use slowstart::control::{Checked, Composed};
 use slowstart::registry::AnyController;
 use slowstart::units::Bytes;
 
@@ -194,6 +194,7 @@ impl Host {
         let avoidance =
             avoidance.map_or_else(|| unreachable!("{} is registered", self.avoidance), |a| (a.make)());
         let iw = Bytes(u64::from(p.iw) * u64::from(p.mss));
-        Endpoint::connecting(p, AnyController::Composed(Composed::new(startup, avoidance, iw)), 0)
+        let control = AnyController::Composed(Composed::new(startup, avoidance, iw));
+        Endpoint::connecting(p, Checked::new(control), 0)
     }
 }

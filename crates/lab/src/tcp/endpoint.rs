@@ -533,13 +533,9 @@ impl<C: Controller + Clone> Endpoint<C> {
         let first = echo == Some(milliseconds(self.syn_sent));
         let spurious = self.syn_losses > 0 && first;
         let clear = self.syn_losses == 0 || first;
-        let hs = Handshake {
-            syn_losses: self.syn_losses,
-            spurious,
-            rtt: clear.then(|| now.since(self.syn_sent)),
-            granted: segment::rate_of(s.rate_response),
-            remembered: self.remembered,
-        };
+        let mut hs = Handshake::new(clear.then(|| now.since(self.syn_sent)));
+        (hs.syn_losses, hs.spurious) = (self.syn_losses, spurious);
+        (hs.granted, hs.remembered) = (segment::rate_of(s.rate_response), self.remembered);
         self.tx.established(now, &hs, 1 + window);
     }
 

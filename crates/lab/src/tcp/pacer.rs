@@ -53,10 +53,10 @@ impl Pacer {
         // Slow-start gain below half the threshold (tcp_update_pacing_rate).
         let slow_start = s.ssthresh.is_none_or(|t| s.cwnd < t / 2);
         (self.on, self.rate) = match s.pace {
-            None | Some(Pace::Host) => (p.pacing, of(if slow_start { SLOW_START } else { AVOIDANCE })),
             Some(Pace::Off) => (false, of(SLOW_START)),
             Some(Pace::Gain(gain)) => (true, of(gain)),
             Some(Pace::Rate(rate)) => (true, Some(rate.max(Rate(u64::from(p.mss) * 8)))),
+            _ => (p.pacing, of(if slow_start { SLOW_START } else { AVOIDANCE })),
         };
         if p.tso == 0 {
             return;

@@ -5,7 +5,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use slowstart::avoidance;
-use slowstart::control::Controller;
+use slowstart::control::{Checked, Controller};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::Control;
 use slowstart_lab::scenario;
@@ -33,7 +33,7 @@ pub(crate) const LINUX: Profile = Profile { pacing: false, tso_defer: false, ..P
 pub(crate) fn control(profile: &Profile) -> Control {
     let startup = scenario::algorithm("startup", "standard").expect("it is there").1;
     let iw = Bytes(u64::from(profile.iw) * u64::from(profile.mss));
-    startup.controller(&(avoidance::REGISTRY[0].make)(), iw, 0)
+    Checked::new(startup.controller(&(avoidance::REGISTRY[0].make)(), iw, 0))
 }
 
 /// A segment that was sent.

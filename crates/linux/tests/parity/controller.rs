@@ -66,7 +66,7 @@ impl ControllerMirror {
             Kind::Recovered | Kind::Undo => {
                 let undone = f.kind == Kind::Undo;
                 t.undone += u64::from(undone);
-                self.controller.on_recovered(k, &Recovery { undone, ..Recovery::default() })
+                self.controller.on_recovered(k, &Recovery::new(Bytes::ZERO, undone))
             }
             Kind::Idle => {
                 t.idle += 1;
@@ -109,7 +109,7 @@ impl ControllerMirror {
         self.lost = f.lost;
         let signal = if timeout { Signal::Timeout } else { Signal::Loss };
         let newest = newest(f);
-        self.controller.on_congestion(k, &Congestion { signal, first: f.cut, lost, lost_ranges: 1, newest })
+        self.controller.on_congestion(k, &Congestion::new(signal, f.cut, newest).losing(lost, 1))
     }
 
     fn compare(&mut self, f: &Facts, t: &mut Tally, change: Change) {

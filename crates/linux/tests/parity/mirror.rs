@@ -133,6 +133,7 @@ pub(crate) fn why(e: Exit) -> ExitReason {
         Exit::CssRounds => ExitReason::CssRounds,
         Exit::RateFlat => ExitReason::RateFlat,
         Exit::Estimate => ExitReason::Estimate,
+        other => panic!("the objects have no reason {}", other.name()),
     }
 }
 
@@ -142,6 +143,7 @@ fn window(step: &Step, f: &Facts) -> (u32, u64) {
         Window::Keep => (0, 0),
         Window::Grow(b) => (0, b.0),
         Window::Set(b) => ((b.0 / u64::from(f.mss)).max(1) as u32, 0),
+        other => panic!("the objects have no {other:?}"),
     }
 }
 
@@ -155,7 +157,7 @@ fn pace(step: &Step) -> u64 {
     match step.pace {
         None => 0,
         Some(Pace::Rate(rate)) => rate.0,
-        Some(Pace::Off | Pace::Host | Pace::Gain(_)) => u64::MAX,
+        Some(_) => u64::MAX,
     }
 }
 
@@ -205,7 +207,7 @@ impl Mirror {
                 }
                 self.owns_recovery = false;
                 if self.asked {
-                    let (k, recovery) = (known(f), Recovery { undone: true, ..Recovery::default() });
+                    let (k, recovery) = (known(f), Recovery::new(Bytes::ZERO, true));
                     let _ = self.startup.on_recovered(&Self::view(f, &k), &recovery);
                 }
             }
@@ -247,17 +249,13 @@ impl Mirror {
         }
         let k = known(f);
         let lost = if f.no_data_sent { f.retransmitted.min(255) as u8 } else { 0 };
-        let hs = Handshake {
-            syn_losses: lost,
-            spurious: !f.undo_marker,
-            rtt: handshake(f).filter(|_| f.no_data_sent),
-            granted: None,
-            remembered: (f.memory_cwnd > 0).then(|| PathMemory {
-                cwnd: Bytes(f.memory_cwnd),
-                rtt: Span::micros(f.memory_rtt_us.into()),
-                rate: Rate(f.memory_rate),
-            }),
-        };
+        let mut hs = Handshake::new(handshake(f).filter(|_| f.no_data_sent));
+        (hs.syn_losses, hs.spurious) = (lost, !f.undo_marker);
+        hs.remembered = (f.memory_cwnd > 0).then(|| PathMemory {
+            cwnd: Bytes(f.memory_cwnd),
+            rtt: Span::micros(f.memory_rtt_us.into()),
+            rate: Rate(f.memory_rate),
+        });
         t.remembered += u64::from(hs.remembered.is_some());
         // Jump Start begins when the application has queued its data; see `send`.
         let step = if self.name == "jump-start" {
@@ -306,7 +304,7 @@ impl Mirror {
             self.compare(f, t, &step, "window in recovery");
             return;
         }
-        let hs = Handshake { rtt: handshake(f), ..Handshake::default() };
+        let hs = Handshake::new(handshake(f));
         self.startup = self.fresh.clone();
         let step = self.startup.on_established(&Self::view(f, &k), &hs);
         self.compare(f, t, &step, "flight");
@@ -322,7 +320,7 @@ impl Mirror {
         }
         self.owns_recovery = false;
         let (k, resent) = (known(f), f.retransmitted.wrapping_sub(self.resent));
-        let recovery = Recovery { retransmitted: seg(f, resent), undone: false };
+        let recovery = Recovery::new(seg(f, resent), false);
         let step = self.startup.on_recovered(&Self::view(f, &k), &recovery);
         self.compare(f, t, &step, "end of recovery");
         if let Some(e) = step.exit {
@@ -444,18 +442,11 @@ impl Mirror {
         }
         if self.asked {
             let k = known(f);
-            let c = Congestion {
-                signal,
-                first: f.cut,
-                // The kernel does not tell what this event has found lost.
-                lost: if self.name == "rapid-start" {
-                    seg(f, f.lost.wrapping_sub(self.lost))
-                } else {
-                    Bytes::ZERO
-                },
-                lost_ranges: 1,
-                newest: Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() },
-            };
+            // The kernel does not tell what this event has found lost.
+            let lost =
+                if self.name == "rapid-start" { seg(f, f.lost.wrapping_sub(self.lost)) } else { Bytes::ZERO };
+            let newest = Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() };
+            let c = Congestion::new(signal, f.cut, newest).losing(lost, 1);
             if self.name == "jump-start" {
                 // There may have been no ACK since the flight was sent, of which this is a part.
                 let bytes = Bytes(f.sent_bytes - self.sent);

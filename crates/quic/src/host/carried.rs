@@ -18,6 +18,9 @@ impl<C: Controller> Host<C> {
     /// that brings a round-trip sample.
     pub fn on_record_acked(&mut self, now: Instant, newest: Sent, bytes: Bytes, samples: bool) {
         self.advance(now);
+        if newest.at < self.path_since {
+            return;
+        }
         let bytes = bytes.min(self.sent_total);
         let batch = Batch {
             bytes,
@@ -33,6 +36,9 @@ impl<C: Controller> Host<C> {
     /// The packet of the record `sent` was declared lost.
     pub fn on_record_lost(&mut self, now: Instant, sent: Sent, persistent: bool) {
         self.advance(now);
+        if sent.at < self.path_since {
+            return;
+        }
         let bytes = sent.bytes.min(LARGEST);
         self.inflight -= bytes;
         self.lost += bytes;

@@ -17,6 +17,9 @@ impl<C: Controller> Host<C> {
     /// `bytes` bytes of a packet that was sent at `sent` were newly acknowledged.
     pub fn on_bytes_acked(&mut self, now: Instant, sent: Instant, bytes: Bytes, app_limited: bool) {
         self.advance(now);
+        if sent < self.path_since {
+            return;
+        }
         let bytes = bytes.min(super::LARGEST);
         let from = self.packets.partition_point(|p| p.sent.at < sent);
         let known = self.packets.get(from).filter(|p| p.sent.at == sent);
@@ -52,6 +55,9 @@ impl<C: Controller> Host<C> {
     /// the network. How many packets they were is estimated from their size.
     pub fn on_bytes_lost(&mut self, now: Instant, sent: Instant, persistent: bool, lost: Bytes) {
         self.advance(now);
+        if sent < self.path_since {
+            return;
+        }
         let lost = lost.min(self.sent_total);
         if lost > Bytes::ZERO {
             self.inflight -= lost;

@@ -6,7 +6,7 @@
 //! keys differ from run to run, but no size and no time depends on them.
 
 use self::log::Logs;
-use crate::factory::{Factory, Handle};
+use crate::factory::{Factory, Handle, Unsuited};
 use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use slowstart::control::Controller as _;
@@ -71,6 +71,10 @@ fn stack(e: impl std::fmt::Display) -> QuicError {
     QuicError::Stack(e.to_string())
 }
 
+fn unsuited(why: Unsuited) -> QuicError {
+    QuicError::Unsupported { key: "avoidance", why: why.to_string() }
+}
+
 /// The address of an end.
 fn address(end: usize) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(10, 0, 0, end as u8 + 1), 443))
@@ -99,6 +103,7 @@ pub fn check(study: &Study) -> Result<(), QuicError> {
         if let Some((name, why)) = NOT_CARRIED.iter().find(|(n, _)| *n == c.startup_name) {
             return unsupported("startup", &format!("{name} cannot run over QUIC: it needs {why}"));
         }
+        Factory::new(c.startup.clone(), c.avoidance.clone(), 1).map_err(unsuited)?;
     }
     Ok(())
 }
@@ -222,6 +227,7 @@ impl<S: Stack> Transfer<S> {
         let origin = StdInstant::now();
         let factory = Arc::new(
             Factory::new(contender.startup.clone(), contender.avoidance.clone(), seed)
+                .map_err(unsuited)?
                 .remembering(remembered)
                 .since(origin),
         );

@@ -5,7 +5,8 @@
 //!
 //! Departs from Linux:
 //! - the share is of bytes, as in the RFC, and not of packets;
-//! - the window keeps fractions of a segment.
+//! - the window keeps fractions of a segment;
+//! - on a host that does not count marks, the share stays what it is at first: a mark halves the window (RFC 8257 §3.5).
 
 use super::Avoidance;
 use super::reno::{self, Reno};
@@ -59,18 +60,16 @@ impl Avoidance for Dctcp {
     }
 
     fn observe(&mut self, v: &View, ack: &Ack) {
-        if ack.upto < self.round {
-            return;
-        }
+        let Some(total) = v.marked.filter(|_| ack.upto >= self.round) else { return };
         // dctcp_update_alpha
-        let (delivered, marked) = (v.delivered - self.began.0, v.marked - self.began.1);
+        let (delivered, marked) = (v.delivered - self.began.0, total - self.began.1);
         let less = self.alpha >> self.params.shift;
         self.alpha -= if less == 0 { self.alpha } else { less };
         if marked > Bytes::ZERO {
             let share = marked.min(delivered).scale(u64::from(ONE >> self.params.shift), delivered.0.max(1));
             self.alpha = (self.alpha + share.0 as u32).min(ONE);
         }
-        self.began = (v.delivered, v.marked);
+        self.began = (v.delivered, total);
         self.round = v.next;
     }
 

@@ -38,6 +38,7 @@ pub trait Avoidance {
 }
 
 /// One name in the list of avoidances.
+#[non_exhaustive]
 pub struct AvoidanceEntry {
     /// The name that users write and results contain.
     pub name: &'static str,
@@ -51,6 +52,7 @@ pub struct AvoidanceEntry {
 
 /// Any avoidance of the list, by value.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum AnyAvoidance {
     /// See [`reno`].
     Reno(reno::Reno),
@@ -61,6 +63,18 @@ pub enum AnyAvoidance {
     /// See [`prague`].
     Prague(prague::Prague),
 }
+
+/// With the default parameters.
+macro_rules! defaults {
+    ($($avoidance:ty),+) => {
+        $(impl Default for $avoidance {
+            fn default() -> Self {
+                Self::new(Default::default())
+            }
+        })+
+    };
+}
+defaults!(reno::Reno, cubic::Cubic, dctcp::Dctcp, prague::Prague);
 
 /// Evaluates an expression for whichever avoidance it is.
 macro_rules! each {

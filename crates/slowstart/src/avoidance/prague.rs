@@ -96,20 +96,22 @@ impl Avoidance for Prague {
     }
 
     fn observe(&mut self, v: &View, ack: &Ack) {
-        self.marked = (v.marked, v.marked - self.marked.0);
-        self.seen |= v.marked > Bytes::ZERO;
+        // Without a count of marks, the share stays 1: a mark halves the window.
+        let total = v.marked.unwrap_or_default();
+        self.marked = (total, total - self.marked.0);
+        self.seen |= total > Bytes::ZERO;
         let due = !self.is_independent() || v.now.since(self.updated) >= self.params.target;
         if ack.upto < self.round || !due {
             return;
         }
         if self.seen {
             // prague_update_alpha
-            let (delivered, marked) = (v.delivered - self.began.0, v.marked - self.began.1);
+            let (delivered, marked) = (v.delivered - self.began.0, total - self.began.1);
             let share = marked.min(delivered).scale(ONE, delivered.0.max(1)).0;
             self.alpha = (self.alpha - (self.alpha >> SHIFT) + share).min(ONE << SHIFT);
             self.updated = v.now;
         }
-        self.began = (v.delivered, v.marked);
+        self.began = (v.delivered, total);
         self.round = v.next;
         if let Some(n) = &mut self.rounds {
             *n = n.saturating_add(1);

@@ -76,6 +76,7 @@ pub trait Startup {
 }
 
 /// One name in the registry: an algorithm with the parameters of one source.
+#[non_exhaustive]
 pub struct StartupEntry {
     /// The name that users write and results contain. Unique in the registry.
     pub name: &'static str,
@@ -105,6 +106,7 @@ macro_rules! registry {
         /// Any startup of the registry, by value: dispatch is a `match`, and nothing is allocated.
         #[allow(clippy::large_enum_variant, reason = "by value, so that nothing needs a heap")]
         #[derive(Clone, Debug)]
+        #[non_exhaustive]
         pub enum AnyStartup { $(
             #[doc = concat!("See [`", stringify!($module), "`].")]
             $ty($module::$ty)
@@ -122,6 +124,11 @@ macro_rules! registry {
         #[doc(hidden)]
         #[macro_export]
         macro_rules! declare_startup_modules { () => { $(mod $module;)+ } }
+
+        $(impl Default for $module::$ty {
+            /// With the default parameters.
+            fn default() -> Self { Self::new($module::Params::default()) }
+        })+
 
         impl AnyStartup {
             fn as_dyn_mut(&mut self) -> &mut dyn Startup { match self { $(Self::$ty(s) => s),+ } }

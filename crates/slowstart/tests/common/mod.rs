@@ -262,7 +262,7 @@ impl Host {
     fn congestion(&mut self, signal: Signal, lost: Bytes) -> Change {
         let newest = self.newest;
         let first = !self.facts.in_recovery;
-        let c = Congestion { signal, first, lost, lost_ranges: u32::from(lost.0 > 0), newest };
+        let c = Congestion::new(signal, first, newest).losing(lost, u32::from(lost.0 > 0));
         self.control.on_congestion(&self.facts, &c)
     }
 
@@ -314,7 +314,7 @@ impl Host {
 
     pub(crate) fn recovered(&mut self, undone: bool) -> Change {
         self.facts.in_recovery = false;
-        self.control.on_recovered(&self.facts, &Recovery { retransmitted: self.facts.mss, undone })
+        self.control.on_recovered(&self.facts, &Recovery::new(self.facts.mss, undone))
     }
 
     /// The application pauses: everything in flight is acknowledged without growth, and nothing is sent for this time.

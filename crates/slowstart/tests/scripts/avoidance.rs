@@ -180,7 +180,8 @@ fn marked_round(host: &mut Host, marked: u64) {
     host.wait(RTT);
     let flight = host.out() as u64;
     for n in 0..flight {
-        host.facts.marked += Bytes(if n < marked { 1000 } else { 0 });
+        let more = Bytes(if n < marked { 1000 } else { 0 });
+        host.facts.marked = Some(host.facts.marked.unwrap_or_default() + more);
         let _ = host.ack(1000, Some(RTT));
         host.fill();
     }
@@ -221,7 +222,8 @@ fn prague_grows_less_on_short_round_trips() {
             let flight = host.out() as u64;
             host.wait(rtt);
             for n in 0..flight {
-                host.facts.marked += Bytes(if n < marked { 1000 } else { 0 });
+                let more = Bytes(if n < marked { 1000 } else { 0 });
+                host.facts.marked = Some(host.facts.marked.unwrap_or_default() + more);
                 let _ = host.ack(1000, Some(rtt));
             }
             host.fill();

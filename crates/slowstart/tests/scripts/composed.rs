@@ -202,3 +202,117 @@ fn thresholds_and_windows_have_floors() {
          timeout -> cwnd 1, ssthresh 2",
     );
 }
+
+/// What `Checked` says to a host that breaks the order of calls (see `Controller`). Tests are debug builds.
+mod order {
+    use crate::common::facts;
+    use slowstart::avoidance::reno::Reno;
+    use slowstart::control::{Checked, Composed, Controller};
+    use slowstart::startup::standard::Standard;
+    use slowstart::units::{Bytes, Instant, Mark, Span};
+    use slowstart::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent, Signal};
+
+    type Control = Checked<Composed<Standard, Reno>>;
+
+    fn begun() -> (Control, Facts) {
+        let f = facts(1000, 10);
+        let mut c = Checked::new(Composed::new(Standard::default(), Reno::default(), f.iw));
+        let _ = c.on_established(&f, &Handshake::default());
+        (c, f)
+    }
+
+    fn ack(f: &mut Facts, bytes: u64) -> Ack {
+        f.delivered += Bytes(bytes);
+        let mut a = Ack::new(Sent::default(), Bytes(bytes), Bytes(bytes));
+        a.upto = Mark::new(f.delivered.0);
+        a
+    }
+
+    #[test]
+    fn a_host_that_keeps_it_hears_nothing() {
+        let (mut c, mut f) = begun();
+        f.next = Mark::new(10_000);
+        let a = ack(&mut f, 1000);
+        let _ = c.on_ack(&f, &a);
+        let _ = c.on_congestion(&f, &Congestion::new(Signal::Ecn, true, Sent::default()));
+        let _ = c.on_recovered(&f, &Recovery::default());
+        f.now = Instant(5);
+        let _ = c.on_idle(&f, Span(5), None);
+        assert_eq!(c.get().state(), c.state());
+    }
+
+    #[test]
+    #[should_panic(expected = "on_ack before on_established")]
+    fn an_ack_before_the_beginning() {
+        let mut f = facts(1000, 10);
+        let mut c = Checked::new(Composed::new(Standard::default(), Reno::default(), f.iw));
+        let a = ack(&mut f, 1000);
+        let _ = c.on_ack(&f, &a);
+    }
+
+    #[test]
+    #[should_panic(expected = "on_established for the second time")]
+    fn two_beginnings() {
+        let (mut c, f) = begun();
+        let _ = c.on_established(&f, &Handshake::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "the time went back")]
+    fn time_that_goes_back() {
+        let (mut c, mut f) = begun();
+        f.now = Instant(7);
+        let a = ack(&mut f, 1000);
+        let _ = c.on_ack(&f, &a);
+        f.now = Instant(6);
+        let a = ack(&mut f, 1000);
+        let _ = c.on_ack(&f, &a);
+    }
+
+    #[test]
+    #[should_panic(expected = "the facts do not contain what the ACK delivered")]
+    fn facts_from_before_the_ack() {
+        let (mut c, f) = begun();
+        let _ = c.on_ack(&f, &Ack::new(Sent::default(), Bytes(1000), Bytes(1000)));
+    }
+
+    #[test]
+    #[should_panic(expected = "acknowledgements went back")]
+    fn acknowledgements_that_go_back() {
+        let (mut c, mut f) = begun();
+        let a = ack(&mut f, 1000);
+        let _ = c.on_ack(&f, &a);
+        let mut a = ack(&mut f, 1000);
+        a.upto = Mark::new(500);
+        let _ = c.on_ack(&f, &a);
+    }
+
+    #[test]
+    #[should_panic(expected = "a further signal before a first")]
+    fn an_episode_without_a_beginning() {
+        let (mut c, f) = begun();
+        let _ = c.on_congestion(&f, &Congestion::new(Signal::Loss, false, Sent::default()));
+    }
+
+    #[test]
+    #[should_panic(expected = "on_recovered without an episode that lasts")]
+    fn an_end_of_no_episode() {
+        let (mut c, f) = begun();
+        let _ = c.on_recovered(&f, &Recovery::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "on_timer")]
+    fn a_timer_that_nobody_set() {
+        let (mut c, f) = begun();
+        let _ = c.on_timer(&f);
+    }
+
+    #[test]
+    #[should_panic(expected = "in flight")]
+    fn idle_with_data_in_flight() {
+        let (mut c, mut f) = begun();
+        f.inflight = Bytes(1000);
+        let _ = c.on_idle(&f, Span(5), None);
+    }
+}

@@ -38,7 +38,7 @@ impl<C: Controller> Feed<C> {
         f.srtt = Some(RTT);
         f.min_rtt = Some(RTT);
         let mut c = make(f.iw, seed);
-        let _ = c.on_established(&f, &Handshake { rtt: Some(RTT), ..Handshake::default() });
+        let _ = c.on_established(&f, &Handshake::new(Some(RTT)));
         let last = f.now;
         Self {
             c,
@@ -106,7 +106,7 @@ impl<C: Controller> Feed<C> {
         self.f.lost += Bytes(segments * MSS);
         self.f.in_recovery = true;
         let lost = Bytes(segments * MSS);
-        let c = Congestion { signal: Signal::Loss, first, lost, lost_ranges: ranges, newest };
+        let c = Congestion::new(Signal::Loss, first, newest).losing(lost, ranges);
         let change = self.c.on_congestion(&self.f, &c);
         self.took(change);
     }
@@ -116,14 +116,14 @@ impl<C: Controller> Feed<C> {
         let newest = self.newest();
         let lost = std::mem::take(&mut self.f.inflight);
         self.f.lost += lost;
-        let c = Congestion { signal: Signal::Timeout, first: true, lost, lost_ranges: 1, newest };
+        let c = Congestion::new(Signal::Timeout, true, newest).losing(lost, 1);
         let change = self.c.on_congestion(&self.f, &c);
         self.took(change);
     }
 
     pub(crate) fn recovered(&mut self, undone: bool) {
         self.f.in_recovery = false;
-        let change = self.c.on_recovered(&self.f, &Recovery { retransmitted: Bytes(MSS), undone });
+        let change = self.c.on_recovered(&self.f, &Recovery::new(Bytes(MSS), undone));
         self.took(change);
     }
 

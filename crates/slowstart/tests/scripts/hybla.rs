@@ -34,7 +34,7 @@ fn the_initial_window_is_rho_times_as_large() {
     for (ms, want) in [(10, 10_000), (25, 10_000), (100, 40_000), (600, 240_000)] {
         let f = facts(1000, 10);
         let mut c = Composed::new(startup("hybla"), avoidance("reno"), f.iw);
-        let hs = Handshake { rtt: Some(Span::millis(ms)), ..Handshake::default() };
+        let hs = Handshake::new(Some(Span::millis(ms)));
         let _ = c.on_established(&f, &hs);
         assert_eq!(c.state().cwnd, Bytes(want), "{ms} ms");
     }

@@ -59,8 +59,8 @@ fn a_loss_of_the_granted_window_returns_to_the_initial_window() {
 /// The last packet of the granted window belongs to it, even if a packet sent later reveals the loss.
 #[test]
 fn the_end_of_the_granted_window_counts() {
-    let hs =
-        Handshake { rtt: Some(Span::millis(100)), granted: Some(Rate(8_000_000)), ..Handshake::default() };
+    let mut hs = Handshake::new(Some(Span::millis(100)));
+    hs.granted = Some(Rate(8_000_000));
     let (mut host, _) = Host::after(startup("quick-start"), avoidance("reno"), facts(960, 10), &hs);
     host.fill();
     for segments in [40, 59] {
@@ -71,7 +71,7 @@ fn the_end_of_the_granted_window_counts() {
     let lost = host.facts.mss;
     host.facts.inflight -= lost;
     let newest = Sent { mark: Mark::new(110 * 960), ..host.oldest() };
-    let c = Congestion { signal: Signal::Loss, first: true, lost, lost_ranges: 1, newest };
+    let c = Congestion::new(Signal::Loss, true, newest).losing(lost, 1);
     let change = host.control.on_congestion(&host.facts, &c);
     assert!(change.exited.is_none());
     assert_eq!(host.cwnd(), 10.0);

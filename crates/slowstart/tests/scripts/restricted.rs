@@ -23,6 +23,7 @@ fn errors(kp: f64) -> Vec<i64> {
             Window::Grow(b) => cwnd += b,
             Window::Set(b) => cwnd = b,
             Window::Keep => {}
+            other => panic!("no window {other:?}"),
         }
         queue = queue + cwnd.0 - before.0;
     }

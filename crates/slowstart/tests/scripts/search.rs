@@ -217,7 +217,7 @@ fn a_loss_while_draining_keeps_the_reason() {
     assert_eq!(host.cwnd(), (before * 0.7).floor());
     // The same for a timeout.
     let (mut host, _) = to_the_drain();
-    arrive(&mut host);
+    let _ = arrive(&mut host);
     assert_eq!(host.timeout().exited.map(|e| e.why), Some(Exit::RateFlat));
 }
 
@@ -248,7 +248,7 @@ fn a_loss_before_the_detection_is_an_exit_by_loss() {
     let mut host = Host::new(startup("search"), avoidance("cubic"), facts(1000, 10));
     host.fill();
     for _ in 0..50 {
-        arrive(&mut host);
+        let _ = arrive(&mut host);
         host.fill();
     }
     assert_eq!(host.lose(1).exited.map(|e| e.why), Some(Exit::Loss));
@@ -281,7 +281,7 @@ fn a_limited_application_resets_3_1() {
         host.fill();
         // A bin is 35 ms.
         for _ in 0..30 {
-            arrive(&mut host);
+            let _ = arrive(&mut host);
             host.fill();
         }
         let before = host.internal_value("bin").expect("bins");
@@ -312,7 +312,7 @@ fn a_short_silence_keeps_the_bins_of_3_1() {
     ] {
         let mut host = Host::new(startup(name), avoidance("cubic"), facts(1000, 10));
         host.fill();
-        arrive(&mut host);
+        let _ = arrive(&mut host);
         host.wait(Span::millis(silent));
         let _ = host.ack(1000, Some(Span::millis(500)));
         assert_eq!(host.internal_value("bin"), Some(0.0), "{name}");

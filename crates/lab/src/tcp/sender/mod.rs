@@ -405,7 +405,7 @@ impl<C: Controller + Clone> Sender<C> {
         f.inflight = self.board.inflight();
         f.delivered = Bytes(self.board.delivered);
         f.lost = Bytes(self.board.lost_total);
-        f.marked = Bytes(self.counters.marked);
+        f.marked = Some(Bytes(self.counters.marked));
         f.next = Mark::new(self.next);
         f.unacked = Some(Bytes(self.next.saturating_sub(self.board.una())));
         f.srtt = self.rtt.srtt();

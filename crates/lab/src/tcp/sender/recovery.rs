@@ -126,21 +126,14 @@ impl<C: Controller + Clone> Sender<C> {
             // The recovery ends at once: nothing is left to retransmit (tcp_process_tlp_ack).
             self.push_event(now, Event::Loss);
             self.signal_congestion(now, Signal::Loss, true, Lost::default());
-            let repaired = Recovery { retransmitted: Bytes::ZERO, undone: false };
-            let change = self.control.on_recovered(&self.facts(now), &repaired);
+            let change = self.control.on_recovered(&self.facts(now), &Recovery::default());
             self.apply_change(now, change);
         }
     }
 
     #[cold]
     pub(super) fn signal_congestion(&mut self, now: Instant, signal: Signal, first: bool, lost: Lost) {
-        let c = Congestion {
-            signal,
-            first,
-            lost: Bytes(lost.bytes),
-            lost_ranges: lost.ranges,
-            newest: self.board.newest(),
-        };
+        let c = Congestion::new(signal, first, self.board.newest()).losing(Bytes(lost.bytes), lost.ranges);
         let change = self.control.on_congestion(&self.facts(now), &c);
         self.apply_change(now, change);
     }
@@ -235,7 +228,7 @@ impl<C: Controller + Clone> Sender<C> {
         if !undone {
             self.rack.recovered();
         }
-        let change = self.control.on_recovered(&self.facts(now), &Recovery { retransmitted, undone });
+        let change = self.control.on_recovered(&self.facts(now), &Recovery::new(retransmitted, undone));
         self.apply_change(now, change);
         self.push_event(now, Event::Recovered { undone });
     }
