@@ -61,6 +61,7 @@ fn main() {
     compile("bbr3", &stock.join("bbr3_before_6_10.bpf.o"), &["-DSTOCK", "-DBEFORE_6_10"]);
     compile("watch", &out.join("watch.bpf.o"), &[]);
     compile("open", &out.join("open.bpf.o"), &[]);
+    compile("check", &out.join("check.bpf.o"), &[]);
     compile("select", &out.join("select.bpf.o"), &[]);
     compile("trial", &out.join("trial.bpf.o"), &[]);
     println!("cargo:rerun-if-changed=src/bpf");

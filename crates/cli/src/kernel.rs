@@ -6,9 +6,10 @@ use crate::signals;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use slowstart_linux::{
-    Capability, Check, DefaultChange, DefaultRecord, Need, PinnedSelection, RestoredDefault, Running,
-    SelectionState, Spec, check_default_is_free, drop_privileges, list, list_defaults, list_selections, load,
-    load_pinned, restore_default, restore_stale_defaults, select, set_default, unload, unselect,
+    Capability, Check, Counts, DefaultChange, DefaultRecord, Finding, PinnedSelection, RestoredDefault,
+    Running, SelectionState, Spec, Verb, Verdict, check_default_is_free, drop_privileges, list,
+    list_defaults, list_selections, load, load_pinned, restore_default, restore_stale_defaults, select,
+    set_default, unload, unselect,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,7 +70,10 @@ enum Command {
     Watch(crate::watch::Watch),
     Trial(Box<crate::trial::TrialArgs>),
     Memory(crate::kernel_memory::MemoryArgs),
-    /// Shows what this kernel and this user can do, and how to get what is missing
+    /// Shows which of these commands work here, what each lacks, and how to get what is missing
+    ///
+    /// Loads a small program and a map of each type that a command needs, to find out which of them the kernel refuses. The exit
+    /// status is 0 if `load` works, 2 if not.
     Check,
 }
 
@@ -172,10 +176,20 @@ impl Load {
         signals::wait(|| Ok(()))?;
         drop(default);
         if let Some(c) = held.counts() {
-            print(&format!("{}: {} connections, {} of them still open", held.name, c.started, c.open))?;
+            print(&format!(
+                "{}: {} connections, {} of them still open",
+                held.name,
+                c.started,
+                open_text(&c)
+            ))?;
         }
         Ok(())
     }
+}
+
+/// The number of open connections, or what is known of it.
+fn open_text(c: &Counts) -> String {
+    c.open.map_or_else(|| format!("an unknown number (at most {})", c.at_most_open()), |n| n.to_string())
 }
 
 fn control_line(r: &Running) -> String {
@@ -184,11 +198,11 @@ fn control_line(r: &Running) -> String {
         (false, Some((pid, comm))) => format!("held by process {pid} ({})", printable(comm)),
         (false, None) => "registered".to_string(),
     };
-    let counts = r.counts.as_ref().map_or_else(String::new, |c| {
+    let counts = r.counts.as_ref().map_or("  counts unknown".to_string(), |c| {
         let exits: Vec<String> =
             c.exits.iter().filter(|(_, n)| *n > 0).map(|(w, n)| format!("{} {n}", w.name())).collect();
         let exits = if exits.is_empty() { String::new() } else { format!("; exits: {}", exits.join(", ")) };
-        format!("  {} open of {}{exits}", c.open, c.started)
+        format!("  {} open of {}{exits}", open_text(c), c.started)
     });
     format!("{:<16}{:<19}{by}{counts}", printable(&r.name), r.startup.unwrap_or("-"))
 }
@@ -258,30 +272,34 @@ fn select_main(cgroup: &Path, control: &str, pin: bool) -> Result<()> {
     })
 }
 
+fn finding_line(f: &Finding) -> String {
+    let mend = if f.mend.is_empty() { String::new() } else { format!(": {}", f.mend) };
+    format!("  {:<5}{:<25}{}{mend}", if f.present { "yes" } else { "no" }, f.what, f.detail)
+}
+
 fn show_check() -> Result<()> {
-    let check = Check::new();
-    for (need, title) in [
-        (Need::Load, "Required to load a startup:"),
-        (Need::Pin, "Optional, for --pin:"),
-        (Need::Select, "Optional, for select:"),
-    ] {
-        print(title)?;
-        for f in check.findings.iter().filter(|f| f.need == need) {
-            let mend = if f.present { String::new() } else { format!(": {}", f.mend) };
-            let present = if f.present { "yes" } else { "no" };
-            print(&format!("  {present:<5}{:<15}{}{mend}", f.what, f.detail))?;
-        }
+    let check = Check::tried();
+    print("This kernel and this process have:")?;
+    for f in &check.findings {
+        print(&finding_line(f))?;
     }
-    if !check.can_load {
-        bail!("startups cannot be loaded here");
+    print("The kernel loads:")?;
+    for f in &check.tries {
+        print(&finding_line(f))?;
     }
-    let works = |need| check.findings.iter().all(|f| f.present || f.need != need);
-    print(match (works(Need::Pin), works(Need::Select)) {
-        (true, true) => "Everything works here.",
-        (true, false) => "Startups can be loaded and pinned here, but not selected for a cgroup.",
-        (false, true) => "Startups can be loaded here, but not pinned: --pin will fail.",
-        (false, false) => "Startups can be loaded here, but not pinned and not selected for a cgroup.",
-    })
+    print("Commands of `slowstart kernel`:")?;
+    for verb in Verb::ALL {
+        let text = match check.verdict(verb) {
+            Verdict::Works => "works".to_string(),
+            Verdict::Lacks(what) => format!("works without {}", what.join("; ")),
+            Verdict::Fails(why) => format!("does not work: no {}", why.join(", no ")),
+        };
+        print(&format!("  {:<14}{text}", verb.name()))?;
+    }
+    match check.verdict(Verb::Load) {
+        Verdict::Fails(_) => bail!("startups cannot be loaded here"),
+        _ => Ok(()),
+    }
 }
 
 impl Kernel {

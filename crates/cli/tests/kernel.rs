@@ -1,12 +1,20 @@
-//! Tests of `slowstart kernel` as a command. They need root and a kernel that can load startups, and print `skipped`
-//! otherwise.
+//! Tests of `slowstart kernel` as a command. Each names the commands that it needs and prints `skipped` with the kernel's
+//! reason where one of them does not work.
 #![cfg(feature = "kernel")]
 
-use std::io::{Read, Write};
+mod works;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use nix::unistd::Pid;
+use slowstart_linux::Verb;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use works::works;
 
 fn slowstart(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slowstart"));
@@ -16,15 +24,6 @@ fn slowstart(args: &[&str]) -> Command {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// True if startups can be loaded here; otherwise prints why a test is skipped.
-fn able(test: &str) -> bool {
-    let check = slowstart(&["kernel", "check"]).output().expect("it runs");
-    if !check.status.success() {
-        println!("skipped: kernel test {test} ({})", text(&check.stderr).trim());
-    }
-    check.status.success()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the server runs on the real clock")]
@@ -70,7 +69,7 @@ impl Drop for Watch {
 
 #[test]
 fn scrapes_are_answered_beside_hostile_clients() {
-    if !able("scrapes_are_answered_beside_hostile_clients") {
+    if !works(&[Verb::Watch]) {
         return;
     }
     let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
@@ -140,21 +139,63 @@ fn without_bpffs(args: &[&str]) -> Output {
 }
 
 #[test]
-fn check_separates_what_is_required_from_what_is_optional() {
-    if !able("check_separates_what_is_required_from_what_is_optional") {
+fn check_tells_which_commands_work() {
+    if !works(&[Verb::Load]) {
         return;
     }
     let check = without_bpffs(&["kernel", "check"]);
     let said = text(&check.stdout);
     assert!(check.status.success(), "{said}");
-    let at = |s: &str| said.find(s).unwrap_or_else(|| panic!("no {s:?} in {said}"));
-    assert!(at("Required to load a startup:") < at("CAP_BPF"));
-    assert!(at("CAP_PERFMON") < at("Optional, for --pin:") && at("Optional, for --pin:") < at("bpffs"));
-    assert!(said.contains("mount -t bpf bpf /sys/fs/bpf") && said.contains("--pin will fail"), "{said}");
+    assert!(said.contains("mount -t bpf bpf /sys/fs/bpf"), "{said}");
+    let of = |verb: &str| {
+        let line = said.lines().find_map(|l| l.strip_prefix(&format!("  {verb:<14}")));
+        line.unwrap_or_else(|| panic!("no {verb:?} in {said}")).to_string()
+    };
+    assert!(of("load").starts_with("works"), "{said}");
+    assert!(of("load --pin").contains("does not work: no bpffs (not mounted"), "{said}");
     let pin = without_bpffs(&["kernel", "load", "search", "--pin"]);
     let said = text(&pin.stderr);
     assert_eq!(pin.status.code(), Some(2), "{said}");
     assert!(said.contains("mount -t bpf bpf /sys/fs/bpf") && said.contains("Without --pin"), "{said}");
+}
+
+/// The child of the test below, in a network namespace of its own: what `load` and `list` print while a connection is open.
+#[test]
+fn lists_an_open_connection_as_child() {
+    if std::env::var("SLOWSTART_LIST").is_err() {
+        return;
+    }
+    assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().expect("iproute2").success());
+    let mut load = slowstart(&["kernel", "load", "tsl"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut said = BufReader::new(load.stdout.take().expect("piped")).lines();
+    assert!(said.next().is_some_and(|l| l.is_ok_and(|l| l.contains("loaded"))));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let client = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+    setsockopt(&client, TcpCongestion, &OsString::from("ss_tsl")).expect("it is loaded");
+    println!("{}", text(&slowstart(&["kernel", "list"]).output().expect("it runs").stdout));
+    kill(Pid::from_raw(load.id() as i32), Signal::SIGINT).expect("it runs");
+    said.map_while(Result::ok).for_each(|l| println!("{l}"));
+    assert!(load.wait().expect("it ends").success());
+}
+
+#[test]
+fn an_unknown_number_is_shown_as_unknown() {
+    if !works(&[Verb::Load]) {
+        return;
+    }
+    for (refused, open) in [(Some("all"), "an unknown number (at most 1)"), (Some("1"), "1"), (None, "1")] {
+        let mut command = Command::new("unshare");
+        command.arg("--net").arg(std::env::current_exe().expect("known"));
+        command.args(["--exact", "lists_an_open_connection_as_child", "--nocapture"]);
+        if let Some(refused) = refused {
+            command.env("SLOWSTART_REFUSE_ITERATOR", refused);
+        }
+        let done = command.env("SLOWSTART_LIST", "1").output().expect("util-linux is installed");
+        let said = text(&done.stdout);
+        assert!(done.status.success(), "{said}{}", text(&done.stderr));
+        assert!(said.contains(&format!("  {open} open of 1\n")), "{refused:?}: {said}");
+        assert!(said.contains(&format!("ss_tsl: 1 connections, {open} of them still open")), "{said}");
+    }
 }
 
 /// Runs a script with `$S` for the command, in mount and network namespaces of its own with a bpffs.
@@ -167,7 +208,7 @@ fn in_namespaces(script: &str) -> Output {
 
 #[test]
 fn a_default_ends_with_its_control() {
-    if !able("a_default_ends_with_its_control") {
+    if !works(&[Verb::Load]) {
         return;
     }
     let file = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -199,7 +240,7 @@ fn a_default_ends_with_its_control() {
 
 #[test]
 fn unload_as_another_user_fails() {
-    if !able("unload_as_another_user_fails") {
+    if !works(&[Verb::Pin]) {
         return;
     }
     let out = in_namespaces(
@@ -214,7 +255,7 @@ fn unload_as_another_user_fails() {
 
 #[test]
 fn a_trial_that_is_not_valid_is_refused_with_what_was_found() {
-    if !able("a_trial_that_is_not_valid_is_refused_with_what_was_found") {
+    if !works(&[Verb::Trial]) {
         return;
     }
     let refused = |args: &[&str], says: &str| {

@@ -1,12 +1,16 @@
-//! Tests of `slowstart kernel memory` as a command. They need root and a kernel that can load startups, and print `skipped`
-//! otherwise.
+//! Tests of `slowstart kernel memory` as a command. They print `skipped` with the kernel's reason
+//! where `load` or `memory` does not work.
 #![cfg(feature = "kernel")]
 
+mod works;
+
+use slowstart_linux::Verb;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::SystemTime;
+use works::works;
 
 fn slowstart(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slowstart"));
@@ -20,14 +24,6 @@ fn run(args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn able(test: &str) -> bool {
-    let check = run(&["kernel", "check"]);
-    if !check.status.success() {
-        println!("skipped: kernel test {test} ({})", text(&check.stderr).trim());
-    }
-    check.status.success()
 }
 
 /// A program that holds a startup, killed at the end of the test.
@@ -65,7 +61,7 @@ fn import(file: &Path, lines: &str) -> Output {
 
 #[test]
 fn memory_is_imported_listed_exported_and_cleared() {
-    if !able("memory_is_imported_listed_exported_and_cleared") {
+    if !works(&[Verb::Load, Verb::Memory]) {
         return;
     }
     refused(&["kernel", "memory", "list", "careful-resume"], "no control of this name");

@@ -3,10 +3,13 @@
 #![cfg(feature = "kernel")]
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
+mod works;
+
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use serde_json::Value;
+use slowstart_linux::Verb;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs;
@@ -17,6 +20,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use works::works;
 
 /// One test at a time: each path has a real-time thread, and a machine may have only one or two processors.
 static ONE: Mutex<()> = Mutex::new(());
@@ -58,18 +62,16 @@ impl Drop for Cgroup {
 
 /// Returns the lock and a cgroup, or `None` if this machine cannot run the test.
 fn able(test: &str) -> Option<(MutexGuard<'static, ()>, Cgroup)> {
-    let skip = |why: &str| println!("skipped: kernel test {test} ({why})");
-    let check = slowstart(&["kernel", "check"]).output().expect("it runs");
-    if !check.status.success() {
-        skip(text(&check.stderr).trim());
+    let skip = |why: &str| println!("skipped: kernel tests that need {why}");
+    if !works(&[Verb::Load, Verb::Trial]) {
         return None;
     }
     if !Path::new("/dev/net/tun").exists() || Command::new("ip").arg("-V").output().is_err() {
-        skip("needs /dev/net/tun and iproute2");
+        skip("/dev/net/tun and iproute2");
         return None;
     }
     let Some(cgroup) = Cgroup::new(test) else {
-        skip("needs a writable cgroup v2");
+        skip("a writable cgroup v2");
         return None;
     };
     Some((ONE.lock().unwrap_or_else(PoisonError::into_inner), cgroup))

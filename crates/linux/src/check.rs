@@ -1,22 +1,69 @@
-//! What this kernel and this process can do, what is missing, and the command that provides it.
+//! What this kernel and this process can do, what is missing, the command that provides it, and which commands work.
 
+use crate::bpf_log::{keep_log, take_log};
 use crate::error::KernelError;
-use libbpf_rs::ReferencesType;
+use crate::load::{Spec, load_as};
+use crate::open::Open;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
+use libbpf_rs::{MapCore, Object, ObjectBuilder, ReferencesType};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::fs;
 
-/// What a finding is needed for.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/check.bpf.o"));
+
+/// A command of `slowstart kernel`, or one of its options.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Loading a startup.
+pub enum Verb {
+    /// `load`.
     Load,
-    /// `load --pin`, `select --pin` and replacement; loading works without it.
+    /// `load --pin`, and replacement.
     Pin,
-    /// `select`; loading works without it.
+    /// `list`.
+    List,
+    /// `select`.
     Select,
+    /// `select --pin`.
+    SelectPin,
+    /// `watch`.
+    Watch,
+    /// `trial`.
+    Trial,
+    /// `memory`.
+    Memory,
+}
+
+use Verb::{List, Load, Memory, Pin, Select, SelectPin, Trial, Watch};
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Self; 8] = [Load, Pin, List, Select, SelectPin, Watch, Trial, Memory];
+
+    /// Returns it as it is written after `slowstart kernel`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Load => "load",
+            Pin => "load --pin",
+            List => "list",
+            Select => "select",
+            SelectPin => "select --pin",
+            Watch => "watch",
+            Trial => "trial",
+            Memory => "memory",
+        }
+    }
+}
+
+/// Whether a command works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It works.
+    Works,
+    /// It works but for this.
+    Lacks(Vec<&'static str>),
+    /// It does not work, because of each of these.
+    Fails(Vec<String>),
 }
 
 /// One property of this kernel or process.
@@ -24,14 +71,47 @@ pub enum Need {
 pub struct Finding {
     /// Name of the property.
     pub what: &'static str,
-    /// What it is needed for.
-    pub need: Need,
     /// True if it is present.
     pub present: bool,
-    /// What was found, or what is missing.
+    /// What was found, or what is missing: of what was tried, the kernel's error.
     pub detail: String,
-    /// The command or change that provides it; empty if it is present.
+    /// The command or change that provides it; empty if it is present, or if none is known.
     pub mend: &'static str,
+    /// Commands that do not work without it.
+    needed_by: &'static [Verb],
+    /// Commands that work without it, each with what it lacks then.
+    lacking: &'static [(Verb, &'static str)],
+}
+
+impl Finding {
+    fn new(what: &'static str, present: bool, yes: &str, no: &str, mend: &'static str) -> Self {
+        let (detail, mend) = if present { (yes, "") } else { (no, mend) };
+        Self { what, present, detail: detail.to_string(), mend, needed_by: &[], lacking: &[] }
+    }
+
+    /// What came of a try.
+    fn tried<T>(what: &'static str, result: &Result<T, KernelError>) -> Self {
+        let detail = match result {
+            Ok(_) => String::new(),
+            Err(KernelError::Bpf { source, .. }) => format!("{source:#}"),
+            Err(KernelError::Refused { why, .. }) => why.clone(),
+            Err(e) => e.to_string(),
+        };
+        Self::new(what, result.is_ok(), "loads", &detail, "")
+    }
+
+    fn needed_by(self, needed_by: &'static [Verb]) -> Self {
+        Self { needed_by, ..self }
+    }
+
+    fn lacking(self, lacking: &'static [(Verb, &'static str)]) -> Self {
+        Self { lacking, ..self }
+    }
+
+    /// Returns why a command that needs it does not work.
+    fn reason(&self) -> String {
+        format!("{} ({})", self.what, self.detail)
+    }
 }
 
 /// Everything that was looked at.
@@ -39,26 +119,20 @@ pub struct Finding {
 pub struct Check {
     /// Release of the kernel, as `uname -r` prints it.
     pub release: String,
-    /// The properties, those that loading needs first.
+    /// Properties of the kernel and of this process, those that loading needs first.
     pub findings: Vec<Finding>,
-    /// True if a startup can be loaded.
-    pub can_load: bool,
+    /// Types of programs and maps, each loaded once; empty unless they were tried ([`Self::tried`]).
+    pub tries: Vec<Finding>,
     /// True if the kernel has links for congestion controls (6.4): they can be pinned and replaced.
     pub links: bool,
-    /// True if bpffs is mounted at `/sys/fs/bpf`.
-    pub bpffs: bool,
     /// True if the start of transmission is an operation of its own (7.x).
     pub tx_start: bool,
     /// Number of arguments of the operation `cong_control`: 2 before 6.10, else 4; 0 if it is not known.
     pub control_arguments: usize,
 }
 
-/// What loading needs: programs (BPF), a congestion control (`NET_ADMIN`), reading the fields of a socket (PERFMON).
-const CAPABILITIES: [(&str, CapabilitySet); 3] = [
-    ("CAP_BPF", CapabilitySet::BPF),
-    ("CAP_NET_ADMIN", CapabilitySet::NET_ADMIN),
-    ("CAP_PERFMON", CapabilitySet::PERFMON),
-];
+/// Arms of a trial that need `load`.
+const STARTUP_ARMS: (Verb, &str) = (Trial, "arms that are startups of this project");
 
 const MOUNT_BPFFS: &str = "mount -t bpf bpf /sys/fs/bpf";
 
@@ -87,93 +161,184 @@ impl Check {
             .map_or(0, |f| f.iter().count());
         let links =
             btf.as_ref().is_some_and(|b| b.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some());
-        let (bpffs, cgroup) = (is_bpffs(), mounted("cgroup2"));
-        let recent = version(&release).is_some_and(|v| v >= (6, 1));
-        let found = |what, need, present, yes: &str, no: &str, mend| Finding {
-            what,
-            need,
-            present,
-            detail: if present { yes } else { no }.to_string(),
-            mend: if present { "" } else { mend },
+        let cgroup = mounted("cgroup2");
+        let capability = |name, cap: CapabilitySet| {
+            let present = held.intersects(cap | CapabilitySet::SYS_ADMIN);
+            Finding::new(name, present, "held", "not held by this process", "run it as root (sudo)")
         };
-        let mut findings = vec![
-            found(
+        let recent = version(&release).is_some_and(|v| v >= (6, 1));
+        let findings = vec![
+            Finding::new(
                 "kernel",
-                Need::Load,
                 recent,
                 &release,
                 "older than 6.1: its BPF congestion controls cannot call CUBIC",
                 "run Linux 6.1 or newer",
-            ),
-            found(
+            )
+            .needed_by(&[Load, Pin, Select, SelectPin, Watch, Trial]),
+            Finding::new(
                 "BTF",
-                Need::Load,
                 btf.is_some(),
                 "/sys/kernel/btf/vmlinux",
                 "no /sys/kernel/btf/vmlinux",
                 "run a kernel built with CONFIG_DEBUG_INFO_BTF=y",
-            ),
-            found(
+            )
+            .needed_by(&[Load, Pin, Watch, Trial]),
+            Finding::new(
                 "CUBIC",
-                Need::Load,
                 function("cubictcp_cong_avoid"),
                 "built in",
                 "not built in, so its functions cannot be called",
                 "run a kernel built with CONFIG_TCP_CONG_CUBIC=y",
-            ),
-        ];
-        findings.extend(CAPABILITIES.map(|(name, cap)| {
-            let present = held.intersects(cap | CapabilitySet::SYS_ADMIN);
-            found(name, Need::Load, present, "held", "not held by this process", "run it as root (sudo)")
-        }));
-        let can_load = findings.iter().all(|f| f.present);
-        findings.extend([
-            found(
+            )
+            .needed_by(&[Load, Pin])
+            .lacking(&[STARTUP_ARMS]),
+            capability("CAP_BPF", CapabilitySet::BPF)
+                .needed_by(&[Load, Pin, Select, SelectPin, Watch, Trial, Memory])
+                .lacking(&[(List, "counts and selections")]),
+            capability("CAP_NET_ADMIN", CapabilitySet::NET_ADMIN)
+                .needed_by(&[Load, Pin, Select, SelectPin, Trial]),
+            capability("CAP_PERFMON", CapabilitySet::PERFMON)
+                .needed_by(&[Load, Pin, Watch, Trial])
+                .lacking(&[(List, "the number of open connections above 0")]),
+            capability("CAP_SYS_ADMIN", CapabilitySet::SYS_ADMIN).lacking(&[
+                (List, "counts of controls that are not pinned"),
+                (Memory, "controls that are not pinned"),
+            ]),
+            Finding::new(
                 "links",
-                Need::Pin,
                 links,
                 "congestion controls can be pinned and replaced",
                 "needs Linux 6.4: a control is loaded only as long as its loader runs",
                 "run Linux 6.4 or newer",
-            ),
-            found("bpffs", Need::Pin, bpffs, "/sys/fs/bpf", "not mounted at /sys/fs/bpf", MOUNT_BPFFS),
-            found(
+            )
+            .needed_by(&[Pin])
+            .lacking(&[(Load, "removal when it is killed: `unload` removes the control")]),
+            Finding::new("bpffs", is_bpffs(), "/sys/fs/bpf", "not mounted at /sys/fs/bpf", MOUNT_BPFFS)
+                .needed_by(&[Pin, SelectPin]),
+            Finding::new(
                 "cgroup v2",
-                Need::Select,
                 cgroup.is_some(),
                 cgroup.as_deref().unwrap_or_default(),
                 "not mounted",
                 "mount -t cgroup2 none /sys/fs/cgroup",
-            ),
-        ]);
-        Self { release, findings, can_load, links, bpffs, tx_start, control_arguments }
+            )
+            .needed_by(&[Select, SelectPin, Trial]),
+        ];
+        Self { release, findings, tries: Vec::new(), links, tx_start, control_arguments }
     }
 
-    /// Returns the absent findings that `needed` applies to, each with what provides it.
-    fn missing(&self, needed: impl Fn(Need) -> bool) -> String {
-        let absent = self.findings.iter().filter(|f| !f.present && needed(f.need));
-        let lines: Vec<String> =
-            absent.map(|f| format!("{} is missing ({}): {}", f.what, f.detail, f.mend)).collect();
-        lines.join("; ")
+    /// Does the same, and loads a program and a map of each type that a command needs, to find out which of them the kernel
+    /// refuses. Nothing stays loaded. For a moment a congestion control is registered, which nothing uses.
+    pub fn tried() -> Self {
+        let name = format!("ss_{:x}_check", std::process::id());
+        let control = Spec::read("standard", "cubic").and_then(|spec| load_as(&spec, name));
+        let storage = try_map("sk_storage");
+        let iterator = |of: fn(&libbpf_rs::Map<'_>) -> Result<libbpf_rs::Link, KernelError>| {
+            let object =
+                storage.as_ref().map_err(|e| KernelError::refused("map sk_storage", e.to_string()))?;
+            let map = object.maps().find(|m| m.name() == "sk_storage");
+            map.map_or_else(|| Err(KernelError::refused("map sk_storage", "not in the object")), |m| of(&m))
+        };
+        let over_map = Finding::tried("iter/bpf_sk_storage_map", &iterator(|m| Open::iterate(m)));
+        let over_sockets = Finding::tried("iter/tcp", &iterator(|m| Open::walk(m)));
+        let (over_map, over_sockets) = match (over_map.present, over_sockets.present) {
+            (true, _) => (over_map, over_sockets),
+            (false, true) => (over_map.lacking(&ONE_NAMESPACE), over_sockets),
+            (false, false) => (over_map.lacking(&NUMBER_OPEN), over_sockets),
+        };
+        let tries = vec![
+            Finding::tried("struct_ops", &control).needed_by(&[Load, Pin]).lacking(&[STARTUP_ARMS]),
+            Finding::tried("map ringbuf", &try_map("ringbuf")).needed_by(&[Load, Pin, Watch, Trial]),
+            Finding::tried("map lru_hash", &try_map("lru_hash"))
+                .needed_by(&[Memory])
+                .lacking(&[(Load, "stateful and careful-resume, which have path memory")]),
+            Finding::tried("tp_btf", &try_program("tp_btf", "try_tp_btf")).needed_by(&[Watch]),
+            Finding::tried("sockops", &try_program("sockops", "try_sockops"))
+                .needed_by(&[Select, SelectPin, Trial]),
+            Finding::tried("cgroup_skb", &try_program("cgroup_skb", "try_cgroup_skb")).needed_by(&[Trial]),
+            over_map,
+            over_sockets,
+            Finding::tried("map sk_storage", &storage).needed_by(&[Load, Pin, Watch, Trial]),
+        ];
+        Self { tries, ..Self::new() }
     }
 
-    /// Fails with everything that is missing for loading.
-    pub(crate) fn must_load(&self, what: &str) -> Result<(), KernelError> {
-        if self.can_load {
+    /// Returns whether a command works, as far as was looked at.
+    pub fn verdict(&self, verb: Verb) -> Verdict {
+        let absent = || self.findings.iter().chain(&self.tries).filter(|f| !f.present);
+        let why: Vec<String> =
+            absent().filter(|f| f.needed_by.contains(&verb)).map(Finding::reason).collect();
+        if !why.is_empty() {
+            return Verdict::Fails(why);
+        }
+        let mut lacks: Vec<&str> =
+            absent().flat_map(|f| f.lacking).filter(|(v, _)| *v == verb).map(|(_, what)| *what).collect();
+        lacks.dedup();
+        if lacks.is_empty() { Verdict::Works } else { Verdict::Lacks(lacks) }
+    }
+
+    /// Fails with everything that is missing for a command, each with what provides it.
+    pub(crate) fn must(&self, verb: Verb, what: &str) -> Result<(), KernelError> {
+        let absent = |verb: Verb| {
+            let all = self.findings.iter().filter(move |f| !f.present && f.needed_by.contains(&verb));
+            all.map(|f| format!("{} is missing ({}): {}", f.what, f.detail, f.mend)).collect::<Vec<_>>()
+        };
+        let missing = absent(verb).join("; ");
+        if missing.is_empty() {
             return Ok(());
         }
-        Err(KernelError::refused(what, self.missing(|n| n == Need::Load)))
-    }
-
-    /// Fails with everything that is missing for pinning.
-    pub(crate) fn must_pin(&self, what: &str) -> Result<(), KernelError> {
-        if self.can_load && self.links && self.bpffs {
-            return Ok(());
-        }
-        let missing = self.missing(|n| n != Need::Select);
-        let alternative = if self.can_load { ". Without --pin it works here" } else { "" };
+        let unpinned = match verb {
+            Pin => absent(Load).is_empty(),
+            SelectPin => absent(Select).is_empty(),
+            _ => false,
+        };
+        let alternative = if unpinned { ". Without --pin it works here" } else { "" };
         Err(KernelError::refused(what, missing + alternative))
     }
+}
+
+const NUMBER_OPEN: [(Verb, &str); 2] =
+    [(Load, "the number of open connections above 0"), (List, "the number of open connections above 0")];
+const ONE_NAMESPACE: [(Verb, &str); 2] = [
+    (Load, "the number of open connections, unless all are in its network namespace"),
+    (List, "the number of open connections, unless all are in its network namespace"),
+];
+
+fn open_object() -> Result<libbpf_rs::OpenObject, KernelError> {
+    keep_log();
+    ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf("check"))
+}
+
+/// Makes one map.
+fn try_map(name: &'static str) -> Result<Object, KernelError> {
+    let mut object = open_object()?;
+    for mut program in object.progs_mut() {
+        program.set_autoload(false);
+    }
+    for mut map in object.maps_mut().filter(|m| m.name() != name) {
+        map.set_autocreate(false).map_err(KernelError::bpf("check"))?;
+    }
+    let made = object.load().map_err(KernelError::bpf(name));
+    take_log();
+    made
+}
+
+/// Loads one program, and attaches it if that affects nothing else.
+fn try_program(name: &'static str, function: &str) -> Result<(), KernelError> {
+    let mut object = open_object()?;
+    for mut map in object.maps_mut() {
+        map.set_autocreate(false).map_err(KernelError::bpf("check"))?;
+    }
+    for mut program in object.progs_mut().filter(|p| p.name() != function) {
+        program.set_autoload(false);
+    }
+    let object = object.load().map_err(KernelError::bpf(name))?;
+    // A program of a tracepoint that does nothing.
+    if let Some(program) = object.progs_mut().find(|p| p.name() == function && name == "tp_btf") {
+        drop(program.attach().map_err(KernelError::bpf(name))?);
+    }
+    Ok(())
 }
 
 impl Default for Check {

@@ -312,10 +312,12 @@ impl Facts {
 /// Counters of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that use the control now.
-    pub open: u64,
+    /// Connections that use the control now; `None` if that is not known.
+    pub open: Option<u64>,
     /// Connections that ever used it.
     pub started: u64,
+    /// Those of them whose end the kernel has reported: nearly all (docs/kernel.md, "A thousand connections at a time").
+    pub ended: u64,
     /// Events dropped because the ring was full.
     pub dropped_events: u64,
     /// Connections without storage, for lack of memory: they run the avoidance only.
@@ -326,12 +328,17 @@ pub struct Counts {
 
 impl Counts {
     /// Parses the counters; the number of open connections is not among them.
-    pub(crate) fn read(value: &[u8], open: u64) -> Option<Self> {
+    pub(crate) fn read(value: &[u8]) -> Option<Self> {
         let n = &mut Numbers(value);
-        let (started, dropped_events, without_storage) = (n.u64()?, n.u64()?, n.u64()?);
+        let (started, ended, dropped_events, without_storage) = (n.u64()?, n.u64()?, n.u64()?, n.u64()?);
         let exits = ExitReason::ALL.iter().map(|w| Some((*w, n.u64()?))).collect::<Option<_>>()?;
         // A control loaded by another version of this program may have other counters.
-        n.0.is_empty().then_some(Self { open, started, dropped_events, without_storage, exits })
+        n.0.is_empty().then_some(Self { open: None, started, ended, dropped_events, without_storage, exits })
+    }
+
+    /// Returns the largest possible number of open connections: starts minus ends.
+    pub fn at_most_open(&self) -> u64 {
+        self.started.saturating_sub(self.ended)
     }
 
     /// Returns the number of startups that ended for this reason.

@@ -1,7 +1,7 @@
 //! Reads samples of TCP connections under any congestion control, which `watch.bpf.c` takes in the kernel.
 
 use crate::bpf_log::keep_log;
-use crate::check::Check;
+use crate::check::{Check, Verb};
 use crate::error::KernelError;
 use crate::facts::{ExitReason, Numbers};
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
@@ -140,7 +140,7 @@ impl Watch {
     /// per `period`.
     pub fn start(namespace: u64, period: Span) -> Result<Self, KernelError> {
         let what = "watch connections";
-        Check::new().must_load(what)?;
+        Check::new().must(Verb::Watch, what)?;
         keep_log();
         let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(KernelError::bpf(what))?;
         for mut map in object.maps_mut() {

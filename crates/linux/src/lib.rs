@@ -27,7 +27,7 @@ mod study;
 mod table;
 mod trial;
 
-pub use check::{Check, Finding, Need};
+pub use check::{Check, Finding, Verb, Verdict};
 pub use control_events::{ControlEvents, watch_controls};
 pub use default::{
     DefaultChange, DefaultRecord, Owner, RestoreOutcome, RestoredDefault, check_default_is_free,

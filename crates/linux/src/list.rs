@@ -2,7 +2,7 @@
 
 use crate::error::KernelError;
 use crate::facts::Counts;
-use crate::open::Open;
+use crate::open::{Open, counts};
 use crate::pins::{MAPS, pin_dir};
 use crate::table::TABLE;
 use libbpf_rs::query::MapInfoIter;
@@ -123,11 +123,7 @@ pub fn list() -> Result<Vec<Running>, KernelError> {
         let pinned = pin_dir(&name).join("link").exists();
         let holders = all.of(&name);
         let maps = map_of(&name, &holders, ".data.counts").zip(map_of(&name, &holders, "conns"));
-        let counts = maps.and_then(|(counts, conns)| {
-            // First the open ones, so that they are among those that began.
-            let open = Open::of(&conns).ok()?.count()?;
-            Counts::read(&lookup(&counts)?, open)
-        });
+        let counts = maps.and_then(|(map, conns)| counts(&map, &Open::of(&conns)));
         let startup = TABLE.iter().find(|c| [c.name(false), c.name(true)].contains(&name)).map(|c| c.startup);
         let held_by = holders.into_iter().map(|h| (h.pid, h.comm.clone())).collect();
         Running { name, startup, pinned, held_by, counts }

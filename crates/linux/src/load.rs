@@ -5,15 +5,15 @@
 //! connections that use it when it is removed keep it until they close: the kernel counts references.
 
 use crate::bpf_log::{keep_log, take_log};
-use crate::check::Check;
+use crate::check::{Check, Verb};
 use crate::control_events::set_level;
 use crate::default::{RestoredDefault, restore_defaults_of};
 use crate::error::KernelError;
 use crate::facts::{Counts, Facts};
-use crate::list::{available, control_names, list, lookup, registered};
+use crate::list::{available, control_names, list, registered};
 use crate::lock::StateLock;
 use crate::memory::{Memory, MemoryConfig};
-use crate::open::Open;
+use crate::open::{Open, counts};
 use crate::pins::{MAPS, pin_dir, remove_pins};
 use crate::privileges::must_be_privileged;
 use crate::table::Control;
@@ -90,7 +90,7 @@ impl Held {
 
     /// Returns its counters.
     pub fn counts(&self) -> Option<Counts> {
-        Counts::read(&lookup(&self.map(".data.counts")?)?, self.open.count()?)
+        counts(&self.map(".data.counts")?, &self.open)
     }
 
     /// Sets which events it writes from now on: none (0), all but ACKs (1), all (2).
@@ -126,7 +126,7 @@ fn prepare(
 ) -> Result<Object, KernelError> {
     let control = Control::of(&spec.startup)?;
     let what = format!("load {name}");
-    check.must_load(&what)?;
+    check.must(Verb::Load, &what)?;
     let constants = control.constants(&spec.algorithm, &spec.given)?;
     keep_log();
     let mut object =
@@ -192,7 +192,7 @@ pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
         return Err(KernelError::refused(name, "longer than 15 bytes, the kernel's limit for a name"));
     }
     let check = Check::new();
-    check.must_load(&format!("load {name}"))?;
+    check.must(Verb::Load, &format!("load {name}"))?;
     if available()?.contains(&name) {
         let why = "already loaded: unload it first; one that is pinned is replaced with --pin";
         return Err(KernelError::refused(name, why));
@@ -204,7 +204,7 @@ pub fn load_as(spec: &Spec, name: String) -> Result<Held, KernelError> {
 fn register(mut object: Object, name: String) -> Result<Held, KernelError> {
     let conns = object.maps().find(|m| m.name() == "conns");
     let conns = conns.ok_or_else(|| KernelError::refused(&*name, "the object has no map of connections"))?;
-    let open = Open::of(&conns)?;
+    let open = Open::of(&conns);
     let attached = object
         .maps_mut()
         .find(|m| m.map_type() == MapType::StructOps && m.autocreate())
@@ -234,7 +234,7 @@ pub fn load_pinned(spec: &Spec) -> Result<(String, bool), KernelError> {
     let check = Check::new();
     let name = spec.name()?;
     let what = format!("pin {name}");
-    check.must_pin(&what)?;
+    check.must(Verb::Pin, &what)?;
     let _lock = StateLock::acquire(&what)?;
     let (dir, next) = (pin_dir(&name), pin_dir(&format!("{name}-next")));
     // A process that was killed may have left it.

@@ -6,7 +6,7 @@
 
 use crate::attach::{Attached, absolute, existing};
 use crate::bpf_log::keep_log;
-use crate::check::Check;
+use crate::check::{Check, Verb};
 use crate::error::KernelError;
 use crate::list::{available, list, lookup};
 use crate::lock::StateLock;
@@ -119,7 +119,7 @@ pub fn list_selections() -> Vec<PinnedSelection> {
 pub fn select(cgroup: &Path, control: &str, pinned: bool) -> Result<Selection, KernelError> {
     let what = format!("select {control} for {}", cgroup.display());
     let check = Check::new();
-    if pinned { check.must_pin(&what) } else { check.must_load(&what) }?;
+    check.must(if pinned { Verb::SelectPin } else { Verb::Select }, &what)?;
     let available = available()?;
     let ours = list()?.into_iter().find(|r| r.startup == Some(control)).map(|r| r.name);
     let name = ours.unwrap_or_else(|| control.to_string());

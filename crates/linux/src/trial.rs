@@ -6,7 +6,7 @@
 
 use crate::attach::{Attached, existing};
 use crate::bpf_log::keep_log;
-use crate::check::Check;
+use crate::check::{Check, Verb};
 use crate::error::KernelError;
 use crate::facts::{ExitReason, Facts, Kind, Numbers};
 use crate::list::{available, lookup};
@@ -154,7 +154,7 @@ impl RunningTrial {
     pub fn start(spec: &TrialSpec<'_>) -> Result<Self, KernelError> {
         let what = format!("trial on {}", spec.cgroup.display());
         let cgroup = existing(&what, spec.cgroup)?;
-        Check::new().must_load(&what)?;
+        Check::new().must(Verb::Trial, &what)?;
         let lock = lock(&what, &cgroup)?;
         let (mut names, mut controls) = (Vec::new(), Vec::new());
         for (number, arm) in spec.plan.arms().iter().enumerate() {

@@ -12,13 +12,12 @@ use common::{Net, ip};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
-use slowstart_linux::{Check, Spec, TABLE, load_as};
+use slowstart_linux::{Spec, TABLE, Verb, load_as};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -302,8 +301,7 @@ fn attack(startup: &str, i: usize) -> Vec<String> {
 
 #[test]
 fn manipulated_acknowledgements_gain_nothing() {
-    if !Check::new().can_load || !Path::new("/dev/net/tun").exists() {
-        println!("skipped: kernel test of attacks (needs root, BPF and /dev/net/tun)");
+    if !common::works(&[Verb::Load]) || !common::has_tun() {
         return;
     }
     let next = AtomicUsize::new(0);

@@ -11,24 +11,20 @@ use nix::sys::socket::{
 use slowstart::units::Span;
 use slowstart_lab::path::{Kind as PacketKind, PathSpec};
 use slowstart_linux::emulate::{CLIENT, Emulation, Report, SERVER};
-use slowstart_linux::{Check, Facts, Held, Kind, Memory, MemoryEntry, MemoryScope, Spec, load_as};
+use slowstart_linux::{Facts, Held, Kind, Memory, MemoryEntry, MemoryScope, Spec, Verb, load_as};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 static ONE: Mutex<()> = Mutex::new(());
 
-fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let able = Check::new().can_load && Path::new("/dev/net/tun").exists();
-    if !able {
-        println!("skipped: kernel test {test} (needs root, BPF and /dev/net/tun)");
-    }
+fn able(needs: &[Verb]) -> Option<MutexGuard<'static, ()>> {
+    let able = common::works(needs) && common::has_tun();
     able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -91,7 +87,7 @@ fn download(e: &Emulation, held: &Held, from: &str, bytes: usize) -> (Duration, 
         }
         begin.elapsed()
     });
-    common::settles(|| held.counts().expect("counts").open, 0);
+    common::settles(|| held.counts().expect("counts").open, Some(0));
     ring.consume().expect("readable");
     drop(ring);
     (took, seen.into_inner())
@@ -127,7 +123,7 @@ const ATTEMPTS: usize = 3;
 
 #[test]
 fn a_jump_is_paced_on_the_wire_and_pacing_ends_with_it() {
-    let Some(_one) = able("a_jump_is_paced_on_the_wire_and_pacing_ends_with_it") else { return };
+    let Some(_one) = able(&[Verb::Load]) else { return };
     // The whole flight within the first round trip, evenly: no quarter of it has more than 40 %.
     let even = |all: usize, quarters: &[usize; 4]| all >= 95 && quarters.iter().all(|n| n * 10 <= all * 4);
     let mut attempts: Vec<_> = Vec::new();
@@ -165,7 +161,7 @@ fn sent_after_jump(startup: &str) -> (u32, f64) {
 
 #[test]
 fn ess_paces_its_jump_if_asked() {
-    let Some(_one) = able("ess_paces_its_jump_if_asked") else { return };
+    let Some(_one) = able(&[Verb::Load]) else { return };
     // The rate is estimated from the spacing of ACKs, and the burst needs a processor: noise makes both smaller.
     let mut burst = (1..=ATTEMPTS).map(|_| sent_after_jump("ess"));
     assert!(burst.any(|(size, most)| size > 300 && most > 1.5), "no burst");
@@ -182,7 +178,7 @@ const RTT: Duration = Duration::from_millis(600);
 
 #[test]
 fn careful_resume_saves_round_trips_on_the_same_path_only() {
-    let Some(_one) = able("careful_resume_saves_round_trips_on_the_same_path_only") else { return };
+    let Some(_one) = able(&[Verb::Load, Verb::Memory]) else { return };
     let (held, e) = (loaded("careful-resume"), emulate("rate=20Mbit rtt=600ms queue=1bdp"));
     // A client in another network, too.
     common::ip(&format!("-n {} addr add 10.78.0.2/24 dev path0", e.client()));
@@ -228,7 +224,7 @@ fn careful_resume_saves_round_trips_on_the_same_path_only() {
 
 #[test]
 fn careful_resume_retreats_on_a_path_with_a_tenth_of_the_rate() {
-    let Some(_one) = able("careful_resume_retreats_on_a_path_with_a_tenth_of_the_rate") else { return };
+    let Some(_one) = able(&[Verb::Load, Verb::Memory]) else { return };
     let held = loaded("careful-resume");
     let e = emulate("rate=20Mbit rtt=600ms queue=1bdp");
     download(&e, &held, CLIENT, 3_000_000);
@@ -264,7 +260,7 @@ fn careful_resume_retreats_on_a_path_with_a_tenth_of_the_rate() {
 
 #[test]
 fn stateful_begins_at_the_rate_of_the_connection_before() {
-    let Some(_one) = able("stateful_begins_at_the_rate_of_the_connection_before") else { return };
+    let Some(_one) = able(&[Verb::Load, Verb::Memory]) else { return };
     let (held, e) = (loaded("stateful"), emulate("rate=20Mbit rtt=200ms queue=1bdp"));
     let (first, _) = download(&e, &held, CLIENT, 600_000);
     let left = entries(&held);
@@ -277,7 +273,7 @@ fn stateful_begins_at_the_rate_of_the_connection_before() {
 
 #[test]
 fn an_entry_is_used_by_one_connection_and_until_it_expires() {
-    let Some(_one) = able("an_entry_is_used_by_one_connection_and_until_it_expires") else { return };
+    let Some(_one) = able(&[Verb::Load, Verb::Memory]) else { return };
     let mut spec = Spec::read("careful-resume", "cubic").expect("in the table");
     spec.memory.lifetime = Duration::from_secs(2);
     let held = load_as(&spec, format!("ss_j_{}", std::process::id())).expect("loads");

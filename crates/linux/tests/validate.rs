@@ -1,10 +1,12 @@
 //! Three cells of `slowstart validate kernel`, three runs each, with bounds wide enough for a busy machine; the command runs
 //! all with narrow bounds. Needs root and TUN devices, and is skipped otherwise.
 
+mod common;
+
 use slowstart_lab::run::Outcome;
 use slowstart_lab::validate::kernel::{Cell, compare};
 use slowstart_linux::emulate::INVALID;
-use slowstart_linux::{Check, LoadedControl, run_transfer};
+use slowstart_linux::{LoadedControl, Verb, run_transfer};
 
 /// The largest ratio, either way, between a figure of the simulator and that of the kernel.
 const MAX_RATIO: [(&str, f64); 3] =
@@ -40,8 +42,7 @@ fn named_cells_are_compared() {
 
 #[test]
 fn the_kernel_s_figures_are_near_those_of_the_simulator() {
-    if !Check::new().can_load {
-        println!("skipped: kernel test of cells (see slowstart kernel check)");
+    if !common::works(&[Verb::Load]) || !common::has_tun() {
         return;
     }
     // Not HyStart on 10 ms: it tells 4 ms of delay, which a busy machine adds by itself.

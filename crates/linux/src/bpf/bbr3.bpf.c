@@ -847,6 +847,7 @@ void BPF_PROG(ss_release, struct sock *sk)
 	if (c->s.was_unpaced)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	write_event(&f);
+	__sync_fetch_and_add(&counts.ended, 1);
 	bpf_sk_storage_delete(&conns, sk);
 }
 

@@ -41,7 +41,8 @@ struct {
 
 /* Counters, read by user space. */
 struct counts {
-	__u64 started;		/* connections that ever used this control; those that use it now are counted by open.bpf.c */
+	__u64 started;		/* connections that ever used this control; those that use it now are found by open.bpf.c */
+	__u64 ended;		/* those whose end the kernel reported */
 	__u64 dropped_events;	/* because the ring was full */
 	__u64 without_storage;	/* connections for which there was no memory: they run the avoidance only */
 	__u64 exits[WHY_MAX];

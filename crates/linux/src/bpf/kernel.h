@@ -149,6 +149,11 @@ struct bpf_iter__bpf_sk_storage_map {
 	struct sock *sk;
 };
 
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
 /* CUBIC's private data, in icsk_ca_priv. */
 struct bictcp {
 	__u8 found;

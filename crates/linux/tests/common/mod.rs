@@ -5,14 +5,41 @@
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use slowstart_linux::{Check, Verb, Verdict};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
+
+static CHECK: LazyLock<Check> = LazyLock::new(Check::tried);
+
+/// True if the commands that a test needs work here; otherwise prints the kernel's reasons, one a line.
+pub(crate) fn works(needs: &[Verb]) -> bool {
+    let reasons = needs.iter().flat_map(|verb| match CHECK.verdict(*verb) {
+        Verdict::Fails(why) => why,
+        _ => Vec::new(),
+    });
+    let reasons: BTreeSet<String> = reasons.collect();
+    for reason in &reasons {
+        println!("skipped: kernel tests that need {reason}");
+    }
+    reasons.is_empty()
+}
+
+/// True if there are TUN devices.
+pub(crate) fn has_tun() -> bool {
+    let there = std::path::Path::new("/dev/net/tun").exists();
+    if !there {
+        println!("skipped: kernel tests that need /dev/net/tun");
+    }
+    there
+}
 
 /// Runs `ip`, which must succeed.
 pub(crate) fn ip(line: &str) {
@@ -68,6 +95,19 @@ impl Net {
             .join()
             .expect("no panic")
         })
+    }
+
+    /// Runs a closure in a namespace, on this thread.
+    pub(crate) fn here<T>(ns: &str, what: impl FnOnce() -> T) -> T {
+        let before = File::open("/proc/thread-self/ns/net").expect("it has one");
+        setns(
+            File::open(format!("/run/netns/{ns}")).expect("the namespace exists"),
+            CloneFlags::CLONE_NEWNET,
+        )
+        .expect("root may enter it");
+        let result = what();
+        setns(before, CloneFlags::CLONE_NEWNET).expect("root may return");
+        result
     }
 
     /// Lists the sockets of either end that the kernel has not freed, for messages.
@@ -166,7 +206,7 @@ pub(crate) fn with_control(net: &Net, control: &str, bytes: usize) -> String {
 }
 
 /// Waits up to five seconds for a figure to become `wanted`, and returns it.
-pub(crate) fn settles(mut figure: impl FnMut() -> u64, wanted: u64) -> u64 {
+pub(crate) fn settles<T: PartialEq + Copy>(mut figure: impl FnMut() -> T, wanted: T) -> T {
     for _ in 0..500 {
         if figure() == wanted {
             break;

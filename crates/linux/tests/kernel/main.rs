@@ -1,10 +1,11 @@
-//! Tests of the objects in the running kernel. They need root and a kernel for which `kernel check` finds everything that
-//! loading requires, and print `skipped` otherwise. They run in network namespaces that they create; the default congestion
+//! Tests of the objects in the running kernel. Each names the commands that it needs and prints `skipped` with the kernel's
+//! reason where one of them does not work. They run in network namespaces that they create; the default congestion
 //! control of the machine is not changed.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod defaults;
+mod degraded;
 mod full;
 mod lifetime;
 mod objects;
@@ -12,22 +13,16 @@ mod privileges;
 mod selections;
 mod trial;
 
-use slowstart_linux::{Check, Running, Spec, list};
+use slowstart_linux::{Running, Spec, Verb, list};
 use std::io::BufRead;
 use std::sync::{Mutex, MutexGuard};
 
 /// Names of controls are global in the kernel, so the tests run one at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Returns the lock, or `None` if this machine cannot run the test.
-fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let check = Check::new();
-    if !check.can_load {
-        let no: Vec<&str> = check.findings.iter().filter(|f| !f.present).map(|f| f.what).collect();
-        println!("skipped: kernel test {test} (needs {})", no.join(", "));
-        return None;
-    }
-    Some(ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+/// Returns the lock, or `None` if a command that the test needs does not work here.
+fn able(needs: &[Verb]) -> Option<MutexGuard<'static, ()>> {
+    common::works(needs).then(|| ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 fn spec(startup: &str) -> Spec {

@@ -2,14 +2,16 @@
 
 use crate::common::{Net, with_control};
 use crate::{able, spec};
-use slowstart_linux::{Check, PinnedSelection, SelectionState, list_selections, load, select, unselect};
+use slowstart_linux::{
+    Check, PinnedSelection, SelectionState, Verb, list_selections, load, select, unselect,
+};
 use std::fs;
 
 #[test]
 fn a_selection_applies_until_it_is_removed() {
-    let Some(_one) = able("a_selection_applies_until_it_is_removed") else { return };
+    let Some(_one) = able(&[Verb::Load, Verb::Select]) else { return };
     let Some(cgroup) = crate::common::Cgroup::new("select") else {
-        println!("skipped: kernel test of select (needs a writable cgroup v2)");
+        println!("skipped: kernel tests that need a writable cgroup v2");
         return;
     };
     if Check::new().links {
@@ -37,13 +39,13 @@ fn a_selection_applies_until_it_is_removed() {
 
 #[test]
 fn a_selection_survives_a_new_cgroup_or_is_reported() {
-    let Some(_one) = able("a_selection_survives_a_new_cgroup_or_is_reported") else { return };
+    let Some(_one) = able(&[Verb::Load, Verb::Select, Verb::SelectPin]) else { return };
     let Some(cgroup) = crate::common::Cgroup::new("again") else {
-        println!("skipped: kernel test of selections (needs a writable cgroup v2)");
+        println!("skipped: kernel tests that need a writable cgroup v2");
         return;
     };
     if !Check::new().links {
-        println!("skipped: kernel test of selections (this kernel has no links)");
+        println!("skipped: kernel tests of pins (this kernel has no links)");
         return;
     }
     crate::common::own_bpffs();
