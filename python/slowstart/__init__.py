@@ -74,13 +74,14 @@ def compare(
     app: str | None = None,
     against: Sequence[str] | None = None,
     remember: str | None = None,
+    engine: str | None = None,
     progress: bool = False,
     samples: bool = True,
 ) -> Comparison:
     """Compares startups over a path: a built-in name, a TOML file, or a line such as ``rate=50Mbit rtt=80ms``.
 
     ``startups`` are names, perhaps with parameters (``"search:threshold=0.3"``), or classes with a method ``on_ack``; all of
-    the registry without it. ``runs`` to ``remember`` are the keys of a study file. Without ``samples`` the result has rows only.
+    the registry without it. ``runs`` to ``engine`` are the keys of a study file: ``engine="quic:quinn"`` runs a QUIC stack. Without ``samples`` the result has rows only.
 
     >>> compare("rate=20Mbit rtt=40ms", startups=["standard"], runs=1, size="500kB").rows["run"]
     [0]
@@ -105,6 +106,7 @@ def compare(
             app=app,
             against=against,
             remember=remember,
+            engine=engine,
             progress=told,
             samples=samples,
         )
@@ -112,15 +114,17 @@ def compare(
         end()
 
 
-def run(study: str | PathLike[str], *, progress: bool = False, samples: bool = True) -> Comparison:
-    """Runs a study file, or a study as TOML text.
+def run(
+    study: str | PathLike[str], *, engine: str | None = None, progress: bool = False, samples: bool = True
+) -> Comparison:
+    """Runs a study file, or a study as TOML text. ``engine`` goes before its key ``engine``.
 
     >>> run('path = "rate=20Mbit rtt=40ms"\\nstartups = ["standard"]\\nsize = "500kB"\\nruns = 1\\n').rows["class"]
     ['late']
     """
     told, end = bar(progress)
     try:
-        return _slowstart.run(fspath(study), progress=told, samples=samples)
+        return _slowstart.run(fspath(study), engine=engine, progress=told, samples=samples)
     finally:
         end()
 

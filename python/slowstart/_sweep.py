@@ -15,12 +15,13 @@ from ._slowstart import Sweep
 _read: dict[str, Sweep] = {}
 
 
-def _work(text: str, root: str | None, runs: list[int]) -> tuple[list[str], float]:
+def _work(text: str, root: str | None, engine: str | None, runs: list[int]) -> tuple[list[str], float]:
     """Computes runs on a worker; returns their rows and the seconds that they took."""
-    sweep = _read.get(text)
+    key = f"{engine}\n{text}"
+    sweep = _read.get(key)
     if sweep is None:
         _read.clear()
-        sweep = _read[text] = Sweep(text if "\n" in text else text + "\n", root)
+        sweep = _read[key] = Sweep(text if "\n" in text else text + "\n", root, engine)
     begun = time.perf_counter()
     lines = sweep.compute(runs)
     return lines, time.perf_counter() - begun
@@ -33,16 +34,17 @@ def sweep(
     client: Any = None,
     threads: int | None = None,
     shard: str | None = None,
+    engine: str | None = None,
     progress: bool = False,
 ) -> int:
     """Computes what is missing of a sweep in the store ``out``; returns how many runs this call computed.
 
-    ``study`` is a file, or TOML text. With ``client``, a ``dask.distributed.Client``, the workers compute and this process
+    ``study`` is a file, or TOML text; ``engine`` goes before its key ``engine``. With ``client``, a ``dask.distributed.Client``, the workers compute and this process
     writes; they need this package and no common file system, unless the sweep names files of its own. A worker that dies
     loses its tasks, which others then compute.
     """
     study = fspath(study)
-    plan = Sweep(study)
+    plan = Sweep(study, engine=engine)
     told, end = bar(progress)
     try:
         if client is None:
@@ -52,7 +54,7 @@ def sweep(
         root = None if "\n" in study else os.path.dirname(os.path.abspath(study))
 
         def task(runs: list[int]) -> Task:
-            return _work, (plan.text, root, runs)
+            return _work, (plan.text, root, engine, runs)
 
         return collect(plan.collect(fspath(out)), task, client, told, len(plan))
     finally:

@@ -9,9 +9,10 @@ use pyo3::types::PyList;
 use slowstart::registry::Algorithm;
 use slowstart::startup::foreign::Foreign;
 use slowstart_lab::engine::Sampling;
+use slowstart_lab::engines::{Engine, Watched, run_jobs};
 use slowstart_lab::record::Row;
 use slowstart_lab::report::study::{middle, sampling};
-use slowstart_lab::run::{Job, Outcome, in_order};
+use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study, StudyText};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,8 +37,8 @@ fn given<'py>(startups: Option<&Bound<'py, PyList>>) -> PyResult<Vec<Given<'py>>
     startups.iter().flat_map(|l| l.iter()).map(one).collect()
 }
 
-/// The checked study of these startups, those in Python registered.
-fn study(text: &StudyText, given: Vec<Given<'_>>) -> PyResult<Study> {
+/// The checked study of these startups for an engine, those in Python registered.
+fn study(engine: &dyn Engine, text: &StudyText, given: Vec<Given<'_>>) -> PyResult<Study> {
     let names: Vec<String> = given
         .iter()
         .filter_map(|g| match g {
@@ -47,16 +48,19 @@ fn study(text: &StudyText, given: Vec<Given<'_>>) -> PyResult<Study> {
         .collect();
     let classes = given.len() - names.len();
     if classes == 0 {
-        return Study::check(&StudyText { startups: names, ..text.clone() }, None).map_err(bad);
+        return engine.study(&StudyText { startups: names, ..text.clone() }, None).map_err(bad);
+    }
+    if engine.is_real_clock() {
+        return Err(bad(format!("startups: the engine {} runs none that is in Python", engine.name())));
     }
     // A startup in Python takes everything but itself from one of the registry.
     let template = StudyText { startups: vec!["standard".into()], ..text.clone() };
-    let mut study = Study::check(&template, None).map_err(bad)?;
+    let mut study = engine.study(&template, None).map_err(bad)?;
     let template = study.contenders.remove(0);
     let named = if names.is_empty() {
         Vec::new()
     } else {
-        Study::check(&StudyText { startups: names, ..text.clone() }, None).map_err(bad)?.contenders
+        engine.study(&StudyText { startups: names, ..text.clone() }, None).map_err(bad)?.contenders
     };
     let mut named = named.into_iter();
     for one in given {
@@ -82,7 +86,7 @@ fn study(text: &StudyText, given: Vec<Given<'_>>) -> PyResult<Study> {
 
 /// Compares startups over a path. Each keyword is a key of a study file.
 #[pyfunction]
-#[pyo3(signature = (path, startups=None, *, runs=None, seed=None, size=None, duration=None, avoidance=None, profile=None, set=None, app=None, against=None, remember=None, progress=None, samples=true))]
+#[pyo3(signature = (path, startups=None, *, runs=None, seed=None, size=None, duration=None, avoidance=None, profile=None, set=None, app=None, against=None, remember=None, engine=None, progress=None, samples=true))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -98,11 +102,13 @@ pub(crate) fn compare(
     app: Option<String>,
     against: Option<Vec<String>>,
     remember: Option<String>,
+    engine: Option<String>,
     progress: Option<Py<PyAny>>,
     samples: bool,
 ) -> PyResult<Comparison> {
     let text = StudyText {
         path,
+        engine,
         startups: Vec::new(),
         avoidance,
         size,
@@ -115,27 +121,36 @@ pub(crate) fn compare(
         runs,
         seed,
     };
-    let study = study(&text, given(startups)?);
+    let engine = slowstart_engines::of(None, &text).map_err(bad)?;
+    let study = study(&*engine, &text, given(startups)?);
     let result = study.and_then(|study| {
         let labels: Vec<&str> = study.contenders.iter().map(|c| c.label.as_str()).collect();
         let call = format!("slowstart.compare({:?}, startups={labels:?}, runs={})", text.path, study.runs);
-        computed(py, study, call, progress.as_ref(), samples)
+        computed(py, &*engine, study, call, progress.as_ref(), samples)
     });
     forget();
     result
 }
 
-/// Runs a study file, or a study in TOML (a text with a line break).
+/// Runs a study file, or a study in TOML (a text with a line break). `engine` goes before its key `engine`.
 #[pyfunction]
-#[pyo3(signature = (study, *, progress=None, samples=true))]
+#[pyo3(signature = (study, *, engine=None, progress=None, samples=true))]
 pub(crate) fn run(
     py: Python<'_>,
     study: &str,
+    engine: Option<&str>,
     progress: Option<Py<PyAny>>,
     samples: bool,
 ) -> PyResult<Comparison> {
-    let checked = if study.contains('\n') { Study::read(study, None) } else { Study::load(Path::new(study)) };
-    computed(py, checked.map_err(bad)?, format!("slowstart.run({study:?})"), progress.as_ref(), samples)
+    let (text, root) = if study.contains('\n') {
+        (StudyText::read(study), None)
+    } else {
+        (StudyText::load(Path::new(study)), Path::new(study).parent())
+    };
+    let text = text.map_err(bad)?;
+    let engine = slowstart_engines::of(engine, &text).map_err(bad)?;
+    let checked = engine.study(&text, root).map_err(bad)?;
+    computed(py, &*engine, checked, format!("slowstart.run({study:?})"), progress.as_ref(), samples)
 }
 
 /// Handles Ctrl-C, then calls `progress` with the number of finished runs and that of all.
@@ -147,6 +162,7 @@ fn report(py: Python<'_>, progress: Option<&Py<PyAny>>, done: usize, of: usize) 
 /// Runs a study.
 fn computed(
     py: Python<'_>,
+    engine: &dyn Engine,
     study: Study,
     call: String,
     progress: Option<&Py<PyAny>>,
@@ -154,8 +170,13 @@ fn computed(
 ) -> PyResult<Comparison> {
     let jobs = study.jobs();
     let mut rows: Vec<Row> = Vec::with_capacity(jobs.len());
+    // Samples of runs that cannot be repeated.
+    let mut kept = Vec::new();
     let plain: Vec<(Job, Sampling)> = jobs.iter().map(|job| (*job, Sampling::Off)).collect();
-    each(py, &study, &plain, |py, outcome| {
+    each(py, engine, &study, &plain, |py, outcome| {
+        if engine.is_real_clock() {
+            kept.push(outcome.trace);
+        }
         rows.push(outcome.row);
         report(py, progress, rows.len(), jobs.len())
     })?;
@@ -167,7 +188,15 @@ fn computed(
             let row = middle(rows);
             (Job { contender, run: row.run }, sampling(row))
         });
-        each(py, &study, &chosen.collect::<Vec<_>>(), |py, outcome| {
+        let chosen: Vec<_> = chosen.collect();
+        if engine.is_real_clock() {
+            for (job, _) in &chosen {
+                let index = job.contender * runs + job.run as usize;
+                median.push((index, std::mem::take(&mut kept[index])));
+            }
+            return Ok(Comparison { study, call, rows, median });
+        }
+        each(py, engine, &study, &chosen, |py, outcome| {
             median.push((outcome.job.contender * runs + outcome.job.run as usize, outcome.trace));
             report(py, progress, rows.len(), jobs.len())
         })?;
@@ -179,11 +208,15 @@ fn computed(
 /// thread. `take` gets the outcomes in order of the jobs.
 fn each(
     py: Python<'_>,
+    engine: &dyn Engine,
     study: &Study,
     jobs: &[(Job, Sampling)],
     mut take: impl FnMut(Python<'_>, Outcome) -> PyResult<()> + Send,
 ) -> PyResult<()> {
-    let run = |(job, sampling): (Job, Sampling)| study.run(job, sampling, sampling != Sampling::Off);
+    let run = |(job, sampling): (Job, Sampling)| {
+        let watched = Watched { internals: sampling != Sampling::Off, ..Watched::samples(sampling) };
+        engine.run(study, job, &watched)
+    };
     let is_python =
         |job: &(Job, Sampling)| matches!(study.contenders[job.0.contender].startup, Algorithm::Foreign(_));
     for group in jobs.chunk_by(|a, b| is_python(a) == is_python(b)) {
@@ -193,10 +226,12 @@ fn each(
                 if let Some(raised) = end_of_run() {
                     return Err(in_run(py, study, job.0, raised));
                 }
-                take(py, outcome)?;
+                take(py, outcome.map_err(bad)?)?;
             }
         } else {
-            py.detach(|| in_order(group, run, |outcome| Python::attach(|py| take(py, outcome))))?;
+            py.detach(|| {
+                run_jobs(engine, group, run, |outcome| Python::attach(|py| take(py, outcome.map_err(bad)?)))
+            })?;
         }
     }
     Ok(())

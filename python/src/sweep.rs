@@ -26,15 +26,16 @@ fn store(dir: &Path) -> PyResult<Store> {
 
 #[pymethods]
 impl Sweep {
-    /// Reads a sweep from a file, or from TOML (a text with a line break) whose files are relative to `root`.
+    /// Reads a sweep from a file, or from TOML (a text with a line break) whose files are relative to `root`. `engine` goes
+    /// before its key `engine`.
     #[new]
-    #[pyo3(signature = (study, root=None))]
-    fn new(py: Python<'_>, study: String, root: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (study, root=None, engine=None))]
+    fn new(py: Python<'_>, study: String, root: Option<PathBuf>, engine: Option<&str>) -> PyResult<Self> {
         let plan = py.detach(|| {
             if study.contains('\n') {
-                Plan::read(&study, root.as_deref())
+                Plan::read(&study, root.as_deref(), engine)
             } else {
-                Plan::load(Path::new(&study))
+                Plan::load(Path::new(&study), engine)
             }
         });
         Ok(Self { plan: plan.map_err(bad)? })

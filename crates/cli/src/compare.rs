@@ -1,17 +1,6 @@
 //! `slowstart compare` and `slowstart run`: startups over one path or several.
 
-#[cfg(feature = "kernel")]
-#[path = "compare_kernel.rs"]
-mod kernel;
-#[cfg(not(feature = "kernel"))]
-mod kernel {
-    /// Says how to build with the feature `kernel`.
-    pub(super) fn compare(_: super::Compare) -> anyhow::Result<()> {
-        anyhow::bail!("--engine kernel: {}", crate::kernel::WITHOUT)
-    }
-}
-
-use crate::engine::Engine;
+use crate::engine::{EngineArg, interrupt_of, interrupt_of_all};
 use crate::folder::{Contents, folder_name};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
@@ -25,13 +14,14 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use slowstart_lab::axis;
 use slowstart_lab::engine::Sampling;
+use slowstart_lab::engines::{Capture, Engine, Part, Watched, run_jobs};
 use slowstart_lab::record::{ROW_SCHEMA, Row, Trace};
-use slowstart_lab::report::data::Curve;
+use slowstart_lab::report::data::{Curve, SAMPLES};
 use slowstart_lab::report::link::PLAYGROUND;
 use slowstart_lab::report::study::{self as report, caveats, middle, title};
 use slowstart_lab::report::summary::label;
-use slowstart_lab::run::{Job, in_order};
-use slowstart_lab::scenario::{self, Study};
+use slowstart_lab::run::Job;
+use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_lab::split;
 use slowstart_replay::{qlog, wire};
 use std::collections::BTreeMap;
@@ -65,24 +55,21 @@ pub(crate) struct Compare {
     paths: Vec<String>,
     #[command(flatten)]
     study: StudyArgs,
-    /// `sim` is the simulator. `quic:noq` and `quic:quinn` are QUIC stacks over the simulator's paths (see docs/quic.md);
-    /// `quic` is the first, and settings may follow, as in quic:noq,ecn=on,mtu=1472. `kernel` is the running Linux kernel
-    /// over the same path in real time; it needs root (see docs/kernel.md), and its startups are those of `slowstart kernel
-    /// load` and the kernel's own cubic, reno and bbr
-    #[arg(long, default_value = "sim", value_parser = crate::engine::name)]
-    engine: String,
+    #[command(flatten)]
+    engine: EngineArg,
     #[command(flatten)]
     how: How,
 }
 
 /// Run studies from TOML files
 ///
-/// A study file has the keys of the arguments of `slowstart compare`: path, startups, avoidance, size, duration, profile,
-/// set, app, against, remember, runs, seed. docs/studies.md explains each.
+/// A study file has the keys of the arguments of `slowstart compare`: path, startups, engine, avoidance, size, duration,
+/// profile, set, app, against, remember, runs, seed. docs/studies.md explains each.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart run scenarios/lte-beside-cubic.toml
   slowstart run scenarios/*.toml --out results
+  slowstart run study.toml --engine quic:quinn
 
 Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Run {
@@ -90,6 +77,8 @@ pub(crate) struct Run {
     /// the name of its file
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArg,
     #[command(flatten)]
     how: How,
 }
@@ -199,25 +188,17 @@ fn folders(out: &Path, names: &[String]) -> Result<Vec<PathBuf>> {
 impl Compare {
     pub(crate) fn main(self) -> Result<()> {
         let paths = expand(&self.paths)?;
-        if self.engine == "kernel" {
-            if paths.len() > 1 {
-                bail!("--engine kernel: found {} paths, expected one", paths.len());
-            }
-            return kernel::compare(Self { paths, ..self });
-        }
-        let engine = Engine::named(&self.engine)?;
-        if engine != Engine::Sim && self.how.pcap {
-            bail!("--pcap: the simulator writes it; --engine quic does not");
-        }
-        if self.engine.starts_with("quic:quinn") && self.how.qlog {
-            bail!("--qlog: quinn-proto logs neither frames nor acknowledgements; --engine quic:noq does");
-        }
-        let studies = engine.studies(&self.study, &paths)?;
-        let interrupt = Interrupt::record_first()?;
+        let engine = self.engine.of(&StudyText::default())?;
+        engine.require(&self.how.parts())?;
+        let studies = paths
+            .iter()
+            .map(|path| Ok(engine.study(&self.study.text(path)?, None)?))
+            .collect::<Result<Vec<_>>>()?;
+        let interrupt = interrupt_of(&*engine)?;
         let mut writer = self.how.rows.writer(ROW_SCHEMA)?;
         let result = match &studies[..] {
-            [study] => self.how.study(engine, study, self.how.out.as_deref(), &interrupt, &mut writer),
-            _ => self.several(engine, &studies, &interrupt, &mut writer),
+            [study] => self.how.study(&*engine, study, self.how.out.as_deref(), &interrupt, &mut writer),
+            _ => self.several(&*engine, &studies, &interrupt, &mut writer),
         };
         ended(result, writer)
     }
@@ -225,7 +206,7 @@ impl Compare {
     /// Runs the same study over several paths and prints a summary over them.
     fn several(
         &self,
-        engine: Engine,
+        engine: &dyn Engine,
         studies: &[Study],
         interrupt: &Interrupt,
         writer: &mut RowWriter,
@@ -261,7 +242,18 @@ impl Compare {
 impl Run {
     pub(crate) fn main(self) -> Result<()> {
         // All files are read before the first study starts, so that a mistake in the last is found at once.
-        let studies = self.files.iter().map(|f| Ok(Study::load(f)?)).collect::<Result<Vec<_>>>()?;
+        let studies = self
+            .files
+            .iter()
+            .map(|file| {
+                let text = StudyText::load(file)?;
+                let named = || file.display().to_string();
+                let engine = self.engine.of(&text).with_context(named)?;
+                engine.require(&self.how.parts()).with_context(named)?;
+                let study = engine.study(&text, file.parent()).with_context(named)?;
+                Ok((engine, study))
+            })
+            .collect::<Result<Vec<_>>>()?;
         let stems: Vec<String> = self
             .files
             .iter()
@@ -272,14 +264,14 @@ impl Run {
             Some(out) => Some(vec![out.clone()]),
             None => None,
         };
-        let interrupt = Interrupt::record_first()?;
+        let interrupt = interrupt_of_all(studies.iter().map(|(engine, _)| &**engine))?;
         let mut writer = self.how.rows.writer(ROW_SCHEMA)?;
-        let result = studies.iter().enumerate().try_for_each(|(i, study)| {
+        let result = studies.iter().enumerate().try_for_each(|(i, (engine, study))| {
             if i > 0 && !self.how.rows.printed() {
                 print("")?;
             }
             let dir = dirs.as_ref().map(|d| d[i].as_path());
-            self.how.study(Engine::Sim, study, dir, &interrupt, &mut writer)
+            self.how.study(&**engine, study, dir, &interrupt, &mut writer)
         });
         ended(result, writer)
     }
@@ -307,7 +299,32 @@ struct Finished {
     drawn: Vec<Drawn>,
 }
 
+/// Traces of runs that cannot be repeated, by the index of the row: of a startup whose runs are all finished, that of its
+/// median run.
+#[derive(Default)]
+struct Traces(BTreeMap<usize, Trace>);
+
+impl Traces {
+    /// Adds the trace of the last of `rows`.
+    fn add(&mut self, study: &Study, rows: &[Row], trace: Trace) {
+        self.0.insert(rows.len() - 1, trace);
+        let runs = study.runs as usize;
+        if rows.len().is_multiple_of(runs) {
+            let first = rows.len() - runs;
+            let chosen = first + middle(&rows[first..]).run as usize;
+            self.0.retain(|index, _| *index < first || *index == chosen);
+        }
+    }
+}
+
 impl How {
+    /// What it asks of an engine.
+    fn parts(&self) -> Vec<Part> {
+        let asked =
+            [(Part::Samples, self.samples.is_some()), (Part::Pcap, self.pcap), (Part::Qlog, self.qlog)];
+        asked.into_iter().filter_map(|(part, asked)| asked.then_some(part)).collect()
+    }
+
     fn view(&self) -> View {
         View {
             columns: self.columns.clone(),
@@ -320,7 +337,7 @@ impl How {
     /// Runs a study and shows it.
     fn study(
         &self,
-        engine: Engine,
+        engine: &dyn Engine,
         study: &Study,
         out: Option<&Path>,
         interrupt: &Interrupt,
@@ -334,7 +351,7 @@ impl How {
     /// Runs a study: what is missing in its folder, if it has one. Writes the folder and the rows.
     fn run(
         &self,
-        engine: Engine,
+        engine: &dyn Engine,
         study: &Study,
         out: Option<&Path>,
         interrupt: &Interrupt,
@@ -348,7 +365,7 @@ impl How {
         let jobs = study.jobs();
         let (mut folder, mut rows) = match out {
             Some(dir) => {
-                let (folder, rows) = Folder::open(dir, &Contents::of_study(study), self.force)?;
+                let (folder, rows) = Folder::open(dir, &Contents::of_study(engine, study), self.force)?;
                 resumable(study, &jobs, &rows).with_context(|| format!("--out {}", dir.display()))?;
                 if !rows.is_empty() {
                     note(&format!(
@@ -363,19 +380,37 @@ impl How {
             None => (None, Vec::new()),
         };
         rows.iter().try_for_each(|row| writer.write(row))?;
+        engine.notes(study).iter().for_each(|n| note(n));
+        let mut traces = Traces::default();
+        if let Some(folder) = folder.as_ref().filter(|_| engine.is_real_clock()) {
+            for n in 0..rows.len() {
+                traces.add(study, &rows[..=n], folder.trace(n)?);
+            }
+        }
         #[allow(clippy::disallowed_methods, reason = "for --timing only: no result depends on it")]
         let started = Instant::now();
         let before = rows.len();
         let bar = output::progress(jobs.len() as u64);
         bar.inc(before as u64);
-        let run = |job| engine.run(study, job, Sampling::Off, false);
-        let ran = in_order(&jobs[before..], run, |outcome| -> Result<()> {
+        let stop = || interrupt.signal().is_some();
+        let run = |job| engine.run(study, job, &Watched { stop: &stop, ..Watched::ROW });
+        let ran = run_jobs(engine, &jobs[before..], run, |outcome| -> Result<()> {
+            if outcome.is_err() {
+                // A signal also ends the programs that a run on the real clock started.
+                check_finished(interrupt, rows.len(), jobs.len())?;
+            }
             let outcome = outcome?;
             if let Some(folder) = &mut folder {
+                if engine.is_real_clock() {
+                    folder.add_trace(rows.len(), &outcome.trace)?;
+                }
                 folder.row(&outcome.row)?;
             }
             writer.write(&outcome.row)?;
             rows.push(outcome.row);
+            if engine.is_real_clock() {
+                traces.add(study, &rows, outcome.trace);
+            }
             bar.inc(1);
             check_finished(interrupt, rows.len(), jobs.len())
         });
@@ -394,9 +429,9 @@ impl How {
         let wanted: Option<Vec<String>> = folder.is_none().then(|| {
             Comparison::new(&rows, &self.view()).lines.into_iter().map(|l| l.labels[0].clone()).collect()
         });
-        let drawn = draw(engine, study, &rows, sampling, wanted.as_deref())?;
+        let drawn = draw(engine, study, &rows, sampling, wanted.as_deref(), &traces)?;
         if let Some(folder) = &folder {
-            write(folder, study, &rows, &drawn, curves(engine, study, &rows, sampling)?)?;
+            write(folder, study, &rows, &drawn, curves(engine, study, &rows, sampling, &traces)?)?;
             let splits = split::splits(&rows);
             folder.lines(
                 "splits.jsonl",
@@ -478,7 +513,7 @@ fn timing(rows: &[Row], seconds: f64) {
 
 impl How {
     /// Repeats the drawn run with all of its packets and acknowledgements, and writes them.
-    fn record(&self, engine: Engine, folder: &Folder, study: &Study, drawn: &Drawn) -> Result<()> {
+    fn record(&self, engine: &dyn Engine, folder: &Folder, study: &Study, drawn: &Drawn) -> Result<()> {
         let contender = study.contenders.iter().position(|c| {
             c.startup_name == drawn.row.startup && {
                 slowstart_lab::scenario::params(&c.startup) == drawn.row.params
@@ -487,13 +522,14 @@ impl How {
         let Some(contender) = contender else { return Ok(()) };
         let job = Job { contender, run: drawn.row.run };
         let name = drawn.label.replace([':', ',', '=', '/', ' '], "-");
-        if engine != Engine::Sim {
-            for (end, bytes) in ["client", "server"].into_iter().zip(engine.logs(study, job)?) {
-                folder.bytes(&format!("{name}.{end}.sqlog"), &bytes)?;
+        let trace = match engine.capture(study, job)? {
+            Capture::Logs(logs) => {
+                return logs
+                    .iter()
+                    .try_for_each(|(end, bytes)| folder.bytes(&format!("{name}.{end}.sqlog"), bytes));
             }
-            return Ok(());
-        }
-        let trace = study.capture(job).trace;
+            Capture::Trace(trace) => trace,
+        };
         if self.pcap {
             for (end, place) in [(0, "server"), (1, "client")] {
                 let mut bytes = Vec::new();
@@ -527,20 +563,26 @@ pub(crate) struct Drawn {
 
 /// Draws the median run of each startup, or only of those with the labels `wanted`.
 fn draw(
-    engine: Engine,
+    engine: &dyn Engine,
     study: &Study,
     rows: &[Row],
     sampling: Option<Sampling>,
     wanted: Option<&[String]>,
+    traces: &Traces,
 ) -> Result<Vec<Drawn>> {
     rows.chunks(study.runs as usize)
         .enumerate()
         .filter(|(_, rows)| wanted.is_none_or(|w| w.contains(&label(&rows[0]))))
         .map(|(contender, rows)| {
             let row = middle(rows);
-            let sampling = sampling.unwrap_or_else(|| report::sampling(row));
-            let outcome = engine.run(study, Job { contender, run: row.run }, sampling, true)?;
-            Ok(Drawn { label: label(row), row: row.clone(), trace: outcome.trace })
+            let trace = if engine.is_real_clock() {
+                traces.0[&(contender * study.runs as usize + row.run as usize)].clone()
+            } else {
+                let sampling = sampling.unwrap_or_else(|| report::sampling(row));
+                let watched = Watched { internals: true, ..Watched::samples(sampling) };
+                engine.run(study, Job { contender, run: row.run }, &watched)?.trace
+            };
+            Ok(Drawn { label: label(row), row: row.clone(), trace })
         })
         .collect()
 }
@@ -570,16 +612,27 @@ pub(crate) fn playground() -> String {
     std::env::var("SLOWSTART_PLAYGROUND").unwrap_or_else(|_| PLAYGROUND.to_string())
 }
 
-/// The samples of the runs that a page can draw; runs are repeated for them.
-fn curves(engine: Engine, study: &Study, rows: &[Row], sampling: Option<Sampling>) -> Result<Vec<Curve>> {
+/// The samples of the runs that a page can draw; runs are repeated for them where they can be.
+fn curves(
+    engine: &dyn Engine,
+    study: &Study,
+    rows: &[Row],
+    sampling: Option<Sampling>,
+    traces: &Traces,
+) -> Result<Vec<Curve>> {
+    if engine.is_real_clock() {
+        let curve = |(n, trace): (&usize, &Trace)| report::curve(study, *n, &rows[*n], trace, SAMPLES);
+        return Ok(traces.0.iter().map(curve).collect());
+    }
     let jobs = report::sampled(study, rows);
     let mut curves = Vec::new();
     let run = |s: report::Sampled| {
         let row = &rows[s.index];
-        let outcome = engine.run(study, s.job, sampling.unwrap_or_else(|| report::sampling(row)), false)?;
+        let watched = Watched::samples(sampling.unwrap_or_else(|| report::sampling(row)));
+        let outcome = engine.run(study, s.job, &watched)?;
         Ok(report::curve(study, s.index, row, &outcome.trace, s.samples))
     };
-    in_order(&jobs, run, |curve: Result<Curve>| -> Result<()> {
+    run_jobs(engine, &jobs, run, |curve: Result<Curve>| -> Result<()> {
         curves.push(curve?);
         Ok(())
     })?;

@@ -1,6 +1,8 @@
 //! `slowstart explain`: one run as a timeline in sentences.
 
 use crate::condensed;
+use crate::engine::{EngineArg, interrupt_of};
+use crate::interrupt::Interrupted;
 use crate::output::{print, wrap};
 use crate::printable::printable;
 use crate::study_args::TransferArgs;
@@ -8,11 +10,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
+use slowstart_lab::engines::Watched;
 use slowstart_lab::record::{Class, EventRow, ExitRow, Row, Sample, Trace};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::words::{bytes, number, rate};
 use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_lab::scenario::StudyText;
 
 /// Loss events told one by one; the rest are counted.
 const TOLD: usize = 6;
@@ -24,7 +27,8 @@ const TOLD: usize = 6;
 #[command(after_help = "Examples:
   slowstart explain geo hystart
   slowstart explain \"rate=50Mbit rtt=80ms queue=1bdp\" search:drain=off --run 3
-  slowstart explain lte rate-bound --trace")]
+  slowstart explain lte rate-bound --trace
+  slowstart explain leo search --engine quic:quinn")]
 pub(crate) struct Explain {
     /// A built-in path (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), or a path written inline as
     /// "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`)
@@ -40,6 +44,8 @@ pub(crate) struct Explain {
     trace: bool,
     #[command(flatten)]
     transfer: TransferArgs,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 impl Explain {
@@ -49,13 +55,21 @@ impl Explain {
             runs: Some(self.run.checked_add(1).context("run: too large")?),
             ..self.transfer.text(&self.path)?
         };
-        let study = Study::check(&text, None)?;
-        let outcome = study.run(Job { contender: 0, run: self.run }, Sampling::EachAck, true);
+        let engine = self.engine.of(&text)?;
+        let study = engine.study(&text, None)?;
+        let interrupt = interrupt_of(&*engine)?;
+        let stop = || interrupt.signal().is_some();
+        let watched = Watched { sampling: Sampling::EachAck, internals: true, stop: &stop };
+        let outcome = engine.run(&study, Job { contender: 0, run: self.run }, &watched);
+        if let (Err(_), Some(signal)) = (&outcome, interrupt.signal()) {
+            return Err(Interrupted { signal, finished: None }.into());
+        }
+        let outcome = outcome?;
         if outcome.trace.samples.is_empty() {
             bail!("no acknowledgement arrived in {} s: nothing to explain", number(outcome.row.duration_s));
         }
         let start = Span(study.start().0).as_secs_f64();
-        let told = Told::new(&outcome.row, &outcome.trace, start, u64::from(study.profile.mss));
+        let told = Told::new(&outcome.row, &outcome.trace, start, outcome.measured.packet.payload);
         print(&told.heading())?;
         if self.trace {
             return condensed::lines(&told.samples, &told.events, told.mss).iter().try_for_each(|l| print(l));
@@ -371,6 +385,7 @@ fn reason(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowstart_lab::scenario::Study;
 
     fn told(path: &str, startup: &str) -> (Row, String) {
         let text = StudyText {

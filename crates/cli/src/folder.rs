@@ -5,8 +5,12 @@
 //! and a symbolic link is replaced, not followed.
 
 use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use slowstart_lab::record::Row;
+use slowstart_lab::engines::{Engine, Simulator};
+use slowstart_lab::record::{Row, Sample, Trace};
 use slowstart_lab::scenario::Study;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -39,9 +43,14 @@ impl Contents {
         }
     }
 
-    /// The contents of a study: two studies with the same digest have the same rows.
-    pub(crate) fn of_study(study: &Study) -> Self {
-        Self { study: Some(digest(study)), ..Self::of_command() }
+    /// The contents of a study that an engine runs: with the same digest, rows of one belong to the other.
+    pub(crate) fn of_study(engine: &dyn Engine, study: &Study) -> Self {
+        Self::of_studies(std::iter::once((engine, study)))
+    }
+
+    /// The contents of several studies.
+    pub(crate) fn of_studies<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> Self {
+        Self { study: Some(digest(studies)), ..Self::of_command() }
     }
 
     /// True if rows of one belong to the other.
@@ -55,8 +64,9 @@ impl Contents {
     }
 }
 
-/// FNV-1a over the study's debug text, which shows every field of the checked study.
-fn digest(study: &Study) -> String {
+/// FNV-1a over each engine's name, if it is not the simulator, and the debug text of its study, which shows every field of
+/// the checked study.
+fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> String {
     struct Fnv(u64);
     impl std::fmt::Write for Fnv {
         fn write_str(&mut self, s: &str) -> std::fmt::Result {
@@ -67,7 +77,10 @@ fn digest(study: &Study) -> String {
         }
     }
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    write!(hash, "{study:?}").expect("hashing does not fail");
+    for (engine, study) in studies {
+        let name = if engine.name() == Simulator::NAME { "" } else { engine.name() };
+        write!(hash, "{name}{study:?}").expect("hashing does not fail");
+    }
     format!("{:016x}", hash.0)
 }
 
@@ -188,11 +201,24 @@ impl Folder {
         Ok(())
     }
 
-    /// Reads a file.
-    #[cfg(feature = "kernel")]
-    pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>> {
-        let file = self.dir.join(name);
-        fs::read(&file).with_context(|| file.display().to_string())
+    /// Keeps the samples of row `n`, whose run cannot be repeated, before the row is added.
+    pub(crate) fn add_trace(&self, n: usize, trace: &Trace) -> Result<()> {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        for sample in &trace.samples {
+            serde_json::to_writer(&mut packed, sample)?;
+            packed.write_all(b"\n")?;
+        }
+        self.bytes(&samples_file(n), &packed.finish()?)
+    }
+
+    /// Reads the samples of row `n` again.
+    pub(crate) fn trace(&self, n: usize) -> Result<Trace> {
+        let file = self.dir.join(samples_file(n));
+        let packed = fs::read(&file).with_context(|| file.display().to_string())?;
+        let lines = BufReader::new(GzDecoder::new(packed.as_slice())).lines();
+        let samples: Result<Vec<Sample>> = lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect();
+        let samples = samples.with_context(|| format!("{}: not the samples of a run", file.display()))?;
+        Ok(Trace { samples, ..Trace::default() })
     }
 
     /// Writes a file of JSON lines.
@@ -215,6 +241,11 @@ impl Folder {
     pub(crate) fn bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
         write_whole(&self.dir, name, |out| Ok(out.write_all(bytes)?))
     }
+}
+
+/// The file of the samples of row `n`, counted from 0.
+fn samples_file(n: usize) -> String {
+    format!("samples-{n:03}.jsonl.gz")
 }
 
 /// How the names of temporary files begin.

@@ -1,6 +1,8 @@
 //! `slowstart league`: scores startups over populations of paths against an oracle.
 
 use crate::compare::command;
+use crate::engine::EngineArg;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
 use crate::printable::printable;
 use crate::row_output::RowArgs;
@@ -9,8 +11,8 @@ use crate::table::{Align, Table};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rayon::prelude::*;
-use slowstart::registry;
-use slowstart_lab::scenario::algorithm;
+use slowstart_lab::engines::{Engine, Refusal};
+use slowstart_lab::scenario::StudyText;
 use slowstart_lab::suggest::did_you_mean;
 use slowstart_league::against::{Baseline, Difference, differences};
 use slowstart_league::game::{self, GAME_SCHEMA, GameRow};
@@ -18,6 +20,7 @@ use slowstart_league::page::{self, Page};
 use slowstart_league::population::{self, Case, Population};
 use slowstart_league::score;
 use slowstart_league::sheet::{self, LEGEND, Sheet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -38,6 +41,7 @@ const MORE_RANDOM: u32 = 5;
 #[command(after_help = "Examples:
   slowstart league search,hystart++ --seed 7
   slowstart league --population geo,random --runs 10
+  slowstart league --engine quic search,hystart++ --runs 3
   slowstart league standard --json > standard.jsonl
   slowstart league mine --against-baseline standard.jsonl
 
@@ -72,6 +76,8 @@ pub(crate) struct League {
     /// List the populations with their laws, and run nothing
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 /// The populations with these names, or all of them.
@@ -104,19 +110,18 @@ impl League {
         if self.list {
             return list(&populations);
         }
-        let contenders = if self.startups.is_empty() {
-            registry::all().map(|e| e.name.to_string()).collect()
-        } else {
-            startups(&self.startups)
-        };
-        contenders.iter().try_for_each(|s| algorithm("startup", s).map(|_| ()))?;
+        let engine = self.engine.of(&StudyText::default())?;
+        let avoidance = self.avoidance.as_deref().unwrap_or("cubic");
+        let contenders =
+            if self.startups.is_empty() { engine.startups(avoidance) } else { startups(&self.startups) };
+        contenders.iter().try_for_each(|s| engine.contender(s, avoidance).map(|_| ()))?;
         let baseline = self.baseline()?;
-        let cases = self.cases(&populations, baseline.as_ref());
+        let cases = self.carried(&*engine, &populations, self.cases(&populations, baseline.as_ref()))?;
         if cases.is_empty() {
             bail!("--against-baseline: found no case of these populations; name others, or use --runs");
         }
         let mut writer = self.rows.writer(GAME_SCHEMA)?;
-        let rows = self.play(&contenders, &cases)?;
+        let rows = self.play(&*engine, &contenders, &cases)?;
         let differences = baseline.map_or(Vec::new(), |b| differences(&rows, &b.rows));
         rows.iter().try_for_each(|row| writer.write(row))?;
         writer.finish()?;
@@ -143,17 +148,51 @@ impl League {
         populations.iter().flat_map(|p| p.cases(seed, count(p))).collect()
     }
 
+    /// The cases that an engine can run; says of which populations some were left out, and why. Fails if a population that
+    /// the user named has none left.
+    fn carried(
+        &self,
+        engine: &dyn Engine,
+        populations: &[Population],
+        cases: Vec<Case>,
+    ) -> Result<Vec<Case>> {
+        let mut left_out: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let refused: Vec<Option<Refusal>> = cases.iter().map(|c| game::check(engine, c).err()).collect();
+        for population in populations.iter().map(|p| p.name.as_str()) {
+            let own = || cases.iter().zip(&refused).filter(|(c, _)| c.population == population);
+            let out = own().filter(|(_, r)| r.is_some()).count();
+            let Some(why) = own().find_map(|(_, r)| r.clone()) else { continue };
+            if out == own().count() && self.population.iter().any(|p| p == population) {
+                return Err(why).with_context(|| format!("--population {population}"));
+            }
+            left_out.entry(why.to_string()).or_default().push(population);
+        }
+        for (why, populations) in left_out {
+            note(&format!("left out, all or some cases of {}: {why}", populations.join(", ")));
+        }
+        Ok(cases.into_iter().zip(refused).filter_map(|(c, r)| r.is_none().then_some(c)).collect())
+    }
+
     /// Plays every case with every startup; rows in the order of startups, then cases.
-    fn play(&self, contenders: &[String], cases: &[Case]) -> Result<Vec<GameRow>> {
+    fn play(&self, engine: &dyn Engine, contenders: &[String], cases: &[Case]) -> Result<Vec<GameRow>> {
         let games: Vec<(&String, &Case)> =
             contenders.iter().flat_map(|s| cases.iter().map(move |c| (s, c))).collect();
         let bar = output::progress(games.len() as u64);
+        let interrupt = engine.is_real_clock().then(Interrupt::record).transpose()?;
+        let signal = || interrupt.as_ref().and_then(Interrupt::signal);
         let play = |(startup, case): &(&String, &Case)| {
-            let row = game::play(startup, self.avoidance.as_deref(), case);
+            let row = game::play(engine, startup, self.avoidance.as_deref(), case, &|| signal().is_some());
             bar.inc(1);
-            row
+            if let (Err(_), Some(signal)) = (&row, signal()) {
+                return Err(Interrupted { signal, finished: None }.into());
+            }
+            row.map_err(anyhow::Error::from)
         };
-        let rows = games.par_iter().with_max_len(1).map(play).collect::<Result<Vec<_>, _>>()?;
+        let rows = if engine.is_real_clock() {
+            games.iter().map(play).collect::<Result<Vec<_>>>()?
+        } else {
+            games.par_iter().with_max_len(1).map(play).collect::<Result<Vec<_>>>()?
+        };
         bar.finish_and_clear();
         Ok(rows)
     }

@@ -19,8 +19,6 @@ mod kernel;
 #[path = "no_kernel.rs"]
 mod kernel;
 #[cfg(feature = "kernel")]
-mod kernel_folder;
-#[cfg(feature = "kernel")]
 mod kernel_memory;
 mod league;
 mod list;

@@ -72,6 +72,7 @@ impl TransferArgs {
         }
         Ok(StudyText {
             path: path.to_string(),
+            engine: None,
             startups: Vec::new(),
             avoidance: self.avoidance.clone(),
             size: self.size.clone(),

@@ -1,6 +1,7 @@
 //! `slowstart sweep`: startups over regions of paths, with a store of results.
 
-use crate::interrupt::{Interrupt, Interrupted};
+use crate::engine::{EngineArg, interrupt_of};
+use crate::interrupt::Interrupted;
 use crate::output::{self, note, print};
 use crate::printable::printable;
 use crate::row_output::RowArgs;
@@ -31,6 +32,7 @@ use std::time::Instant;
     after_help = "Examples:
   slowstart sweep scenarios/sweeps/geo.toml --out store
   slowstart sweep scenarios/sweeps/geo.toml --out store --shard 3/10
+  slowstart sweep scenarios/sweeps/geo.toml --out quic --engine quic
   slowstart sweep status store
   slowstart sweep query store --where 'rate>=50Mbit' --group startup,rate --value completion_s
   slowstart sweep map store --x rate --y rtt
@@ -52,6 +54,8 @@ pub(crate) struct Sweep {
     /// Print the number of runs and chunks, and compute nothing
     #[arg(long)]
     count: bool,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 #[derive(Subcommand)]
@@ -117,25 +121,25 @@ impl Sweep {
             None => {
                 let study = self.study.context("sweep: found no study")?;
                 let out = self.out.context("sweep: found no --out")?;
-                sweep(&study, &out, self.shard.as_deref(), self.count)
+                sweep(&study, &out, &self.engine, self.shard.as_deref(), self.count)
             }
         }
     }
 }
 
-fn sweep(study: &Path, out: &Path, shard: Option<&str>, count: bool) -> Result<()> {
+fn sweep(study: &Path, out: &Path, engine: &EngineArg, shard: Option<&str>, count: bool) -> Result<()> {
     let shard = match shard {
         None => Shard::ALL,
         Some(text) => Shard::parse(text).with_context(|| {
             format!("--shard: found {text:?}, expected K/N with K from 1 to N, such as 3/10")
         })?,
     };
-    let plan = Plan::load(study)?;
+    let plan = Plan::load(study, engine.engine.as_deref())?;
     if count {
         return print(&format!("{} runs in {} chunks", plan.runs.len(), plan.chunks()));
     }
     let store = Store::create(out)?;
-    let interrupt = Interrupt::record_first()?;
+    let interrupt = interrupt_of(&*plan.engine)?;
     let mine: usize =
         (0..plan.chunks()).filter(|c| c % shard.1 == shard.0).map(|c| plan.chunk_runs(c).len()).sum();
     let bar = output::progress(mine as u64);

@@ -1,4 +1,4 @@
-//! `slowstart compare --engine quic`.
+//! Commands with `--engine quic`.
 
 #![cfg(feature = "quic")]
 
@@ -14,9 +14,11 @@ fn slowstart(threads: &str, args: &[&str]) -> Output {
 
 #[test]
 fn rows_are_the_same_on_one_thread_and_two() {
-    for (engine, stack) in
-        [("quic", "noq-proto 1.4.0"), ("quic:noq", "noq-proto 1.4.0"), ("quic:quinn", "quinn-proto 0.11.19")]
-    {
+    for (engine, stack) in [
+        ("quic", "quinn-proto 0.11.19"),
+        ("quic:noq", "noq-proto 1.4.0"),
+        ("quic:quinn", "quinn-proto 0.11.19"),
+    ] {
         let args = format!(
             "compare lte --engine {engine} --startup search,hystart++,bbr --size 1MB --runs 3 --json"
         );
@@ -39,11 +41,21 @@ fn what_the_engine_lacks_is_refused() {
     for (args, message) in [
         (
             "--startup restricted",
-            "restricted cannot run over QUIC: it needs the queue of the sender's interface",
+            "startup: the engine quic:quinn cannot run this: restricted needs the queue of the sender's interface; expected \
+             --engine sim",
         ),
-        ("--profile ideal", "--profile: a TCP stack has it; --engine quic runs a QUIC stack"),
-        ("--against cubic@-1s", "against: the engine quic runs one connection at a time"),
-        ("--out /nonexistent --pcap", "--pcap: the simulator writes it; --engine quic does not"),
+        ("--profile ideal", "profile: the engine quic:quinn cannot run this: a TCP stack has it"),
+        ("--set ecn=rfc3168", "set: the engine quic:quinn cannot run this: a TCP stack has it"),
+        ("--app web", "app: the engine quic:quinn cannot run this: it has bulk downloads only"),
+        (
+            "--against cubic@-1s",
+            "against: the engine quic:quinn cannot run this: it runs one connection at a time",
+        ),
+        (
+            "--out /nonexistent --pcap",
+            "pcap: the engine quic:quinn cannot run this: its packets are encrypted",
+        ),
+        ("--out /nonexistent --qlog", "expected --engine quic:noq or sim"),
     ] {
         let args: Vec<&str> =
             ["compare", "lte", "--engine", "quic"].into_iter().chain(args.split(' ')).collect();
@@ -77,7 +89,7 @@ fn settings_follow_the_stack() {
     assert!(said.contains(r#"engine: found "mtu=9", expected crypto=tls or null"#), "{said}");
     let (status, _, said) = rows("quiche");
     assert_eq!(status, Some(2));
-    assert!(said.contains("expected sim, kernel, quic, quic:noq or quic:quinn"), "{said}");
+    assert!(said.contains("expected one of sim, quic:quinn, quic:noq, kernel"), "{said}");
 }
 
 /// `--qlog` writes the logs of both ends, and `slowstart replay` reads from the server's the exit of the row.
@@ -87,7 +99,8 @@ fn qlog_is_written_and_read_back() {
     let _ = std::fs::remove_dir_all(&dir);
     let out = dir.to_str().expect("UTF-8");
     let path = "rate=50Mbit rtt=50ms queue=1bdp";
-    let args = ["compare", path, "--engine", "quic", "--startup", "search", "--size", "3MB", "--runs", "1"];
+    let args =
+        ["compare", path, "--engine", "quic:noq", "--startup", "search", "--size", "3MB", "--runs", "1"];
     let done = slowstart("1", &[&args[..], &["--out", out, "--qlog", "--json"]].concat());
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let row: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one row");
@@ -116,4 +129,101 @@ fn qlog_is_written_and_read_back() {
         .expect("a transfer with an exit");
     assert_eq!(transfer["exit"]["cwnd_bytes"], row["exit"]["cwnd_bytes"]);
     let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// A folder of this test, empty, and removed when dropped.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("slowstart-engines-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).expect("a folder");
+        Self(dir)
+    }
+
+    /// Writes a file and returns its name.
+    fn file(&self, name: &str, text: &str) -> String {
+        let file = self.0.join(name);
+        std::fs::write(&file, text).expect("it writes");
+        file.to_str().expect("UTF-8").to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Standard output of a command that succeeds.
+fn printed(args: &[&str]) -> String {
+    let out = slowstart("2", args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("UTF-8")
+}
+
+const STUDY: &str =
+    "path = \"rate=20Mbit rtt=40ms queue=1bdp\"\nstartups = [\"search\"]\nsize = \"1MB\"\nruns = 2\n";
+
+/// The engine is a key of the study; the argument goes before it; `compare` prints the same rows.
+#[test]
+fn a_study_file_names_its_engine() {
+    let scratch = Scratch::new("run");
+    let plain = scratch.file("plain.toml", STUDY);
+    let quic = scratch.file("quic.toml", &format!("engine = \"quic:quinn\"\n{STUDY}"));
+    let by_key = printed(&["run", &quic, "--json"]);
+    assert_eq!(by_key, printed(&["run", &plain, "--engine", "quic", "--json"]));
+    let path = "rate=20Mbit rtt=40ms queue=1bdp";
+    let args = ["--startup", "search", "--size", "1MB", "--runs", "2", "--engine", "quic:quinn", "--json"];
+    assert_eq!(by_key, printed(&[&["compare", path][..], &args].concat()));
+    let sim = printed(&["run", &quic, "--engine", "sim", "--json"]);
+    assert!(sim.lines().all(|l| l.contains(r#""engine":"sim""#)), "{sim}");
+    // Two studies of which one engine refuses: nothing runs.
+    let refused =
+        scratch.file("refused.toml", &format!("engine = \"quic\"\nagainst = [\"cubic@-1s\"]\n{STUDY}"));
+    let out = slowstart("1", &["run", &plain, &refused, "--json"]);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("refused.toml: against: the engine quic:quinn cannot run this"), "{said}");
+}
+
+#[test]
+fn explain_and_league_take_an_engine() {
+    let told = printed(&[
+        "explain",
+        "rate=20Mbit rtt=40ms queue=1bdp",
+        "search",
+        "--size",
+        "2MB",
+        "--engine",
+        "quic",
+    ]);
+    assert!(told.contains("quinn-proto") && told.contains("finds its reason to exit"), "{told}");
+    let args = ["league", "search", "--engine", "quic", "--population", "shallow", "--runs", "1"];
+    let rows = printed(&[&args[..], &["--json"]].concat());
+    assert!(rows.contains(r#""profile":"quinn-proto"#) && rows.lines().count() == 1, "{rows}");
+    let out =
+        slowstart("1", &["league", "search", "--engine", "quic", "--population", "starters", "--runs", "1"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("population: the engine quic:quinn cannot run this"), "{said}");
+}
+
+/// Rows of a sweep are those of `run`, and have keys of their own: one store holds both engines.
+#[cfg(feature = "sweep")]
+#[test]
+fn a_sweep_takes_an_engine() {
+    let scratch = Scratch::new("sweep");
+    let sweep = scratch.file("sweep.toml", &format!("{STUDY}[axes]\nrtt = \"20,40ms\"\n"));
+    let store = scratch.0.join("store").to_str().expect("UTF-8").to_string();
+    for engine in ["sim", "quic:quinn"] {
+        printed(&["sweep", &sweep, "--out", &store, "--engine", engine]);
+    }
+    let rows = printed(&["sweep", "query", &store, "--csv", "--columns", "engine,rtt,completion_s"]);
+    let of = |engine: &str| rows.lines().filter(|l| l.starts_with(engine)).count();
+    assert_eq!((of("sim"), of("quic")), (4, 4), "{rows}");
+    let refused = scratch.file("refused.toml", &format!("{STUDY}[axes]\napp = [\"bulk\", \"web\"]\n"));
+    let out = slowstart("1", &["sweep", &refused, "--out", &store, "--engine", "quic"]);
+    assert_eq!(out.status.code(), Some(2), "{}", String::from_utf8_lossy(&out.stderr));
 }

@@ -1,13 +1,14 @@
-//! Computes the row of a flow: exit, class, losses and times.
+//! What the simulator observed of a flow: exit, class, losses and times.
 
-use crate::engine::{BIN, Direction, Engine, Flow, MILESTONES, Truth};
-use crate::record::{Class, ExitRow, Marks, Objects, Others, Row, SCHEMA};
+use crate::engine::{BIN, Direction, Engine, Flow, Truth};
+use crate::engines::Simulator;
+use crate::measured::{Identity, Measured, MeasuredExit, PacketSize};
+use crate::record::{Class, Marks, Objects, Others, Row};
 use crate::scenario::{Contender, Study};
 use crate::stats;
 use crate::tcp::ecn::Feedback;
 use slowstart::control::Exited;
-use slowstart::units::{Instant, Rate, Span};
-use std::collections::BTreeMap;
+use slowstart::units::{Instant, Span};
 
 /// Round trips below which the thesis takes the median throughput for capacity (5.2.2) and not the one-way delay
 /// (5.2.1). It used the delay on LEO at 30 ms, and the median on `WiFi`; the border is ours.
@@ -125,16 +126,10 @@ fn objects(f: &Flow) -> Option<Objects> {
     })
 }
 
-/// The caveats of a row.
+/// What only the simulator knows to be a caveat.
 fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
     let mut all = Vec::new();
     let tx = &f.ends[f.sender()].tx;
-    if study.size.is_some() && f.truth.completed.is_none() {
-        all.push("the transfer did not complete within the time given".to_string());
-    }
-    if f.truth.exit.is_none() && f.truth.completed.is_some() {
-        all.push("the transfer ended before the startup did".to_string());
-    }
     if tx.counters.peer_limited * 100 > tx.counters.packets {
         all.push("the peer's receive window held the sender back".to_string());
     }
@@ -157,71 +152,56 @@ fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
     all
 }
 
-/// Returns the row of one flow of a run.
-pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, run: u32, seed: u64) -> Row {
+/// What the simulator observed of one flow of a run.
+pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
     let f = &engine.flows[flow];
     let (t, p, facts) = (&f.truth, &f.spec.profile, engine.path().facts);
     let tx = &f.ends[f.sender()].tx;
-    let since = |at: Instant| at.since(f.spec.start).as_secs_f64();
+    let since = |at: Instant| at.since(f.spec.start);
     let base_rtt = facts.base_rtt + f.spec.extra_delay * 2;
-    let ended = t.completed.unwrap_or(engine.now());
     let (class_by_heuristic, capacity_by_heuristic) = by_heuristic(f, base_rtt);
-    let milestones: BTreeMap<String, Option<f64>> =
-        MILESTONES.iter().zip(t.milestones).map(|(b, at)| (b.to_string(), at.map(since))).collect();
-    Row {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        engine: "sim".to_string(),
-        path: study.path.name.clone(),
-        profile: study.profile_label.clone(),
-        startup: contender.startup_name.clone(),
-        params: contender.params.clone(),
-        avoidance: contender.avoidance_name.clone(),
-        flow: flow as u32,
-        run,
-        seed,
+    let ecn = f.ends[f.sender()].feedback() != Feedback::None;
+    Measured {
+        packet: PacketSize { payload: u64::from(p.mss), wire: u64::from(p.packet()) },
         iw_bytes: u64::from(p.iw) * u64::from(p.mss),
-        size_bytes: study.size,
-        duration_s: since(engine.now()),
-        rate_bps: facts.rate.0,
-        base_rtt_s: base_rtt.as_secs_f64(),
-        bdp_bytes: facts.rate.over(base_rtt).scale(u64::from(p.mss), u64::from(p.packet())).0,
-        buffer_bytes: facts.buffer.map(|b| b.0),
+        facts,
+        base_rtt,
         drawn: engine.path().drawn.clone(),
-        exit: t.exit.map(|e| ExitRow {
-            reason: e.why.name().to_string(),
-            time_s: since(e.detected_at),
-            left_s: since(e.at),
-            detected_cwnd_bytes: e.detected_cwnd.0,
-            cwnd_bytes: e.exit_cwnd.0,
-            inflight_bytes: e.inflight.0,
-        }),
-        class: class(t.exit.as_ref().map(Ended::from), t.capacity, t.first_loss),
+        lasted: since(engine.now()),
+        exit: t.exit.map(|e| MeasuredExit::of(&e, f.spec.start)),
+        exit_unknown: None,
+        capacity: t.capacity.map(since),
         class_by_heuristic,
-        capacity_time_s: t.capacity.map(since),
-        capacity_time_by_heuristic_s: capacity_by_heuristic.map(since),
-        first_drop_time_s: t.first_drop.map(since),
-        first_loss_time_s: t.first_loss.map(since),
-        marks: (f.ends[f.sender()].feedback() != Feedback::None).then(|| Marks {
-            first_time_s: t.first_mark.map(since),
+        capacity_by_heuristic: capacity_by_heuristic.map(since),
+        first_drop: t.first_drop.map(since),
+        first_loss: t.first_loss.map(since),
+        marks: ecn.then(|| Marks {
+            first_time_s: t.first_mark.map(|at| since(at).as_secs_f64()),
             packets: f.ends[f.sender().other()].rx.ecn.marked,
             responses: tx.counters.mark_responses,
         }),
-        peak_inflight_bytes: tx.counters.peak_inflight,
-        peak_queue_delay_s: t.peak_queue_delay.as_secs_f64(),
-        startup_lost_packets: t.dropped_in_startup,
-        lost_packets: t.dropped,
-        retransmitted_packets: tx.counters.retransmitted,
-        timeouts: tx.counters.timeouts,
-        goodput_bps: Rate::new(slowstart::units::Bytes(f.delivered()), ended.since(f.spec.start))
-            .map_or(0, |r| r.0),
-        completion_s: t.completed.map(since),
-        time_to_bytes_s: milestones,
+        peak_inflight: Some(tx.counters.peak_inflight),
+        peak_queue_delay: Some(t.peak_queue_delay),
+        startup_queue_delay: Some(if t.exit.is_some() { t.exit_queue_delay } else { t.peak_queue_delay }),
+        startup_lost: Some(t.dropped_in_startup),
+        lost: Some(t.dropped),
+        retransmitted: Some(tx.counters.retransmitted),
+        timeouts: Some(tx.counters.timeouts),
+        delivered: f.delivered(),
+        completed: t.completed.map(since),
+        milestones: t.milestones.map(|at| at.map(since)),
         objects: objects(f),
         others: others(engine, flow),
         cost: engine.cost,
+        closed: None,
         caveats: caveats(study, engine, f),
     }
+}
+
+/// Returns the row of one flow of a run.
+pub fn row(study: &Study, contender: &Contender, engine: &Engine, flow: usize, run: u32, seed: u64) -> Row {
+    let identity = Identity::new(Simulator::NAME, study, contender, run, seed);
+    Row::new(Identity { flow: flow as u32, ..identity }, &measured(study, engine, flow))
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 //! - [`tcp`]: a TCP endpoint that behaves like today's Linux
 //! - [`app`]: what applications send
 //! - [`engine`]: flows over a path
+//! - [`engines`]: what runs a study: the interface, and the simulator as one engine
 //! - [`record`]: the types of rows, samples and events
 //! - [`axis`]: several values of one key
 //! - [`columns`]: flat columns of rows, from their JSON Schema
-//! - [`eval`]: the row of a flow: exit, class, losses, times
+//! - [`measured`]: what a run observed of a flow, and the row that follows from it
+//! - [`eval`]: what the simulator observed of a flow: exit, class, losses, times
 //! - [`scenario`]: studies, read from TOML and checked
 //! - [`run`]: the runs of a study, in parallel and in order
 //! - [`stats`]: medians, intervals and paired differences
@@ -21,8 +23,10 @@ pub mod app;
 pub mod axis;
 pub mod columns;
 pub mod engine;
+pub mod engines;
 pub mod eval;
 mod fifo;
+pub mod measured;
 pub mod packetdrill;
 pub mod path;
 pub mod random;

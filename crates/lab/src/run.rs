@@ -3,7 +3,9 @@
 //! Run `n` of every startup has the same seed, so that all startups meet the same path.
 
 use crate::engine::{Direction, Engine, FlowSpec, Proxied, Sampling};
+use crate::engines::Simulator;
 use crate::eval;
+use crate::measured::{Identity, Measured};
 use crate::random::{self, Stream};
 use crate::record::{Row, Trace};
 use crate::scenario::{Contender, Study};
@@ -32,6 +34,8 @@ pub struct Outcome {
     pub row: Row,
     /// Samples and events, if they were asked for.
     pub trace: Trace,
+    /// What was observed, from which the row follows.
+    pub measured: Measured,
 }
 
 impl Study {
@@ -148,9 +152,10 @@ impl Study {
             engine.complete(end);
             engine
         };
-        let row = eval::row(self, contender, &engine, 0, job.run, seed);
+        let measured = eval::measured(self, &engine, 0);
+        let row = Row::new(Identity::new(Simulator::NAME, self, contender, job.run, seed), &measured);
         engine.trace.packets = engine.take_capture();
-        Outcome { job, row, trace: engine.trace }
+        Outcome { job, row, trace: engine.trace, measured }
     }
 
     /// Runs every job on all processors. `each` gets the outcomes in the order of [`Study::jobs`], each as soon as those

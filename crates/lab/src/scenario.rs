@@ -4,6 +4,7 @@
 
 use crate::app;
 use crate::engine::Direction;
+use crate::engines::Simulator;
 use crate::path::{Files, PathError, PathSpec, quantity};
 use crate::record::Param;
 use crate::suggest::did_you_mean;
@@ -55,6 +56,8 @@ pub enum StudyError {
 pub struct StudyText {
     /// A built-in name, a TOML file or an inline path.
     pub path: String,
+    /// What runs it, as `--engine` takes it; the simulator if absent.
+    pub engine: Option<String>,
     /// Startups, each `name` or `name:key=value,key=value`; all of the registry if none.
     #[serde(default)]
     pub startups: Vec<String>,
@@ -335,19 +338,31 @@ fn with_hint(message: &str) -> String {
     message.replacen(&format!("`{found}`"), &format!("`{found}`{hint}"), 1)
 }
 
-impl Study {
-    /// Reads a study from a TOML file.
+impl StudyText {
+    /// Reads a study as written from a TOML file, unchecked.
     pub fn load(file: &FilePath) -> Result<Self, StudyError> {
         let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
         let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-        Self::read(&text, file.parent()).map_err(|e| failed(e.to_string()))
+        Self::read(&text).map_err(|e| failed(e.to_string()))
+    }
+
+    /// Reads it from its text in TOML.
+    pub fn read(text: &str) -> Result<Self, StudyError> {
+        toml::from_str(text).map_err(|e| StudyError::Toml(with_hint(&e.to_string())))
+    }
+}
+
+impl Study {
+    /// Reads a study for the simulator from a TOML file.
+    pub fn load(file: &FilePath) -> Result<Self, StudyError> {
+        let text = StudyText::load(file)?;
+        Self::check(&text, file.parent())
+            .map_err(|e| StudyError::File { file: file.to_path_buf(), why: e.to_string() })
     }
 
     /// Reads a study from its text in TOML. Files it names are relative to `root`.
     pub fn read(text: &str, root: Option<&FilePath>) -> Result<Self, StudyError> {
-        let text: StudyText =
-            toml::from_str(text).map_err(|e| StudyError::Toml(with_hint(&e.to_string())))?;
-        Self::check(&text, root)
+        Self::check(&StudyText::read(text)?, root)
     }
 
     /// Checks what was written. Files it names are relative to `root`.
@@ -357,12 +372,29 @@ impl Study {
 
     /// The same with the files that `files` has.
     pub fn check_with(text: &StudyText, files: &Files) -> Result<Self, StudyError> {
-        let path = PathSpec::load_from(&text.path, files)?;
+        if let Some(engine) = text.engine.as_deref().filter(|e| *e != Simulator::NAME) {
+            return Err(bad("engine", engine, "sim: this reads a study for the simulator"));
+        }
         let with = text.avoidance.as_deref().unwrap_or("cubic");
         let all: Vec<String> = registry::all().map(|e| e.name.to_string()).collect();
         let wanted = if text.startups.is_empty() { &all } else { &text.startups };
         let contenders =
             wanted.iter().map(|s| Contender::read("startup", s, with)).collect::<Result<Vec<_>, _>>()?;
+        Self::with_files(text, contenders, files)
+    }
+
+    /// Checks everything but the startups and the avoidance, which an engine has read. Files it names are relative to
+    /// `root`.
+    pub fn of(
+        text: &StudyText,
+        contenders: Vec<Contender>,
+        root: Option<&FilePath>,
+    ) -> Result<Self, StudyError> {
+        Self::with_files(text, contenders, &Files::folder(root.map(PathBuf::from).unwrap_or_default()))
+    }
+
+    fn with_files(text: &StudyText, contenders: Vec<Contender>, files: &Files) -> Result<Self, StudyError> {
+        let path = PathSpec::load_from(&text.path, files)?;
         let stack = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
         let mut profile = Profile::named(stack).ok_or_else(|| {
             let names: Vec<&str> = Profile::ALL.iter().map(|p| p.name).collect();

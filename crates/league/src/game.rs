@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::app::Kind;
 use slowstart_lab::engine::{Direction, FlowId, FlowSpec, MILESTONES, Sampling};
+use slowstart_lab::engines::{Engine, EngineError, Part, Refusal, Watched};
 use slowstart_lab::eval;
+use slowstart_lab::measured::{Identity, Measured, PacketSize};
 use slowstart_lab::random::Stream;
 use slowstart_lab::record::{Class, Others, Row};
 use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Contender, Study, StudyError, StudyText};
+use slowstart_lab::scenario::{Contender, Study, StudyText};
 use std::collections::BTreeMap;
 
 /// The version of the schema of rows.
@@ -103,12 +105,33 @@ const HARM: Span = Span::secs(5);
 const TOGETHER: Span = Span::secs(5);
 const ROUNDS: u64 = 20;
 
-/// Runs one startup on one case.
+/// Fails if an engine cannot run a case.
 ///
 /// # Errors
-/// The startup is unknown or a parameter of it is wrong. Cases are correct by construction.
-pub fn play(startup: &str, avoidance: Option<&str>, case: &Case) -> Result<GameRow, StudyError> {
-    let mut study = study(startup, avoidance, case)?;
+/// What it lacks.
+pub fn check(engine: &dyn Engine, case: &Case) -> Result<(), Refusal> {
+    let needs = [
+        // The league drives the other flows and the writes of these cases itself.
+        (Part::Driven, case.load != Load::Alone),
+        (Part::Ecn, case.set.contains_key("ecn")),
+        (Part::Knobs, case.set.keys().any(|k| k != "ecn")),
+    ];
+    let needs: Vec<Part> = needs.into_iter().filter_map(|(part, needed)| needed.then_some(part)).collect();
+    engine.require(&needs)
+}
+
+/// Runs one startup on one case that [`check`] accepts.
+///
+/// # Errors
+/// The startup is unknown, a parameter of it is wrong, or the run fails. Cases are correct by construction.
+pub fn play(
+    engine: &dyn Engine,
+    startup: &str,
+    avoidance: Option<&str>,
+    case: &Case,
+    stop: &dyn Fn() -> bool,
+) -> Result<GameRow, EngineError> {
+    let mut study = study(engine, startup, avoidance, case)?;
     let job = Job { contender: 0, run: 0 };
     let seed = study.run_seed(0);
     // The bytes of the transfer depend on the path that this run draws.
@@ -136,91 +159,113 @@ pub fn play(startup: &str, avoidance: Option<&str>, case: &Case) -> Result<GameR
         Kind::External { size } => Some(size),
         _ => None,
     };
+    let path = study.path.build(seed);
+    let (measured, others, fairness) = if case.load == Load::Alone {
+        (engine.run(&study, job, &Watched { stop, ..Watched::ROW })?.measured, None, None)
+    } else {
+        let oracle = |bytes| oracle::time(&path, packet(&study), study.start(), &writes, bytes);
+        drive(&study, job, case, others, &writes, HARM.max(oracle(MILESTONES[2]) * 3))
+    };
+    let oracle = |bytes| oracle::time(&path, measured.packet, study.start(), &writes, bytes);
+    let oracle_s = MILESTONES.iter().map(|b| (b.to_string(), oracle(*b).as_secs_f64())).collect();
+    Ok(GameRow { oracle_s, others, fairness, ..game_row(case, &study, &measured) })
+}
+
+/// A full packet of the simulator's flows.
+fn packet(study: &Study) -> PacketSize {
+    PacketSize { payload: u64::from(study.profile.mss), wire: u64::from(study.profile.packet()) }
+}
+
+/// Runs a case whose flows or writes the league drives. Returns what was observed, the harm to other flows after `harm`,
+/// and the fairness among flows that start together.
+fn drive(
+    study: &Study,
+    job: Job,
+    case: &Case,
+    others: Vec<FlowSpec>,
+    writes: &[Write],
+    harmed: Span,
+) -> (Measured, Option<Others>, Option<f64>) {
     let start = study.start();
     let (mut engine, end) = study.prepare_among(job, Sampling::Off, false, others);
-    let path = study.path.build(seed);
-    let oracle = |bytes| oracle::time(&path, &study.profile, start, &writes, bytes);
     let mut harm = None;
     if let Load::Limited { .. } = case.load {
-        for (at, bytes) in &writes {
+        for (at, bytes) in writes {
             engine.run(start + *at);
             engine.write(FlowId(0), *bytes);
         }
     } else if engine.flows.iter().any(|f| f.truth.impact.is_some()) {
-        engine.run(start + HARM.max(oracle(MILESTONES[2]) * 3));
-        harm = eval::row(&study, &study.contenders[0], &engine, 0, 0, seed).others;
+        engine.run(start + harmed);
+        harm = eval::measured(study, &engine, 0).others;
     }
     if engine.flows[0].truth.completed.is_none() {
         engine.complete(end);
     }
-    let row = eval::row(&study, &study.contenders[0], &engine, 0, 0, seed);
     let fairness = matches!(case.load, Load::Starters { .. })
         .then(|| jain(engine.flows.iter().map(|f| f.delivered() as f64)));
     if let Some(harm) = harm.as_mut().filter(|_| study.against.iter().any(|b| b.app == Kind::Web)) {
         // The goodput of clients that think is no measure of what they could have had.
         harm.goodput_dip = None;
     }
-    let oracle_s = MILESTONES.iter().map(|b| (b.to_string(), oracle(*b).as_secs_f64())).collect();
-    let truth = &engine.flows[0].truth;
-    let queue = if truth.exit.is_some() { truth.exit_queue_delay } else { truth.peak_queue_delay };
-    Ok(GameRow {
-        oracle_s,
-        queue_s: queue.as_secs_f64(),
-        others: harm,
-        fairness,
-        ..game_row(case, &study.contenders[0], &row)
-    })
+    (eval::measured(study, &engine, 0), harm, fairness)
 }
 
-/// The row of a case, with what the study's row has.
-fn game_row(case: &Case, contender: &Contender, row: &Row) -> GameRow {
-    let exit = row.exit.as_ref();
-    let congestion = ["loss", "ecn", "timeout", "local-stall"];
+/// The row of a case, with what was observed of its flow.
+fn game_row(case: &Case, study: &Study, m: &Measured) -> GameRow {
+    let contender = &study.contenders[0];
+    let row = Row::new(Identity::new("", study, contender, 0, case.seed), m);
+    // Not every engine knows the wait until the exit.
+    let queue = m.startup_queue_delay.or(m.peak_queue_delay).unwrap_or(Span::ZERO);
     GameRow {
         league: SCHEMA,
         drawn_from: case.drawn_from,
-        version: row.version.clone(),
+        version: row.version,
         population: case.population.clone(),
         case: case.number,
         seed: case.seed,
         path: case.path.clone(),
-        profile: row.profile.clone(),
+        profile: row.profile,
         startup: contender.label.clone(),
         memory: contender.startup.uses_path_memory(),
         rate_bps: row.rate_bps,
         base_rtt_s: row.base_rtt_s,
         bdp_bytes: row.bdp_bytes,
         buffer_bytes: row.buffer_bytes,
-        time_s: row.time_to_bytes_s.clone(),
+        time_s: row.time_to_bytes_s,
         oracle_s: BTreeMap::new(),
         given_s: row.duration_s,
         class: row.class,
-        exit: exit.map(|e| e.reason.clone()),
-        by_rule: exit.is_some_and(|e| !congestion.contains(&e.reason.as_str())),
-        left_bdp: exit.map(|e| e.cwnd_bytes as f64 / row.bdp_bytes.max(1) as f64),
+        exit: m.exit.map(|e| e.reason.to_string()),
+        by_rule: m.exit.is_some_and(|e| !e.by_congestion),
+        left_bdp: m.exit.map(|e| e.after.0 as f64 / row.bdp_bytes.max(1) as f64),
         startup_lost: row.startup_lost_packets,
         lost: row.lost_packets,
-        queue_s: 0.0,
+        queue_s: queue.as_secs_f64(),
         others: None,
         fairness: None,
     }
 }
 
-/// The study of a case: one startup, one run.
-fn study(startup: &str, avoidance: Option<&str>, case: &Case) -> Result<Study, StudyError> {
+/// The study of a case: one startup, one run. An engine with a stack of its own ignores the case's TCP profile.
+fn study(
+    engine: &dyn Engine,
+    startup: &str,
+    avoidance: Option<&str>,
+    case: &Case,
+) -> Result<Study, EngineError> {
     let against = if let Load::Against(flows) = &case.load { flows.clone() } else { Vec::new() };
     let text = StudyText {
         path: case.path.clone(),
         startups: vec![startup.into()],
         avoidance: avoidance.map(Into::into),
-        profile: Some(case.profile.into()),
+        profile: engine.lacks(Part::Profile).is_none().then(|| case.profile.into()),
         set: case.set.clone(),
         against,
         runs: Some(1),
         seed: Some(case.seed),
         ..StudyText::default()
     };
-    Study::check(&text, None)
+    engine.study(&text, None)
 }
 
 /// A flow of a contender, begun at `start`.

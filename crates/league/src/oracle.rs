@@ -17,15 +17,15 @@
 //! they are from 1.
 
 use slowstart::units::{Bytes, Instant, Span};
+use slowstart_lab::measured::PacketSize;
 use slowstart_lab::path::Path;
-use slowstart_lab::tcp::profile::Profile;
 
 /// A write of the application: when, after the flow's begin, and how many bytes.
 pub type Write = (Span, u64);
 
 /// Returns the time from the begin of a flow at `start` until its receiver has `bytes`, of what the application writes
 /// (in order of time; at least `bytes` in all).
-pub fn time(path: &Path, profile: &Profile, start: Instant, writes: &[Write], bytes: u64) -> Span {
+pub fn time(path: &Path, packet: PacketSize, start: Instant, writes: &[Write], bytes: u64) -> Span {
     let rtt = path.facts.base_rtt;
     let established = rtt + rtt / 2;
     let mut before = 0;
@@ -35,16 +35,15 @@ pub fn time(path: &Path, profile: &Profile, start: Instant, writes: &[Write], by
             break;
         }
         let from = established.max(*at);
-        all = all.max(from + link_time(path, start + from, on_wire(profile, bytes - before)));
+        all = all.max(from + link_time(path, start + from, on_wire(packet, bytes - before)));
         before += len;
     }
     all + rtt / 2
 }
 
 /// Bytes of the IP packets that carry `bytes`.
-fn on_wire(profile: &Profile, bytes: u64) -> u64 {
-    let headers = u64::from(profile.packet() - profile.mss);
-    bytes + bytes.div_ceil(u64::from(profile.mss)) * headers
+fn on_wire(packet: PacketSize, bytes: u64) -> u64 {
+    bytes + bytes.div_ceil(packet.payload) * (packet.wire - packet.payload)
 }
 
 /// The time in which the link carries `bytes` from `from` on.
@@ -71,6 +70,7 @@ mod tests {
     use super::*;
     use slowstart_lab::path::PathSpec;
 
+    const PACKET: PacketSize = PacketSize { payload: 1448, wire: 1500 };
     const AT_ONCE: &[Write] = &[(Span::ZERO, u64::MAX >> 2)];
 
     fn path(text: &str) -> Path {
@@ -82,7 +82,7 @@ mod tests {
         // 1448 bytes are a packet of 1500: 1 ms at 12 Mbit/s.
         let p = path("rate=12Mbit rtt=100ms queue=1bdp");
         for packets in [1, 10, 1000] {
-            let t = time(&p, &Profile::LINUX_6_18, Instant::ZERO, AT_ONCE, 1448 * packets);
+            let t = time(&p, PACKET, Instant::ZERO, AT_ONCE, 1448 * packets);
             let want = Span::millis(200 + packets);
             assert!(t >= want && t - want <= Span::micros(2), "{packets}: {t:?}");
         }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_schedule_counts_from_when_the_flow_begins() {
         let p = path("schedule=0s:12Mbit,1s:120Mbit rtt=100ms queue=1bdp");
-        let of = |start| time(&p, &Profile::LINUX_6_18, start, AT_ONCE, 1_448_000);
+        let of = |start| time(&p, PACKET, start, AT_ONCE, 1_448_000);
         // 850 packets until 1 s, and 150 more in 15 ms; or all in 100 ms.
         let (early, late) = (of(Instant::ZERO), of(Instant::ZERO + Span::secs(5)));
         assert!(early.0.abs_diff(Span::millis(1065).0) < 2_000_000, "{early:?}");
@@ -102,7 +102,7 @@ mod tests {
     fn an_application_that_waits_is_waited_for() {
         let p = path("rate=12Mbit rtt=100ms queue=1bdp");
         let writes: &[Write] = &[(Span::ZERO, 14_480), (Span::secs(1), 14_480)];
-        let of = |bytes| time(&p, &Profile::LINUX_6_18, Instant::ZERO, writes, bytes);
+        let of = |bytes| time(&p, PACKET, Instant::ZERO, writes, bytes);
         assert!(of(14_480).0.abs_diff(Span::millis(210).0) < 10_000);
         assert!(of(28_960).0.abs_diff(Span::millis(1060).0) < 10_000);
     }

@@ -2,6 +2,7 @@
 //! when a change of results is meant: `SLOWSTART_BLESS=1 cargo test -p slowstart-league --test small`.
 
 use rayon::prelude::*;
+use slowstart_lab::engines::Simulator;
 use slowstart_lab::record::Class;
 use slowstart_league::game::{self, GameRow};
 use slowstart_league::population;
@@ -18,7 +19,8 @@ fn rows() -> &'static [GameRow] {
     ROWS.get_or_init(|| {
         let cases: Vec<_> = population::all().iter().flat_map(|p| p.cases(SEED, CASES)).collect();
         let games: Vec<_> = STARTUPS.iter().flat_map(|s| cases.iter().map(move |c| (s, c))).collect();
-        let play = |(s, c): &(&&str, &_)| game::play(s, None, c).expect("the startup exists");
+        let play =
+            |(s, c): &(&&str, &_)| game::play(&Simulator, s, None, c, &|| false).expect("the startup exists");
         games.par_iter().with_max_len(1).map(play).collect()
     })
 }

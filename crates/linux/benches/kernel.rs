@@ -12,14 +12,13 @@ use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use serde_json::{Value, json};
 use slowstart::units::Span;
+use slowstart_lab::engines::{Engine, Watched};
 use slowstart_lab::record::Row;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::stats::median;
 use slowstart_linux::emulate::INVALID;
-use slowstart_linux::{
-    Held, LoadedControl, RunningTrial, Spec, TABLE, TrialSpec, Watch, load_as, run_transfer, select,
-};
+use slowstart_linux::{Held, Kernel, RunningTrial, Spec, TABLE, TrialSpec, Watch, load_as, select};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
 use std::fs;
@@ -32,24 +31,26 @@ use std::time::{Duration, Instant};
 
 type Case = (&'static str, fn(&str));
 
-fn study(path: &str, size: Option<&str>, duration: Option<&str>) -> Study {
+fn study(startups: &[&str], path: &str, size: Option<&str>, duration: Option<&str>) -> Study {
     let text = StudyText {
         path: path.to_string(),
-        startups: vec!["standard".to_string()],
+        startups: startups.iter().map(ToString::to_string).collect(),
         size: size.map(str::to_string),
         duration: duration.map(str::to_string),
         ..StudyText::default()
     };
-    Study::check(&text, None).expect("a study")
+    Kernel::default().study(&text, None).expect("a study")
 }
 
 /// Runs each startup `times` times, in turns, with the same seeds. An invalid run is repeated up to five times.
-fn runs(study: &Study, startups: &[&str], times: u32) -> Vec<Vec<Row>> {
-    let loaded: Vec<_> = startups.iter().map(|c| LoadedControl::load(c, "cubic").expect("root")).collect();
-    let mut rows = vec![Vec::new(); loaded.len()];
+fn runs(study: &Study, times: u32) -> Vec<Vec<Row>> {
+    // An engine for each, so that every control stays loaded.
+    let engines: Vec<Kernel> = study.contenders.iter().map(|_| Kernel::default()).collect();
+    let mut rows = vec![Vec::new(); engines.len()];
     for n in 0..times {
-        for (contender, c) in loaded.iter().enumerate() {
-            let once = || run_transfer(study, c, Job { contender, run: n }, &|| false).expect("it runs").row;
+        for (contender, kernel) in engines.iter().enumerate() {
+            let job = Job { contender, run: n };
+            let once = || kernel.run(study, job, &Watched::ROW).expect("root").row;
             let valid = |r: &Row| !r.caveats.iter().any(|c| c == INVALID);
             let mut row = once();
             for _ in 0..5 {
@@ -102,7 +103,7 @@ fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
 
 /// Compares the kernel's CUBIC with `hystart`, an object that calls it and replaces nothing.
 fn wrapped(case: &str, path: &str, duration: &str, times: u32) {
-    let rows = runs(&study(path, None, Some(duration)), &["cubic", "hystart"], times);
+    let rows = runs(&study(&["cubic", "hystart"], path, None, Some(duration)), times);
     let (a, b) = (windows(&rows[0]), windows(&rows[1]));
     let middle = |w: &[f64]| median(w).map(|m| m.mid);
     println!(
@@ -119,7 +120,7 @@ fn delay_variation(case: &str) {
         ["rate=144Mbit rtt=600ms queue=36MB", "rate=144Mbit rtt=600ms queue=36MB vary=30ms vary_period=2s"]
     {
         for (name, rows) in
-            ["cubic", "search"].iter().zip(runs(&study(path, None, Some("14s")), &["cubic", "search"], 5))
+            ["cubic", "search"].iter().zip(runs(&study(&["cubic", "search"], path, None, Some("14s")), 5))
         {
             println!("{}", json!({ "case": case, "path": path, "startup": name, "runs": exits(&rows) }));
         }
@@ -127,9 +128,9 @@ fn delay_variation(case: &str) {
 }
 
 fn lost_syn_ack(case: &str) {
-    let s = study("rate=100Mbit rtt=100ms queue=1bdp drop_synack=1", Some("50kB"), None);
     let all = ["cubic", "tsl:iw=3,ssthresh=16", "tsl:iw=1,ssthresh=2"];
-    for (name, rows) in all.iter().zip(runs(&s, &all, 5)) {
+    let s = study(&all, "rate=100Mbit rtt=100ms queue=1bdp drop_synack=1", Some("50kB"), None);
+    for (name, rows) in all.iter().zip(runs(&s, 5)) {
         let took: Vec<_> = rows.iter().map(|r| r.completion_s).collect();
         println!("{}", json!({ "case": case, "startup": name, "completion_s": took }));
     }

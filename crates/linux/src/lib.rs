@@ -12,6 +12,7 @@ mod clock;
 mod control_events;
 mod default;
 pub mod emulate;
+mod engine;
 mod error;
 mod facts;
 mod flows;
@@ -33,6 +34,7 @@ pub use default::{
     DefaultChange, DefaultRecord, Owner, RestoreOutcome, RestoredDefault, check_default_is_free,
     list_defaults, restore_default, restore_stale_defaults, set_default,
 };
+pub use engine::Kernel;
 pub use error::KernelError;
 pub use facts::{Counts, ExitReason, Facts, Kind};
 pub use flows::{Flow, RecordKind, Watch};
@@ -41,7 +43,7 @@ pub use load::{Held, Spec, Unloaded, load, load_as, load_pinned, unload};
 pub use memory::{Memory, MemoryConfig, MemoryEntry, MemoryScope, memories};
 pub use privileges::{Capability, drop_privileges};
 pub use select::{PinnedSelection, Selection, SelectionState, list_selections, select, unselect};
-pub use study::{KERNEL_CONTROLS, LoadedControl, run_transfer};
+pub use study::KERNEL_CONTROLS;
 pub use table::{Control, TABLE};
 pub use trial::{RunningTrial, TrialCounts, TrialReader, TrialRecord, TrialSpec};
 

@@ -15,13 +15,13 @@ use nix::sys::socket::sockopt::{Linger, SocketError, TcpCongestion};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket,
 };
-use slowstart::units::{Bytes, Instant, Rate, Span};
+use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::MILESTONES;
-use slowstart_lab::eval::{self, Ended};
+use slowstart_lab::measured::{Identity, Measured, MeasuredExit, PacketSize};
 use slowstart_lab::path::Kind as PacketKind;
-use slowstart_lab::record::{Cost, ExitRow, Marks, Param, Row, SCHEMA, Sample, Trace};
+use slowstart_lab::record::{Cost, Marks, Row, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{self, Study};
+use slowstart_lab::scenario::Study;
 use slowstart_lab::tcp::ecn::EcnRule;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,6 +37,8 @@ use std::time::Duration;
 
 /// Congestion controls of the kernel itself that a study can run.
 pub const KERNEL_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
+/// Bytes of IPv4 and TCP headers, with timestamps.
+const HEADERS: u64 = 52;
 /// Samples kept of a run.
 const SAMPLES: usize = 4000;
 /// Timeout of the blocking calls of either end, after which they check whether the run is over.
@@ -46,13 +48,9 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A congestion control that runs can use: a startup of this project with the kernel's avoidance, or a control of the
 /// kernel itself. Dropping it unloads it.
-pub struct LoadedControl {
+pub(crate) struct LoadedControl {
     /// The startup as the user wrote it.
-    pub label: String,
-    /// Its name in rows.
     name: String,
-    params: BTreeMap<String, Param>,
-    avoidance: Option<String>,
     /// Its name in the kernel.
     control: String,
     held: Option<Held>,
@@ -60,8 +58,8 @@ pub struct LoadedControl {
 
 impl LoadedControl {
     /// Loads a startup under a name of this process, so that it does not replace one that is already loaded.
-    pub fn load(written: &str, avoidance: &str) -> Result<Self, KernelError> {
-        let label = written.to_string();
+    pub(crate) fn load(written: &str, avoidance: &str) -> Result<Self, KernelError> {
+        let name = written.to_string();
         if KERNEL_CONTROLS.contains(&written) {
             let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             let available = fs::read_to_string(file).unwrap_or_default();
@@ -69,29 +67,13 @@ impl LoadedControl {
                 let why = format!("not available, found {}; try modprobe tcp_{written}", available.trim());
                 return Err(KernelError::refused(written, why));
             }
-            return Ok(Self {
-                name: label.clone(),
-                control: label.clone(),
-                label,
-                params: BTreeMap::new(),
-                avoidance: None,
-                held: None,
-            });
+            return Ok(Self { control: name.clone(), name, held: None });
         }
         let spec = Spec::read(written, avoidance)?;
-        let (name, algorithm) = scenario::algorithm("startup", written)
-            .map_err(|e| KernelError::refused(written, e.to_string()))?;
         let n = NEXT.fetch_add(1, Ordering::SeqCst);
         let held = load_as(&spec, format!("ss_{:x}_{n:x}", std::process::id()))?;
         held.watch(2)?;
-        Ok(Self {
-            name,
-            control: held.name.clone(),
-            label,
-            params: scenario::params(&algorithm),
-            avoidance: Some(avoidance.to_string()),
-            held: Some(held),
-        })
+        Ok(Self { name, control: held.name.clone(), held: Some(held) })
     }
 }
 
@@ -260,20 +242,30 @@ fn transfer(
 }
 
 /// Returns how the startup ended: as reported by a control of this project, otherwise as the tracepoints show it.
-fn exit(recording: &Recording) -> Option<(ExitReason, ExitRow)> {
-    let since = |ns: u64| Instant(ns).since(recording.began).as_secs_f64();
+fn exit(recording: &Recording) -> Option<MeasuredExit> {
+    let since = |ns: u64| Instant(ns).since(recording.began);
+    let bytes = |segments: u32, mss: u32| Bytes(u64::from(segments) * u64::from(mss));
     if recording.facts.is_empty() {
-        let f = recording.flows.iter().rev().find(|f| f.exit_ns > 0)?;
-        let (cwnd, at) = (u64::from(f.exit_cwnd) * u64::from(f.mss), since(f.exit_ns));
-        let row = ExitRow {
-            reason: f.why?.name().to_string(),
-            time_s: at,
-            left_s: at,
-            detected_cwnd_bytes: cwnd,
-            cwnd_bytes: cwnd,
-            inflight_bytes: u64::from(f.inflight) * u64::from(f.mss),
-        };
-        return Some((f.why?, row));
+        let ended = recording.flows.iter().rev().find(|f| f.exit_ns > 0)?.exit_ns;
+        // The record of the moment: later ones have the window of their own time.
+        let f = recording.flows.iter().find(|f| f.exit_ns == ended)?;
+        let why = f.why?;
+        let at = since(ended);
+        let window = bytes(f.exit_cwnd, f.mss);
+        return Some(MeasuredExit {
+            reason: why.name(),
+            by_congestion: why.by_congestion(),
+            detected: at,
+            left: at,
+            detected_cwnd: window,
+            before: Some(window),
+            after: match why {
+                ExitReason::Loss | ExitReason::Cwr => bytes(f.ssthresh, f.mss).min(window),
+                ExitReason::Timeout => bytes(f.cwnd, f.mss).min(window),
+                _ => window,
+            },
+            inflight: bytes(f.inflight, f.mss),
+        });
     }
     let left = recording.facts.iter().rposition(|f| f.why != ExitReason::None)?;
     let f = &recording.facts[left];
@@ -289,21 +281,25 @@ fn exit(recording: &Recording) -> Option<(ExitReason, ExitRow)> {
         at -= 1;
     }
     let detected = &recording.facts[at];
-    let bytes = |n: u32| u64::from(n) * u64::from(f.mss);
-    let row = ExitRow {
-        reason: f.why.name().to_string(),
-        time_s: since(detected.now_ns),
-        left_s: since(f.now_ns),
-        detected_cwnd_bytes: bytes(detected.cwnd),
-        cwnd_bytes: bytes(f.cwnd_after),
-        inflight_bytes: bytes(f.inflight),
-    };
-    Some((f.why, row))
+    Some(MeasuredExit {
+        reason: f.why.name(),
+        by_congestion: f.why.by_congestion(),
+        detected: since(detected.now_ns),
+        left: since(f.now_ns),
+        detected_cwnd: bytes(detected.cwnd, f.mss),
+        before: Some(bytes(f.cwnd, f.mss)),
+        // The kernel lowers cwnd to the threshold over the next round trip (PRR).
+        after: match f.why {
+            ExitReason::Loss | ExitReason::Cwr => bytes(f.ssthresh_after.min(f.cwnd_after), f.mss),
+            _ => bytes(f.cwnd_after, f.mss),
+        },
+        inflight: bytes(f.inflight, f.mss),
+    })
 }
 
 /// Runs one job of a study on the running kernel. `interrupted` is polled; once it returns true the run ends with
 /// [`KernelError::Interrupted`].
-pub fn run_transfer(
+pub(crate) fn run_transfer(
     study: &Study,
     control: &LoadedControl,
     job: Job,
@@ -349,13 +345,13 @@ fn set_ecn(e: &Emulation, rule: EcnRule) -> Result<(), KernelError> {
 }
 
 /// What the path marked, and how often the sender entered the state CWR for it.
-fn marks(recording: &Recording, report: &Report, since: impl Fn(Instant) -> f64) -> Marks {
+fn marks(recording: &Recording, report: &Report, since: impl Fn(Instant) -> Span) -> Marks {
     const CWR: u32 = 2;
     let states = recording.flows.iter().map(|f| f.state);
     let entered = states.clone().zip(states.skip(1)).filter(|(a, b)| *a != CWR && *b == CWR);
     let first = recording.flows.iter().find(|f| f.state == CWR);
     Marks {
-        first_time_s: first.map(|f| since(Instant(f.now_ns))),
+        first_time_s: first.map(|f| since(Instant(f.now_ns)).as_secs_f64()),
         packets: report.forward.marked,
         responses: entered.count() as u64,
     }
@@ -368,13 +364,13 @@ fn outcome(
     seed: u64,
     recording: &Recording,
     report: &Report,
-    mut caveats: Vec<String>,
+    caveats: Vec<String>,
 ) -> Outcome {
     let path = study.path.build(seed);
     let facts = path.facts;
-    let since = |at: Instant| at.since(recording.began).as_secs_f64();
-    let on_path = |at: Instant| (report.start + Span(at.0)).since(recording.began).as_secs_f64();
-    let packet = |f: &Flow| u64::from(f.mss) + 52;
+    let since = |at: Instant| at.since(recording.began);
+    let on_path = |at: Instant| since(report.start + Span(at.0));
+    let packet = |f: &Flow| u64::from(f.mss) + HEADERS;
     let exit = exit(recording);
     // The first time that the data in flight fills the path, by the definition of the simulator.
     let fills = |f: &&Flow| {
@@ -390,13 +386,7 @@ fn outcome(
     let data = || report.forward.records.iter().filter(|f| f.packet.kind == PacketKind::Data);
     // A discipline drops a packet when its turn comes, long after it arrived.
     let dropped = || data().filter_map(|f| f.outcome.err().map(|dropped| on_path(dropped.at)));
-    let left = exit.as_ref().map_or(f64::INFINITY, |(_, x)| x.time_s);
-    let class = eval::class(
-        exit.as_ref().map(|(why, x)| Ended { at: x.time_s, by_congestion: why.by_congestion() }),
-        capacity,
-        first_loss,
-    );
-    let exit = exit.map(|(_, row)| row);
+    let left = exit.map_or(Span(u64::MAX), |x| x.left);
     // What was still in a queue at the end never arrived.
     let arrived = |f: &PacketRecord| f.outcome.ok().filter(|due| *due != Instant::NEVER);
     let took = |f: &PacketRecord| arrived(f).map(|due| due.since(f.at));
@@ -405,62 +395,42 @@ fn outcome(
     let last = recording.flows.iter().max_by_key(|f| f.sent_bytes);
     let mss = last.map_or(u64::from(study.profile.mss), |f| u64::from(f.mss));
     let inflight = |f: &Flow| u64::from(f.inflight) * u64::from(f.mss);
-    if study.size.is_some() && recording.completed.is_none() {
-        caveats.push("the transfer did not complete within its time limit".to_string());
-    }
-    if exit.is_none() && recording.completed.is_some() && c.name != "bbr" {
-        caveats.push("the transfer ended before its startup did".to_string());
-    }
-    if c.name == "bbr" {
-        caveats.push("the kernel does not report when the startup of bbr ends".to_string());
-    }
-    let ended = recording.completed.unwrap_or(recording.ended);
-    let milestones = MILESTONES.iter().zip(recording.milestones);
-    let row = Row {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        engine: "kernel".to_string(),
-        path: study.path.name.clone(),
-        profile: crate::check::Check::new().release,
-        startup: c.name.clone(),
-        params: c.params.clone(),
-        avoidance: c.avoidance.clone(),
-        flow: 0,
-        run: job.run,
-        seed,
+    let measured = Measured {
+        packet: PacketSize { payload: mss, wire: mss + HEADERS },
         iw_bytes: 10 * mss,
-        size_bytes: study.size,
-        duration_s: since(recording.ended),
-        rate_bps: facts.rate.0,
-        base_rtt_s: facts.base_rtt.as_secs_f64(),
-        bdp_bytes: facts.rate.over(facts.base_rtt).scale(mss, mss + 52).0,
-        buffer_bytes: facts.buffer.map(|b| b.0),
+        facts,
+        base_rtt: facts.base_rtt,
         drawn: path.drawn,
+        lasted: since(recording.ended),
         exit,
-        class,
+        exit_unknown: (c.name == "bbr").then_some("the kernel does not report when the startup of bbr ends"),
+        capacity,
         class_by_heuristic: None,
-        capacity_time_s: capacity,
-        capacity_time_by_heuristic_s: None,
-        first_drop_time_s: dropped().min_by(f64::total_cmp),
-        first_loss_time_s: first_loss,
+        capacity_by_heuristic: None,
+        first_drop: dropped().min(),
+        first_loss,
         marks: (study.profile.ecn != EcnRule::Off).then(|| marks(recording, report, since)),
-        peak_inflight_bytes: recording.flows.iter().map(inflight).max().unwrap_or(0),
-        peak_queue_delay_s: Span(most.0.saturating_sub(least.0)).as_secs_f64(),
-        startup_lost_packets: dropped().filter(|at| *at < left).count() as u64,
-        lost_packets: dropped().count() as u64,
-        retransmitted_packets: last.map_or(0, |f| u64::from(f.retransmitted)),
-        timeouts: last.map_or(0, |f| u64::from(f.timeouts)),
-        goodput_bps: Rate::new(Bytes(recording.received), ended.since(recording.began)).map_or(0, |r| r.0),
-        completion_s: recording.completed.map(since),
-        time_to_bytes_s: milestones.map(|(b, at)| (b.to_string(), at.map(since))).collect(),
+        peak_inflight: recording.flows.iter().map(inflight).max(),
+        peak_queue_delay: Some(Span(most.0.saturating_sub(least.0))),
+        startup_queue_delay: None,
+        startup_lost: Some(dropped().filter(|at| *at < left).count() as u64),
+        lost: Some(dropped().count() as u64),
+        retransmitted: last.map(|f| u64::from(f.retransmitted)),
+        timeouts: last.map(|f| u64::from(f.timeouts)),
+        delivered: recording.received,
+        completed: recording.completed.map(since),
+        milestones: recording.milestones.map(|at| at.map(since)),
         objects: None,
         others: None,
         cost: Cost { packets: data().count() as u64, events: recording.flows.len() as u64 },
+        closed: None,
         caveats,
     };
+    let contender = &study.contenders[job.contender];
+    let row = Row::new(Identity::new("kernel", study, contender, job.run, seed), &measured);
     let every = recording.flows.len().div_ceil(SAMPLES).max(1);
     let samples = recording.flows.iter().step_by(every).map(|f| Sample {
-        time_s: since(Instant(f.now_ns)),
+        time_s: since(Instant(f.now_ns)).as_secs_f64(),
         flow: 0,
         cwnd_bytes: u64::from(f.cwnd) * u64::from(f.mss),
         ssthresh_bytes: (f.ssthresh < 0x7fff_ffff).then(|| u64::from(f.ssthresh) * u64::from(f.mss)),
@@ -473,5 +443,5 @@ fn outcome(
         gauges: BTreeMap::new(),
     });
     let trace = Trace { samples: samples.collect(), ..Trace::default() };
-    Outcome { job, row, trace }
+    Outcome { job, row, trace, measured }
 }

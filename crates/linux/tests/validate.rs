@@ -3,10 +3,24 @@
 
 mod common;
 
-use slowstart_lab::run::Outcome;
-use slowstart_lab::validate::kernel::{Cell, compare};
+use slowstart_lab::engines::{Engine, Simulator};
+use slowstart_lab::scenario::Study;
+use slowstart_lab::validate::kernel::{Cell, Ran, compare};
 use slowstart_linux::emulate::INVALID;
-use slowstart_linux::{LoadedControl, Verb, run_transfer};
+use slowstart_linux::{Kernel, Verb};
+
+/// The runs of a cell in the simulator.
+fn simulated(cell: &Cell) -> Vec<Ran> {
+    let study = cell.study(&Simulator, None).expect("a path without a trace");
+    let run = |job| Cell::run(&Simulator, &study, job, &|| false).expect("it runs");
+    study.jobs().into_iter().map(run).collect()
+}
+
+/// The run of job `n` of a cell on the kernel; jobs begin again after the last.
+fn run(kernel: &dyn Engine, study: &Study, n: usize) -> Ran {
+    let jobs = study.jobs();
+    Cell::run(kernel, study, jobs[n % jobs.len()], &|| false).expect("the emulator runs")
+}
 
 /// The largest ratio, either way, between a figure of the simulator and that of the kernel.
 const MAX_RATIO: [(&str, f64); 3] =
@@ -21,12 +35,11 @@ fn named_cells_are_compared() {
     };
     let mut total = (0, 0);
     for cell in Cell::all().into_iter().filter(|c| names.split(',').any(|n| n == c.name)) {
-        let study = cell.study(None).expect("a path without a trace");
-        let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance).expect("it loads");
-        let run = |job| run_transfer(&study, &control, job, &|| false).expect("the emulator runs");
-        let kernel: Vec<_> = study.jobs().into_iter().map(run).collect();
+        let engine = Kernel::default();
+        let study = cell.study(&engine, None).expect("a path without a trace");
+        let kernel: Vec<_> = (0..study.jobs().len()).map(|n| run(&engine, &study, n)).collect();
         let late = kernel.iter().filter(|o| o.row.caveats.iter().any(|c| c == INVALID)).count();
-        let figures = compare(&cell, &Cell::ours(&study), &kernel);
+        let figures = compare(&cell, &simulated(&cell), &kernel);
         let differ: Vec<_> = figures.iter().filter(|f| !f.agrees).collect();
         println!(
             "{}: {} of {} figures agree, {late} runs late; {differ:?}",
@@ -48,27 +61,23 @@ fn the_kernel_s_figures_are_near_those_of_the_simulator() {
     // Not HyStart on 10 ms: it tells 4 ms of delay, which a busy machine adds by itself.
     let cells = ["20M-40ms-1 cubic", "50M-50ms-1/2 cubic without HyStart", "100M-10ms-1 reno"];
     for cell in Cell::all().into_iter().filter(|c| cells.contains(&c.name.as_str())) {
-        let study = cell.study(None).expect("a path without a trace");
-        let control = LoadedControl::load(cell.control.kernel, cell.control.avoidance).expect("it loads");
-        let jobs = study.jobs();
+        let engine = Kernel::default();
+        let study = cell.study(&engine, None).expect("a path without a trace");
         // Runs in which packets were released too late are repeated. A pause of the machine ends HyStart early or late in
         // one run: the medians of three are compared.
-        let run = |n: usize| {
-            run_transfer(&study, &control, jobs[n % jobs.len()], &|| false).expect("the emulator runs")
-        };
-        let valid = |o: &Outcome| !o.row.caveats.iter().any(|c| c == INVALID);
-        let kernel: Vec<Outcome> = (0..8).map(run).filter(valid).take(3).collect();
+        let valid = |o: &Ran| !o.row.caveats.iter().any(|c| c == INVALID);
+        let kernel: Vec<Ran> = (0..8).map(|n| run(&engine, &study, n)).filter(valid).take(3).collect();
         if kernel.len() < 3 {
             println!("skipped: cell {} (this machine releases packets too late)", cell.name);
             continue;
         }
-        let simulated = Cell::ours(&study);
+        let simulated = simulated(&cell);
         let figures: Vec<_> =
             kernel.iter().map(|o| compare(&cell, &simulated, std::slice::from_ref(o))).collect();
         for (name, ratio) in MAX_RATIO {
             let each = figures.iter().map(|run| run.iter().find(|f| f.name == name).expect("compared"));
             let ours = each.clone().next().and_then(|f| f.ours).expect("ours has it");
-            let mut theirs: Vec<f64> = each.map(|f| f.kernel.expect("the kernel has it").0).collect();
+            let mut theirs: Vec<f64> = each.map(|f| f.theirs.expect("the kernel has it").0).collect();
             theirs.sort_by(f64::total_cmp);
             let theirs = theirs[1];
             assert!(

@@ -1,10 +1,11 @@
 //! Whole downloads over QUIC at virtual time.
 
 use slowstart_lab::engine::Sampling;
+use slowstart_lab::engines::Engine as _;
 use slowstart_lab::record::Row;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_quic::sim::{self, Knobs, Which};
+use slowstart_quic::sim::{self, Knobs, Quic, Which};
 
 fn study(path: &str, startup: &str, size: &str) -> Study {
     let text = StudyText {
@@ -115,14 +116,25 @@ fn a_jump_is_paced_over_the_first_round_trip() {
 
 #[test]
 fn what_quic_cannot_carry_is_refused() {
-    let error = |startup: &str| sim::check(&study("lte", startup, "1MB")).unwrap_err().to_string();
+    let quinn = Quic::new(Which::Quinn, "").unwrap();
+    let error = |text: StudyText| {
+        let text = StudyText { path: "lte".into(), ..text };
+        quinn.study(&text, None).unwrap_err().to_string()
+    };
+    let startup = |s: &str| StudyText { startups: vec![s.into()], ..StudyText::default() };
     assert_eq!(
-        error("quick-start"),
-        "startup: quick-start cannot run over QUIC: it needs routers that grant a rate in the handshake"
+        error(startup("quick-start")),
+        "startup: the engine quic:quinn cannot run this: quick-start needs routers that grant a rate in the handshake; \
+         expected --engine sim"
     );
-    let text = StudyText { path: "lte".into(), against: vec!["cubic@-1s".into()], ..StudyText::default() };
-    let beside = Study::check(&text, None).unwrap();
-    assert!(sim::check(&beside).unwrap_err().to_string().starts_with("against: "));
+    let beside = error(StudyText { against: vec!["cubic@-1s".into()], ..startup("search") });
+    assert!(beside.starts_with("against: the engine quic:quinn cannot run this"), "{beside}");
+    let stack = error(StudyText { profile: Some("linux-6.18".into()), ..startup("search") });
+    assert!(stack.starts_with("profile: the engine quic:quinn"), "{stack}");
+    let all = quinn.study(&StudyText { path: "lte".into(), ..StudyText::default() }, None).unwrap();
+    assert!(all.contenders.len() > 30 && all.contenders.iter().all(|c| c.startup_name != "quick-start"));
+    let log = quinn.capture(&all, Job { contender: 0, run: 0 }).unwrap_err().to_string();
+    assert!(log.ends_with("expected --engine quic:noq or sim"), "{log}");
 }
 
 #[test]

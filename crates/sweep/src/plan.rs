@@ -7,12 +7,12 @@ use sha2::{Digest, Sha256};
 use slowstart::registry;
 use slowstart_lab::axis::{self, AxisError, Range};
 use slowstart_lab::columns::{Column, Kind, columns};
-use slowstart_lab::engine::Sampling;
+use slowstart_lab::engines::{Engine, EngineError, Simulator, Watched};
 use slowstart_lab::path::PATH_KEYS;
 use slowstart_lab::random;
 use slowstart_lab::record::{GOLDEN_ROWS, ROW_SCHEMA};
 use slowstart_lab::run::Job;
-use slowstart_lab::scenario::{Study, StudyError, StudyText};
+use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::suggest::did_you_mean;
 use slowstart_lab::tcp::profile::Profile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,8 +57,11 @@ pub enum PlanError {
         /// The values of the axes.
         at: String,
         /// Why it is not valid.
-        why: Box<StudyError>,
+        why: Box<EngineError>,
     },
+    /// The engine: there is none of this name, or a run failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -181,6 +184,8 @@ pub struct Run {
 pub struct Plan {
     /// As written.
     pub text: String,
+    /// What runs it.
+    pub engine: Box<dyn Engine>,
     base: StudyText,
     root: Option<PathBuf>,
     axes: Vec<Axis>,
@@ -230,24 +235,24 @@ fn written(name: &str, value: &toml::Value) -> Result<Vec<String>, PlanError> {
 }
 
 impl Plan {
-    /// Reads a sweep from a file; files that it names are relative to its folder.
+    /// Reads a sweep from a file; files that it names are relative to its folder. `engine` goes before the key `engine`.
     ///
     /// # Errors
     /// What was found and expected, and where.
-    pub fn load(file: &Path) -> Result<Self, PlanError> {
+    pub fn load(file: &Path, engine: Option<&str>) -> Result<Self, PlanError> {
         let failed = |why: String| PlanError::File { file: file.display().to_string(), why };
         let text = fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-        Self::read(&text, file.parent()).map_err(|e| match e {
+        Self::read(&text, file.parent(), engine).map_err(|e| match e {
             PlanError::File { .. } => e,
             other => failed(other.to_string()),
         })
     }
 
-    /// Reads a sweep from its text: a study with the tables `axes` and `draws`.
+    /// Reads a sweep from its text: a study with the tables `axes` and `draws`. `engine` goes before the key `engine`.
     ///
     /// # Errors
     /// What was found and expected.
-    pub fn read(text: &str, root: Option<&Path>) -> Result<Self, PlanError> {
+    pub fn read(text: &str, root: Option<&Path>, engine: Option<&str>) -> Result<Self, PlanError> {
         let other = |e: toml::de::Error| PlanError::Other(e.to_string().trim_end().to_string());
         let mut table: toml::Table = text.parse().map_err(other)?;
         let given = table.remove("axes");
@@ -264,6 +269,7 @@ impl Plan {
         let draws = draws.map(|d| Self::draws(&d, &axes)).transpose()?;
         let mut plan = Self {
             text: text.to_string(),
+            engine: slowstart_engines::of(engine, &base)?,
             base,
             root: root.map(Path::to_path_buf),
             axes,
@@ -346,7 +352,7 @@ impl Plan {
         let at = self.at(point as usize);
         let mut text = self.base.clone();
         if text.startups.is_empty() {
-            text.startups = registry::all().map(|e| e.name.to_string()).collect();
+            text.startups = self.engine.startups(text.avoidance.as_deref().unwrap_or("cubic"));
         }
         // The path comes first: the keys replace its own.
         if let Some((_, _, path)) = at.iter().find(|(_, t, _)| **t == Target::Study("path")) {
@@ -387,7 +393,7 @@ impl Plan {
                 },
             }
         }
-        Study::check(&text, self.root.as_deref()).map_err(|why| {
+        self.engine.study(&text, self.root.as_deref()).map_err(|why| {
             let at: Vec<String> = at.iter().map(|(name, _, value)| format!("{name}={value}")).collect();
             let at = if at.is_empty() { "the study".into() } else { at.join(" ") };
             PlanError::Point { at, why: Box::new(why) }
@@ -407,7 +413,9 @@ impl Plan {
             return Err(too_many(points.saturating_mul(runs)));
         }
         self.base.runs.get_or_insert(1);
-        let version = results_version();
+        // The simulator's keys are those of before there were others.
+        let engine = Some(self.engine.name()).filter(|name| *name != Simulator::NAME);
+        let version = engine.map_or_else(results_version, |name| format!("{}\n{name}", results_version()));
         let of = |point: usize| -> Result<Vec<Run>, PlanError> {
             let study = self.study(point as u32)?;
             let mut all = Vec::new();
@@ -457,10 +465,13 @@ impl Plan {
     }
 
     /// Computes a run of `study`, which is that of its point. Returns its row as JSON on one line, with its key and the
-    /// values of the axes.
-    pub fn compute(&self, study: &Study, run: &Run) -> String {
+    /// values of the axes. `stop` ends a run on the real clock.
+    ///
+    /// # Errors
+    /// If the run fails.
+    pub fn compute(&self, study: &Study, run: &Run, stop: &dyn Fn() -> bool) -> Result<String, EngineError> {
         let job = Job { contender: run.contender as usize, run: run.run };
-        let outcome = study.run(job, Sampling::Off, false);
+        let outcome = self.engine.run(study, job, &Watched { stop, ..Watched::ROW })?;
         let startup = &study.contenders[job.contender].startup_name;
         let mut axes = serde_json::Map::new();
         for (name, target, value) in self.at(run.point as usize) {
@@ -469,7 +480,7 @@ impl Plan {
             }
         }
         let line = Line { key: format!("{:032x}", run.key), axis: axes, row: &outcome.row };
-        serde_json::to_string(&line).expect("a row is plain data")
+        Ok(serde_json::to_string(&line).expect("a row is plain data"))
     }
 
     /// The columns of the parts: the key, the axes, those of rows.

@@ -67,7 +67,7 @@ pub fn missing<'a>(
     Ok(chunks.map(|c| (c, wanted(c))).filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect())
 }
 
-/// Computes what is missing of a shard on `threads` threads. Calls `each` for every run that is in the
+/// Computes what is missing of a shard on `threads` threads; an engine on the real clock has one. Calls `each` for every run that is in the
 /// store, with true if this call computed it. If `each` returns false, no further run begins, and runs that have begun are
 /// finished.
 ///
@@ -81,6 +81,7 @@ pub fn run(
     each: &(dyn Fn(usize, bool) -> bool + Sync),
 ) -> Result<Report, RunError> {
     store.start(plan)?;
+    let threads = if plan.engine.is_real_clock() { 1 } else { threads };
     let todo = missing(plan, store, shard)?;
     let mine = (0..plan.chunks()).filter(|c| c % shard.1 == shard.0);
     let there: usize = mine.map(|c| plan.chunk_runs(c).len()).sum();
@@ -178,7 +179,11 @@ fn one(
             _ => plan.study(run.point)?,
         };
         count_run();
-        let line = plan.compute(&study, run);
+        let line = match plan.compute(&study, run, &|| !each(0, false)) {
+            // A signal also ends the programs that a run on the real clock started.
+            Err(_) if !each(0, false) => return Ok(true),
+            line => line.map_err(PlanError::from)?,
+        };
         at = Some((run.point, study));
         ours.append(run.key, line)?;
         each(1, true);
@@ -199,7 +204,7 @@ pub fn finish(plan: &Plan, chunk: Chunk, runs: &[&Run]) -> Result<(), StoreError
 /// The lines of these runs, computed one after the other: a task for another process.
 ///
 /// # Errors
-/// If a point has no valid study.
+/// If a point has no valid study, or a run fails.
 pub fn compute(plan: &Plan, runs: &[Run]) -> Result<Vec<String>, PlanError> {
     let mut at: Option<(u32, Study)> = None;
     let mut lines = Vec::new();
@@ -209,7 +214,7 @@ pub fn compute(plan: &Plan, runs: &[Run]) -> Result<Vec<String>, PlanError> {
             _ => plan.study(run.point)?,
         };
         count_run();
-        lines.push(plan.compute(&study, run));
+        lines.push(plan.compute(&study, run, &|| false)?);
         at = Some((run.point, study));
     }
     Ok(lines)

@@ -62,6 +62,7 @@ impl Request {
     pub fn study(&self) -> Result<Study, String> {
         let text = StudyText {
             path: self.path.clone(),
+            engine: None,
             startups: self.startups.clone(),
             avoidance: self.avoidance.clone(),
             size: self.size.clone(),

@@ -1,14 +1,11 @@
-//! `slowstart validate`: compares the simulator with Linux or with ns-3.
+//! `slowstart validate`: compares the simulator with Linux or with ns-3, and any engine with another.
 
-#[cfg(feature = "kernel")]
-mod kernel;
+mod engines;
 mod ns3;
 
-#[cfg(not(feature = "kernel"))]
-use crate::kernel;
 use clap::{Args, Subcommand};
 
-/// Validate the simulator against Linux or ns-3
+/// Validate the simulator against Linux or ns-3, or one engine against another
 ///
 /// Examples:
 ///   slowstart validate kernel --cell "100M-10ms-1 cubic"
@@ -22,7 +19,8 @@ pub(crate) struct Validate {
 
 #[derive(Subcommand)]
 enum Against {
-    Kernel(kernel::Kernel),
+    Kernel(engines::Kernel),
+    Engines(engines::Engines),
     Ns3(ns3::Ns3),
 }
 
@@ -30,10 +28,8 @@ impl Validate {
     /// Runs the comparison. Returns true if all figures agree.
     pub(crate) fn main(self) -> anyhow::Result<bool> {
         match self.against {
-            #[cfg(feature = "kernel")]
             Against::Kernel(k) => k.main(),
-            #[cfg(not(feature = "kernel"))]
-            Against::Kernel(k) => k.main().map(|()| true),
+            Against::Engines(e) => e.main(),
             Against::Ns3(n) => n.main(),
         }
     }

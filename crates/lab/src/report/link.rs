@@ -62,6 +62,7 @@ fn shortest(study: &Study) -> Option<StudyText> {
     let set = stack.filter_map(|s| s.split_once('=')).map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let mut text = StudyText {
         path: study.path.name.clone(),
+        engine: None,
         startups: if labels == all { Vec::new() } else { labels.iter().map(ToString::to_string).collect() },
         avoidance: study.contenders.iter().find_map(|c| c.avoidance_name.clone()),
         size: study.size.map(|b| format!("{b}B")),

@@ -1,14 +1,16 @@
-//! Compares the simulator with the live kernel over named cells, each a path and a congestion control.
+//! Compares two engines over named cells, each a path and a congestion control: the simulator with the live kernel, or
+//! with a QUIC stack.
 //!
-//! A figure of the simulator agrees if it lies within the range of the kernel's runs, widened by 10 %; the time of an
-//! exit also by one round trip; the time to a number of bytes by 5 % only. The simulator's figure is the median over as
+//! A figure of the first engine agrees if it lies within the range of the second's runs, widened by 10 %; the time of an
+//! exit also by one round trip; the time to a number of bytes by 5 % only. The first engine's figure is the median over as
 //! many runs with the same seeds, so that both have the same jitter, losses and start in a trace. A cell passes if
 //! every figure agrees.
 
 use crate::engine::Sampling;
-use crate::record::{Row, Sample};
-use crate::run::Outcome;
-use crate::scenario::{Study, StudyError, StudyText};
+use crate::engines::{Engine, EngineError, Part, Watched};
+use crate::record::{Row, Sample, Trace};
+use crate::run::Job;
+use crate::scenario::{Study, StudyText};
 use crate::stats::{median, quantile};
 use crate::tcp::profile::Profile;
 use slowstart::units::Span;
@@ -161,29 +163,47 @@ const ELEMENTS: &[(&str, u32, &str, Control, Option<&str>)] = &[
 ];
 
 impl Cell {
-    /// The study of the cell. `traces` is the folder of the trace files.
-    pub fn study(&self, traces: Option<&Path>) -> Result<Study, StudyError> {
+    /// The study of the cell on an engine: its control has the kernel's name where the engine knows that name, and the TCP
+    /// stack is set as far as the engine lets it. `traces` is the folder of the trace files.
+    ///
+    /// # Errors
+    /// If the engine cannot run the cell.
+    pub fn study(&self, engine: &dyn Engine, traces: Option<&Path>) -> Result<Study, EngineError> {
+        let avoidance = self.control.avoidance;
+        let by_kernel = engine.startups(avoidance).iter().any(|s| s == self.control.kernel);
+        let startup = if by_kernel { self.control.kernel } else { self.control.startup };
+        let carries = |part| engine.lacks(part).is_none();
+        // The emulator's sender has no fq qdisc, and its receive buffers start at 1 MB.
+        let (profile, first) = (Profile::LINUX_6_18.name.to_string(), "1048576");
         let text = StudyText {
             path: self.path.to_string(),
-            startups: vec![self.control.startup.to_string()],
-            avoidance: Some(self.control.avoidance.to_string()),
+            startups: vec![startup.to_string()],
+            avoidance: Some(avoidance.to_string()),
             duration: Some(format!("{}s", self.seconds)),
-            // The emulator's sender has no fq qdisc, and its receive buffers start at 1 MB.
-            profile: Some(Profile::LINUX_6_18.name.to_string()),
-            set: [("rmem_first", Some("1048576")), ("ecn", self.ecn)]
+            profile: carries(Part::Profile).then_some(profile),
+            set: [("rmem_first", carries(Part::Knobs).then_some(first)), ("ecn", self.ecn)]
                 .into_iter()
                 .filter_map(|(key, value)| Some((key.to_string(), value?.to_string())))
                 .collect(),
             runs: Some(RUNS),
             ..StudyText::default()
         };
-        Study::check(&text, traces)
+        engine.study(&text, traces)
     }
 
-    /// The simulated runs of the cell, with samples.
-    pub fn ours(study: &Study) -> Vec<Outcome> {
-        let every = Sampling::Every(Span::millis(5));
-        study.jobs().into_iter().map(|job| study.run(job, every, false)).collect()
+    /// A run of a cell, with samples.
+    ///
+    /// # Errors
+    /// If the run fails, or `stop` returned true.
+    pub fn run(
+        engine: &dyn Engine,
+        study: &Study,
+        job: Job,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Ran, EngineError> {
+        let sampling = Sampling::Every(Span::millis(5));
+        let outcome = engine.run(study, job, &Watched { sampling, internals: false, stop })?;
+        Ok(Ran { row: outcome.row, trace: outcome.trace })
     }
 
     /// All cells.
@@ -211,6 +231,15 @@ impl Cell {
     }
 }
 
+/// A run of a cell.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its row.
+    pub row: Row,
+    /// Its samples.
+    pub trace: Trace,
+}
+
 /// By how much a range is widened.
 #[derive(Copy, Clone, Debug)]
 struct Slack {
@@ -223,11 +252,11 @@ struct Slack {
 pub struct Figure {
     /// Its name, with the unit.
     pub name: &'static str,
-    /// The median of the simulated runs; `None` if most of them have none.
+    /// The median of the first engine's runs; `None` if most of them have none.
     pub ours: Option<f64>,
-    /// The kernel's minimum and maximum; `None` if most of its runs have none.
-    pub kernel: Option<(f64, f64)>,
-    /// True if the simulated figure lies in that range, widened.
+    /// The second engine's minimum and maximum; `None` if none of its runs has one.
+    pub theirs: Option<(f64, f64)>,
+    /// True if the first engine's figure lies in that range, widened.
     pub agrees: bool,
 }
 
@@ -246,16 +275,16 @@ impl Figure {
                     && ours <= high * (1.0 + slack.share) + slack.more
             }
         };
-        Self { name, ours: ours_mid, kernel: range, agrees }
+        Self { name, ours: ours_mid, theirs: range, agrees }
     }
 }
 
-/// Every compared figure of a cell: simulated beside the kernel's runs.
-pub fn compare(cell: &Cell, ours: &[Outcome], kernel: &[Outcome]) -> Vec<Figure> {
+/// Every compared figure of a cell: the first engine's runs beside the second's.
+pub fn compare(cell: &Cell, ours: &[Ran], kernel: &[Ran]) -> Vec<Figure> {
     let rtt_s = ours.first().map_or(0.0, |o| o.row.base_rtt_s);
     let tenth = Slack { share: 0.1, more: 0.0 };
     let of = |name, slack, what: &dyn Fn(&Row) -> Option<f64>| {
-        let all = |o: &[Outcome]| o.iter().map(|o| what(&o.row)).collect::<Vec<_>>();
+        let all = |o: &[Ran]| o.iter().map(|o| what(&o.row)).collect::<Vec<_>>();
         Figure::new(name, &all(ours), &all(kernel), slack)
     };
     let segment = |r: &Row| (r.iw_bytes / 10).max(1) as f64;
@@ -295,16 +324,16 @@ fn window(samples: &[Sample], time_s: f64) -> Option<f64> {
 
 /// The distance of a run's window from that of the kernel's median run, in per cent: the mean over time of the greater
 /// over the smaller, minus one. The simulated run may be a tenth farther away than the kernel's own runs are.
-fn trajectory(ours: &[Outcome], kernel: &[Outcome]) -> Figure {
-    let last = |o: &Outcome| o.trace.samples.last().map_or(0.0, |s| s.time_s);
+fn trajectory(ours: &[Ran], kernel: &[Ran]) -> Figure {
+    let last = |o: &Ran| o.trace.samples.last().map_or(0.0, |s| s.time_s);
     let end = ours.iter().chain(kernel).map(last).fold(f64::INFINITY, f64::min);
     let moments: Vec<f64> = (1..MOMENTS).map(|i| end * i as f64 / MOMENTS as f64).collect();
-    let at = |o: &Outcome, t: f64| window(&o.trace.samples, t);
+    let at = |o: &Ran, t: f64| window(&o.trace.samples, t);
     let middle: Vec<Option<f64>> = moments
         .iter()
         .map(|t| quantile(&kernel.iter().filter_map(|o| at(o, *t)).collect::<Vec<_>>(), 0.5))
         .collect();
-    let distance = |o: &Outcome| {
+    let distance = |o: &Ran| {
         let apart: Vec<f64> = moments
             .iter()
             .zip(&middle)
@@ -313,17 +342,18 @@ fn trajectory(ours: &[Outcome], kernel: &[Outcome]) -> Figure {
         let mean = apart.iter().sum::<f64>() / apart.len().max(1) as f64;
         (!apart.is_empty()).then(|| 100.0 * mean.exp_m1())
     };
-    let all = |o: &[Outcome]| o.iter().map(distance).collect::<Vec<_>>();
+    let all = |o: &[Ran]| o.iter().map(distance).collect::<Vec<_>>();
     let mut figure =
         Figure::new("window from middle (%)", &all(ours), &all(kernel), Slack { share: 0.1, more: 10.0 });
     // A smaller distance than that of the kernel's own runs also agrees.
-    figure.agrees |= figure.ours.zip(figure.kernel).is_some_and(|(ours, (low, _))| ours < low);
+    figure.agrees |= figure.ours.zip(figure.theirs).is_some_and(|(ours, (low, _))| ours < low);
     figure
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::Simulator;
 
     #[test]
     fn there_are_71_cells_with_names_of_their_own_and_paths_that_are_read() {
@@ -333,12 +363,14 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), 71);
         for cell in Cell::all().into_iter().filter(|c| !c.traced) {
-            cell.study(None).unwrap_or_else(|e| panic!("{}: {e}", cell.name));
+            cell.study(&Simulator, None).unwrap_or_else(|e| panic!("{}: {e}", cell.name));
         }
     }
 
-    fn outcomes(cell: &Cell) -> Vec<Outcome> {
-        Cell::ours(&cell.study(None).expect("a study"))
+    fn outcomes(cell: &Cell) -> Vec<Ran> {
+        let study = cell.study(&Simulator, None).expect("a study");
+        let run = |job| Cell::run(&Simulator, &study, job, &|| false).expect("it runs");
+        study.jobs().into_iter().map(run).collect()
     }
 
     #[test]

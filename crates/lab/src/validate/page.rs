@@ -1,11 +1,10 @@
-//! The report of the kernel comparison: which cells agree, and the windows of both engines in one chart.
+//! The report of a comparison of two engines: which cells agree, and the windows of both engines in one chart.
 
-use super::kernel::{Cell, Figure};
+use super::kernel::{Cell, Figure, Ran};
 use crate::record::Row;
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::data::{Curve, Data, Kind};
 use crate::report::{Script, document, live, words};
-use crate::run::Outcome;
 use maud::{Markup, html};
 
 /// A cell that was run.
@@ -15,10 +14,10 @@ pub struct Held {
     pub cell: Cell,
     /// The compared figures.
     pub figures: Vec<Figure>,
-    /// The simulated runs.
-    pub ours: Vec<Outcome>,
-    /// The kernel's runs.
-    pub kernel: Vec<Outcome>,
+    /// The first engine's runs.
+    pub ours: Vec<Ran>,
+    /// The second's.
+    pub theirs: Vec<Ran>,
     /// Notes that limit what the cell shows.
     pub caveats: Vec<String>,
 }
@@ -33,18 +32,19 @@ impl Held {
 /// The points of a line: enough for the width of a chart.
 const MOMENTS: usize = 300;
 
-fn window(o: &Outcome) -> Vec<(f64, f64)> {
+fn window(o: &Ran) -> Vec<(f64, f64)> {
     let samples = &o.trace.samples;
     let every = samples.len().div_ceil(MOMENTS).max(1);
     samples.iter().step_by(every).map(|s| (s.time_s, s.cwnd_bytes as f64 / 1000.0)).collect()
 }
 
-fn chart(id: usize, held: &Held) -> Markup {
-    let (ours, kernel) = (held.ours.first().map(window), held.kernel.iter().map(window).collect::<Vec<_>>());
+fn chart(id: usize, held: &Held, names: [&str; 2]) -> Markup {
+    let (ours, kernel) = (held.ours.first().map(window), held.theirs.iter().map(window).collect::<Vec<_>>());
     let all = || kernel.iter().chain(&ours).flatten();
     let x = Axis::cut("time (s)", all().map(|p| p.0).fold(0.0, f64::max));
     let y = Axis::round("window (kB)", all().map(|p| p.1).fold(0.0, f64::max));
-    let keys = [Key { at: 0, label: "simulated" }, Key { at: 1, label: "Linux, each run" }];
+    let each = format!("{}, each run", names[1]);
+    let keys = [Key { at: 0, label: names[0] }, Key { at: 1, label: &each }];
     let name = format!("window over time: {}", held.cell.name);
     let c = Chart { id, name, x: &x, y: &y, legend: &keys };
     let inside = html! {
@@ -58,30 +58,31 @@ fn chart(id: usize, held: &Held) -> Markup {
 const SAMPLES: usize = 250;
 
 /// The chart of a cell, which the script draws anew with flight, round trips, queue and delivery of each run.
-fn charts(id: usize, held: &Held) -> Markup {
-    let runs: Vec<&Outcome> = held.ours.iter().take(1).chain(&held.kernel).collect();
+fn charts(id: usize, held: &Held, names: [&str; 2]) -> Markup {
+    let runs: Vec<&Ran> = held.ours.iter().take(1).chain(&held.theirs).collect();
     let rows: Vec<Row> = runs.iter().map(|o| o.row.clone()).collect();
     let mut data = Data::new(Kind::Study, &rows);
     let ours = held.ours.len().min(1);
-    let linux = (1..=held.kernel.len()).map(|n| format!("Linux, run {n}"));
-    data.labels = std::iter::repeat_n("simulated".to_string(), ours).chain(linux).collect();
+    let others = (1..=held.theirs.len()).map(|n| format!("{}, run {n}", names[1]));
+    data.labels = std::iter::repeat_n(names[0].to_string(), ours).chain(others).collect();
     data.curves =
         runs.iter().enumerate().map(|(i, o)| Curve::new(i, &o.row, &o.trace, 0.0, SAMPLES)).collect();
-    live(&html! { figure { (chart(id, held)) } }, &data)
+    live(&html! { figure { (chart(id, held, names)) } }, &data)
 }
 
-fn figures(held: &Held) -> Markup {
+fn figures(held: &Held, names: [&str; 2]) -> Markup {
     let number = |x: Option<f64>| x.map_or("none".to_string(), words::number);
+    let least = format!("{}, least", names[1]);
     html! {
         table {
-            thead { tr { @for h in ["", "simulated", "Linux, least", "most", ""] { th scope="col" { (h) } } } }
+            thead { tr { @for h in ["", names[0], &least, "most", ""] { th scope="col" { (h) } } } }
             tbody {
                 @for f in &held.figures {
                     tr {
                         th scope="row" { (f.name) }
                         td { (number(f.ours)) }
-                        td { (number(f.kernel.map(|k| k.0))) }
-                        td { (number(f.kernel.map(|k| k.1))) }
+                        td { (number(f.theirs.map(|k| k.0))) }
+                        td { (number(f.theirs.map(|k| k.1))) }
                         td { (if f.agrees { "" } else { "differs" }) }
                     }
                 }
@@ -90,8 +91,8 @@ fn figures(held: &Held) -> Markup {
     }
 }
 
-/// The page. The same input gives the same bytes.
-pub fn html(title: &str, about: &str, cells: &[Held]) -> String {
+/// The page, with the words for the runs of both engines. The same input gives the same bytes.
+pub fn html(title: &str, about: &str, names: [&str; 2], cells: &[Held]) -> String {
     let body = html! {
         p class="verdict" { (verdict(cells)) }
         p class="about" { (about) }
@@ -99,8 +100,8 @@ pub fn html(title: &str, about: &str, cells: &[Held]) -> String {
             h2 { (held.cell.name) (if held.passes() { "" } else { ": differs" }) }
             p class="about" { code { (held.cell.path) } }
             @for caveat in &held.caveats { p class="note" { (caveat) } }
-            (charts(id, held))
-            div class="scroll" tabindex="0" { (figures(held)) }
+            (charts(id, held, names))
+            div class="scroll" tabindex="0" { (figures(held, names)) }
         }
     };
     document(title, &body, Script::Charts)

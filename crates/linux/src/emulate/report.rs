@@ -5,7 +5,7 @@ use slowstart::units::Instant;
 use slowstart_lab::path::{Dropped, PacketInfo};
 
 /// The message of a run whose results do not represent the path; see [`Report::valid`].
-pub const INVALID: &str = "Run invalid: more than 1 % of packets were released over 1 ms late.";
+pub use slowstart_lab::measured::INVALID;
 
 /// One packet on the path. Times count from the start of the path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

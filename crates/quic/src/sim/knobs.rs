@@ -42,36 +42,30 @@ const EXPECTED: &str =
     "crypto=tls or null, ecn=on or off, mtu=1200 to 65527 or discover, acks=N, gain=PERCENT, window=BYTES";
 
 impl Knobs {
-    /// Reads a stack with its settings, such as `quinn` or `noq,ecn=on`.
+    /// Reads a stack with its settings, such as `quinn` or `noq,ecn=on`; without a name, quinn.
     pub fn parse(text: &str) -> Result<(Which, Self), QuicError> {
-        let wrong = |found: &str| QuicError::Unsupported {
+        let (name, settings) = text.split_once(',').unwrap_or((text, ""));
+        let which =
+            Which::ALL.into_iter().find(|w| w.key() == name).or_else(|| name.is_empty().then(Which::default));
+        let which = which.ok_or_else(|| QuicError::Unsupported {
             key: "engine",
-            why: format!("found {found:?}, expected {EXPECTED}"),
-        };
-        let mut parts = text.split(',');
-        let which = match parts.next() {
-            Some("noq" | "") | None => Which::Noq,
-            Some("quinn") => Which::Quinn,
-            Some("s2n") => {
-                let why = "s2n-quic cannot run here: its endpoints run in an executor of their own, which this engine \
-                           cannot drive (docs/quic.md); expected noq or quinn";
-                return Err(QuicError::Unsupported { key: "engine", why: why.to_string() });
-            }
-            Some(other) => {
-                let why = format!("found the stack {other:?}, expected noq or quinn");
-                return Err(QuicError::Unsupported { key: "engine", why });
-            }
-        };
+            why: format!("found the stack {name:?}, expected quinn or noq"),
+        })?;
+        Ok((which, Self::read(which, settings)?))
+    }
+
+    /// Reads the settings of a stack, such as `ecn=on,mtu=1472`, or none.
+    pub fn read(which: Which, settings: &str) -> Result<Self, QuicError> {
+        let wrong = |why: String| QuicError::Unsupported { key: "engine", why };
         let mut knobs = Self::default();
-        for part in parts {
+        for part in settings.split(',').filter(|p| !p.is_empty()) {
             let known = part.split_once('=').and_then(|(key, value)| knobs.set(key, value));
-            known.ok_or_else(|| wrong(part))?;
+            known.ok_or_else(|| wrong(format!("found {part:?}, expected {EXPECTED}")))?;
         }
         if which == Which::Quinn && !knobs.encrypts {
-            let why = "crypto=null is written for noq only".to_string();
-            return Err(QuicError::Unsupported { key: "engine", why });
+            return Err(wrong("crypto=null is written for quic:noq only".to_string()));
         }
-        Ok((which, knobs))
+        Ok(knobs)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Option<()> {

@@ -12,18 +12,20 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use slowstart::control::Controller as _;
 use slowstart::units::{Bytes, Gain, Instant, Span};
 use slowstart_lab::engine::{MILESTONES, Sampling};
+use slowstart_lab::measured::{Identity, Measured};
 use slowstart_lab::path::queue::Departure;
 use slowstart_lab::path::{Direction, Ecn, Held, Kind, PacketInfo, Path};
-use slowstart_lab::record::{EventRow, Marks, Sample, Trace};
+use slowstart_lab::random;
+use slowstart_lab::record::{EventRow, Row, Sample, Trace};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study};
-use slowstart_lab::{app, random};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant as StdInstant};
 use thiserror::Error;
 
+mod engine;
 mod knobs;
 mod log;
 mod noq;
@@ -31,6 +33,7 @@ mod null;
 mod quinn;
 mod row;
 
+pub use self::engine::Quic;
 pub use self::knobs::Knobs;
 
 /// Startups that a QUIC host cannot carry, and what is missing.
@@ -85,27 +88,6 @@ fn end_seed(end: usize, seed: u64) -> [u8; 32] {
     let mut bytes = [end as u8 + 1; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes
-}
-
-/// Checks what this engine cannot do: other flows, applications other than bulk, and the startups of [`NOT_CARRIED`].
-pub fn check(study: &Study) -> Result<(), QuicError> {
-    let unsupported = |key, why: &str| Err(QuicError::Unsupported { key, why: why.to_string() });
-    if !study.against.is_empty() {
-        return unsupported("against", "the engine quic runs one connection at a time");
-    }
-    if study.path.proxy().is_some() {
-        return unsupported("path", "a proxy cannot split a QUIC connection: name the path without it");
-    }
-    if !matches!(study.app, app::Kind::Bulk { .. }) {
-        return unsupported("app", "the engine quic has bulk downloads only");
-    }
-    for c in &study.contenders {
-        if let Some((name, why)) = NOT_CARRIED.iter().find(|(n, _)| *n == c.startup_name) {
-            return unsupported("startup", &format!("{name} cannot run over QUIC: it needs {why}"));
-        }
-        Factory::new(c.startup.clone(), c.avoidance.clone(), 1).map_err(unsuited)?;
-    }
-    Ok(())
 }
 
 /// A certificate for `localhost`, made once a process. Ed25519 signatures and keys have a fixed size.
@@ -163,7 +145,7 @@ trait Stack: Sized {
 
 /// What is measured beside the host's own counters.
 #[derive(Default)]
-struct Measured {
+struct Observed {
     received: u64,
     milestones: [Option<Instant>; MILESTONES.len()],
     completed: Option<Instant>,
@@ -203,7 +185,7 @@ struct Transfer<S> {
     logs: Option<Logs>,
     /// Why an end closed the connection.
     closed: Option<String>,
-    measured: Measured,
+    observed: Observed,
     /// A datagram being made, and what has left a queue; kept for the next.
     scratch: (Vec<u8>, Vec<Left>),
 }
@@ -248,7 +230,7 @@ impl<S: Stack> Transfer<S> {
             internals: false,
             logs,
             closed: None,
-            measured: Measured::default(),
+            observed: Observed::default(),
             scratch: Default::default(),
         })
     }
@@ -293,7 +275,7 @@ impl<S: Stack> Transfer<S> {
         } else {
             let received = self.stack.read();
             if received > 0 {
-                let m = &mut self.measured;
+                let m = &mut self.observed;
                 m.received += received;
                 for (at, bytes) in m.milestones.iter_mut().zip(MILESTONES) {
                     if m.received >= bytes {
@@ -322,10 +304,10 @@ impl<S: Stack> Transfer<S> {
             let ecn = if self.knobs.ecn { ecn } else { Ecn::NotEct };
             let info = PacketInfo { bytes: bytes as u32, flow: 0, kind, ecn };
             if i == SERVER {
-                self.measured.data_packets += u64::from(kind == Kind::Data);
+                self.observed.data_packets += u64::from(kind == Kind::Data);
                 // A queue discipline tells each packet's wait when it leaves.
                 if !self.path.forward.has_discipline() {
-                    let m = &mut self.measured;
+                    let m = &mut self.observed;
                     m.peak_queue_delay = m.peak_queue_delay.max(self.path.forward.queue_delay(self.now));
                 }
             }
@@ -334,7 +316,7 @@ impl<S: Stack> Transfer<S> {
             let (direction, held) = self.leaving(i);
             held.send(direction, at, &info, (kind, datagram), &mut left);
             self.on_departures(i, &mut left);
-            if i == SERVER && self.measured.capacity.is_none() {
+            if i == SERVER && self.observed.capacity.is_none() {
                 self.judge_capacity();
             }
         }
@@ -352,8 +334,8 @@ impl<S: Stack> Transfer<S> {
         for ((kind, datagram), d) in left.drain(..) {
             let is_data = i == SERVER && kind == Kind::Data;
             if is_data {
-                self.measured.marked += u64::from(d.ecn == Ecn::Ce);
-                self.measured.peak_queue_delay = self.measured.peak_queue_delay.max(d.waited);
+                self.observed.marked += u64::from(d.ecn == Ecn::Ce);
+                self.observed.peak_queue_delay = self.observed.peak_queue_delay.max(d.waited);
             }
             match d.outcome {
                 Ok(at) => {
@@ -368,8 +350,8 @@ impl<S: Stack> Transfer<S> {
                     arriving.insert(place, (at, d.ecn, datagram));
                 }
                 Err(dropped) if is_data => {
-                    self.measured.drops.push(self.now);
-                    self.measured.first_drop.get_or_insert(dropped.at);
+                    self.observed.drops.push(self.now);
+                    self.observed.first_drop.get_or_insert(dropped.at);
                     if self.sampling != Sampling::Off {
                         self.event(dropped.at, "drop", Some(dropped.cause.to_string()));
                     }
@@ -381,7 +363,7 @@ impl<S: Stack> Transfer<S> {
 
     fn event(&mut self, at: Instant, what: &'static str, why: Option<String>) {
         let time_s = at.since(Instant::ZERO).as_secs_f64();
-        self.measured.trace.events.push(EventRow { time_s, flow: 0, what, why });
+        self.observed.trace.events.push(EventRow { time_s, flow: 0, what, why });
     }
 
     /// Sets the time of capacity once the data in flight fills the path, by the definition of the simulator.
@@ -392,14 +374,14 @@ impl<S: Stack> Transfer<S> {
         let wire = host.inflight().scale(mss + HEADERS, mss);
         if wire >= self.path.bytes_per_rtt(self.now, self.path.facts.base_rtt) {
             drop(host);
-            self.measured.capacity = Some(self.now);
+            self.observed.capacity = Some(self.now);
         }
     }
 
     /// Notes the end of the startup, once.
     fn note_exit(&mut self) {
         let Some(exit) = self.handle.as_ref().and_then(|h| h.lock().exit) else { return };
-        if std::mem::replace(&mut self.measured.exited, true) {
+        if std::mem::replace(&mut self.observed.exited, true) {
             return;
         }
         if self.sampling != Sampling::Off {
@@ -414,7 +396,7 @@ impl<S: Stack> Transfer<S> {
         let due = match self.sampling {
             Sampling::Off => return,
             Sampling::EachAck => true,
-            Sampling::Every(_) => self.now >= self.measured.sample_at,
+            Sampling::Every(_) => self.now >= self.observed.sample_at,
         };
         let Some(handle) = self.handle.clone() else { return };
         let host = handle.lock();
@@ -422,7 +404,7 @@ impl<S: Stack> Transfer<S> {
             return;
         }
         if let Sampling::Every(interval) = self.sampling {
-            self.measured.sample_at = self.now + interval;
+            self.observed.sample_at = self.now + interval;
         }
         let mut gauges = BTreeMap::new();
         if self.internals {
@@ -432,14 +414,14 @@ impl<S: Stack> Transfer<S> {
         }
         let state = *host.state();
         let queue_bytes = self.path.forward.backlog(self.now).0;
-        self.measured.trace.samples.push(Sample {
+        self.observed.trace.samples.push(Sample {
             time_s: self.now.since(Instant::ZERO).as_secs_f64(),
             flow: 0,
             cwnd_bytes: host.window().0,
             ssthresh_bytes: state.ssthresh.map(|t| t.0),
             inflight_bytes: host.inflight().0,
             rtt_s: host.latest_rtt().map(Span::as_secs_f64),
-            delivered_bytes: self.measured.received,
+            delivered_bytes: self.observed.received,
             queue_bytes,
             pacing_bps: host.pacing_rate().map(|r| r.0),
             phase: host.control().phase().into(),
@@ -460,7 +442,7 @@ impl<S: Stack> Transfer<S> {
 
     fn play(&mut self, until: Instant) -> Result<(), QuicError> {
         loop {
-            self.measured.steps += 1;
+            self.observed.steps += 1;
             for i in [CLIENT, SERVER] {
                 self.receive(i)?;
                 let now = self.std_now();
@@ -470,11 +452,11 @@ impl<S: Stack> Transfer<S> {
                 self.applications(i)?;
                 self.transmit(i);
             }
-            if !self.measured.exited {
+            if !self.observed.exited {
                 self.note_exit();
             }
             self.sample();
-            if self.measured.completed.is_some() {
+            if self.observed.completed.is_some() {
                 return Ok(());
             }
             for i in [CLIENT, SERVER] {
@@ -535,16 +517,24 @@ mod tests;
 /// A stack that runs studies.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// `noq-proto`, the fork of quinn by n0.
-    #[default]
-    Noq,
     /// `quinn-proto`.
+    #[default]
     Quinn,
+    /// `noq-proto`, the fork of quinn by n0.
+    Noq,
 }
 
 impl Which {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Noq, Self::Quinn];
+    pub const ALL: [Self; 2] = [Self::Quinn, Self::Noq];
+
+    /// Its name after `quic:`.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Noq => "noq",
+            Self::Quinn => "quinn",
+        }
+    }
 
     /// The stack and its version, as rows name it.
     pub const fn name(self) -> &'static str {
@@ -554,7 +544,7 @@ impl Which {
         }
     }
 
-    /// Runs one job of a study that [`check`] accepts. `internals` records the startup's internal values with each
+    /// Runs one job of a study that [`Quic`] accepts. `internals` records the startup's internal values with each
     /// sample.
     pub fn run(
         self,
@@ -607,18 +597,17 @@ fn run<S: Stack>(
     let mut transfer = prepared::<S>(knobs, study, job, false)?;
     (transfer.sampling, transfer.internals) = (sampling, internals);
     transfer.run(Instant::ZERO + study.duration)?;
-    let Transfer { path, now, measured: m, handle, closed, .. } = transfer;
+    let Transfer { path, now, observed, handle, closed, .. } = transfer;
     let handle = handle.ok_or_else(|| stack("the client's first packet never arrived"))?;
     let host = handle.lock();
-    let mut row = row::row(study, contender, job, seed, &path, now, &m, &host, u64::from(knobs.mtu));
-    row.profile = format!("{}{}", S::NAME, knobs.label());
-    row.marks = knobs.ecn.then(|| Marks {
-        first_time_s: host.first_mark.map(|at| at.since(Instant::ZERO).as_secs_f64()),
-        packets: m.marked,
-        responses: host.counters.ecn_episodes,
-    });
-    row.caveats.extend(closed.map(|why| format!("the stack closed the connection: {why}")));
-    row.caveats.extend(S::CAVEAT.map(str::to_string));
+    let measured = Measured {
+        closed,
+        caveats: S::CAVEAT.map(str::to_string).into_iter().collect(),
+        ..row::measured(&path, now, &observed, &host, u64::from(knobs.mtu), knobs.ecn)
+    };
+    let profile = format!("{}{}", S::NAME, knobs.label());
+    let identity = Identity { profile, ..Identity::new("quic", study, contender, job.run, seed) };
+    let row = Row::new(identity, &measured);
     drop(host);
-    Ok(Outcome { job, row, trace: m.trace })
+    Ok(Outcome { job, row, trace: observed.trace, measured })
 }

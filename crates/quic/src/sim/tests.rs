@@ -17,7 +17,7 @@ fn told<S: Stack>(path: &str, size: &str, knobs: &str) -> (Counters, Option<&'st
     let (_, knobs) = Knobs::parse(knobs).unwrap();
     let mut t = prepared::<S>(&knobs, &study, Job { contender: 0, run: 0 }, false).unwrap();
     t.run(Instant::ZERO + Span::secs(60)).unwrap();
-    let completed = t.measured.completed.expect("it completes").since(Instant::ZERO).as_secs_f64();
+    let completed = t.observed.completed.expect("it completes").since(Instant::ZERO).as_secs_f64();
     let handle = t.handle.unwrap();
     let host = handle.lock();
     (host.counters, host.exit.map(|e| e.why.name()), host.mss().0, completed)
@@ -116,7 +116,7 @@ fn moved<S: Stack>(to: SocketAddr) -> (u64, u64) {
     t.run(ms(430)).unwrap();
     let after = t.factory.newest().unwrap().lock().window().0;
     t.run(ms(20_000)).unwrap();
-    assert!(t.measured.completed.is_some_and(|at| at < ms(3000)), "{:?}", t.measured.completed);
+    assert!(t.observed.completed.is_some_and(|at| at < ms(3000)), "{:?}", t.observed.completed);
     (before, after)
 }
 
@@ -157,9 +157,9 @@ fn slow_start_is_paced_at_the_gain_of_the_knob() {
         let mut t = prepared::<noq::Noq>(&knobs, &study, Job { contender: 0, run: 0 }, false).unwrap();
         t.sampling = Sampling::EachAck;
         t.run(Instant::ZERO + Span::secs(60)).unwrap();
-        let completed = t.measured.completed.expect("it completes").since(Instant::ZERO).as_secs_f64();
+        let completed = t.observed.completed.expect("it completes").since(Instant::ZERO).as_secs_f64();
         // The path has no queue to speak of: the smoothed round trip is 100 ms throughout.
-        for s in t.measured.trace.samples.iter().filter(|s| s.rtt_s.is_some()) {
+        for s in t.observed.trace.samples.iter().filter(|s| s.rtt_s.is_some()) {
             let windows = s.pacing_bps.unwrap() as f64 / 8.0 * 0.1 / s.cwnd_bytes as f64;
             assert!((windows / (f64::from(gain) / 100.0) - 1.0).abs() < 0.05, "{windows} at {gain} %");
         }

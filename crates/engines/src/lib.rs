@@ -1,0 +1,170 @@
+//! The list of engines, by name. A program that runs studies takes its engines from here, each by one entry of [`ENGINES`].
+
+use slowstart_lab::engines::{Engine, EngineError, Simulator};
+use slowstart_lab::scenario::StudyText;
+use slowstart_lab::suggest::did_you_mean;
+use std::fmt;
+
+/// Makes an engine from the settings after its name, which may be empty.
+type Make = fn(settings: &str) -> Result<Box<dyn Engine>, EngineError>;
+
+/// An engine that a user can name.
+pub struct Entry {
+    /// Its name, such as `quic:quinn`.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// How to make it, or why this program cannot.
+    make: Result<Make, &'static str>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    /// Why this program has no such engine; `None` if it has.
+    pub fn absence(&self) -> Option<&'static str> {
+        self.make.err()
+    }
+}
+
+/// The function, where the feature is built, or how to get a build with it.
+macro_rules! built {
+    ($feature:literal, $make:expr, $without:literal) => {{
+        #[cfg(feature = $feature)]
+        let make: Result<Make, &'static str> = Ok($make);
+        #[cfg(not(feature = $feature))]
+        let make: Result<Make, &'static str> = Err($without);
+        make
+    }};
+}
+
+/// What QUIC needs.
+macro_rules! quic {
+    ($which:ident) => {
+        built!(
+            "quic",
+            |settings| Ok(Box::new(slowstart_quic::sim::Quic::new(
+                slowstart_quic::sim::Which::$which,
+                settings
+            )?)),
+            "built without QUIC; build with `cargo build --release -p slowstart-cli --features quic`"
+        )
+    };
+}
+
+/// An engine that takes no settings.
+fn without_settings<E: Engine + 'static>(engine: E, settings: &str) -> Result<Box<dyn Engine>, EngineError> {
+    if settings.is_empty() {
+        return Ok(Box::new(engine));
+    }
+    let why = format!("found {settings:?} after {}, expected nothing: it has no settings", engine.name());
+    Err(EngineError::Name(why))
+}
+
+/// Every engine. The first is the default; the first QUIC stack is that of the name `quic`.
+pub const ENGINES: &[Entry] = &[
+    Entry {
+        name: Simulator::NAME,
+        about: "the simulator, at virtual time",
+        make: Ok(|settings| without_settings(Simulator, settings)),
+    },
+    Entry {
+        name: "quic:quinn",
+        about: "the QUIC stack quinn-proto over the simulator's paths, at virtual time (docs/quic.md)",
+        make: quic!(Quinn),
+    },
+    Entry {
+        name: "quic:noq",
+        about: "the QUIC stack noq-proto over the simulator's paths, at virtual time (docs/quic.md)",
+        make: quic!(Noq),
+    },
+    Entry {
+        name: "kernel",
+        about: "the running Linux kernel over an emulated path in real time; needs root (docs/kernel.md)",
+        make: built!(
+            "kernel",
+            |settings| without_settings(slowstart_linux::Kernel::default(), settings),
+            "built without kernel support: `make kernel` installs clang, libelf-dev, pkg-config and zlib1g-dev and builds with \
+             it; where they are installed, `cargo build --release -p slowstart-cli --features kernel`"
+        ),
+    },
+];
+
+/// The engine of this name, which settings may follow: `quic:noq,ecn=on,mtu=1472`.
+///
+/// # Errors
+/// If there is no such engine, this program is built without it, or a setting is wrong.
+pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
+    let (name, settings) = text.split_once(',').unwrap_or((text, ""));
+    let is = |e: &&Entry| e.name == name || name == "quic" && e.name.starts_with("quic:");
+    if name == "quic:s2n" {
+        let why = "s2n-quic cannot run here: its endpoints run in an executor of their own, which this program cannot drive \
+                   (docs/quic.md); expected quic:quinn or quic:noq";
+        return Err(EngineError::Name(why.to_string()));
+    }
+    let Some(entry) = ENGINES.iter().find(is) else {
+        let known: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();
+        return Err(EngineError::Name(format!(
+            "found {name:?}{}, expected one of {}",
+            did_you_mean(name, &known),
+            known.join(", ")
+        )));
+    };
+    let make = entry.make.map_err(|why| EngineError::Name(format!("{name}: {why}")))?;
+    make(settings)
+}
+
+/// The engine that runs a study: `given`, as an argument names it, before the key `engine` of the study; the simulator if
+/// neither names one.
+///
+/// # Errors
+/// Those of [`named`].
+pub fn of(given: Option<&str>, text: &StudyText) -> Result<Box<dyn Engine>, EngineError> {
+    named(given.or(text.engine.as_deref()).unwrap_or(Simulator::NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_or_refused() {
+        assert_eq!(named("sim").expect("always there").name(), "sim");
+        let refused = |name: &str| named(name).expect_err(name).to_string();
+        assert_eq!(
+            refused("quicc"),
+            "engine: found \"quicc\", expected one of sim, quic:quinn, quic:noq, kernel"
+        );
+        assert!(refused("kernal").contains("did you mean \"kernel\"?"), "{}", refused("kernal"));
+        assert!(refused("quic:s2n").contains("expected quic:quinn or quic:noq"));
+        assert!(refused("sim,x=1").contains("no settings"));
+        for entry in ENGINES {
+            match entry.absence() {
+                Some(why) => assert!(refused(entry.name).contains(why)),
+                None => assert_eq!(named(entry.name).expect("built").name(), entry.name),
+            }
+        }
+    }
+
+    #[cfg(feature = "quic")]
+    #[test]
+    fn quic_is_the_first_stack_and_settings_follow() {
+        assert_eq!(named("quic").expect("built").name(), "quic:quinn");
+        assert_eq!(named("quic,ecn=on").expect("built").name(), "quic:quinn,ecn=on");
+        let refused = |name: &str| named(name).expect_err(name).to_string();
+        assert!(refused("quic:noq,mtu=9").contains("found \"mtu=9\", expected crypto=tls or null"));
+        assert!(refused("quic:quinn,crypto=null").contains("quic:noq only"));
+    }
+
+    #[test]
+    fn an_argument_goes_before_the_study() {
+        let text = StudyText { engine: Some("nothing".into()), ..StudyText::default() };
+        assert_eq!(of(Some("sim"), &text).expect("there").name(), "sim");
+        assert!(of(None, &text).is_err());
+        assert_eq!(of(None, &StudyText::default()).expect("there").name(), "sim");
+    }
+}
