@@ -18,6 +18,7 @@ use slowstart_league::against::{Baseline, Difference, differences};
 use slowstart_league::game::{self, GAME_SCHEMA, GameRow};
 use slowstart_league::page::{self, Page};
 use slowstart_league::population::{self, Case, Population};
+use slowstart_league::reference;
 use slowstart_league::score;
 use slowstart_league::sheet::{self, LEGEND, Sheet};
 use std::collections::BTreeMap;
@@ -204,12 +205,14 @@ impl League {
         print(&format!("{cases} cases of {} populations, seed {seed}", score::populations(rows).len()))?;
         print_sheet(&sheet::speed(&scores))?;
         print_sheet(&sheet::harm(&scores))?;
+        print_sheet(&reference::distance(rows, None))?;
         if self.by_population {
             for name in score::populations(rows) {
                 let scores = score::scores(rows, Some(name));
                 print(&format!("\n== {name}"))?;
                 print_sheet(&sheet::speed(&scores))?;
                 print_sheet(&sheet::harm(&scores))?;
+                print_sheet(&reference::distance(rows, Some(name)))?;
             }
         }
         if !differences.is_empty() {
@@ -227,15 +230,17 @@ impl League {
         let folder = Folder::create(dir)?;
         folder.lines("league.jsonl", rows.iter())?;
         let mut text = String::new();
-        let mut add = |title: &str, scores: &[score::Score]| {
+        let mut add = |title: &str, population: Option<&str>| {
+            let scores = score::scores(rows, population);
             text = format!("{text}## {title}\n\n");
-            for s in [sheet::speed(scores), sheet::harm(scores)] {
+            let distance = reference::distance(rows, population);
+            for s in [sheet::speed(&scores), sheet::harm(&scores), distance] {
                 text = format!("{text}{}:\n\n{}\n", s.title, sheet::markdown(&s));
             }
         };
-        add("All populations", &score::scores(rows, None));
+        add("All populations", None);
         for name in score::populations(rows) {
-            add(name, &score::scores(rows, Some(name)));
+            add(name, Some(name));
         }
         folder.text("league.md", &text)?;
         let page = Page { command: &command(), populations, rows, differences };

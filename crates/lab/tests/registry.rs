@@ -62,10 +62,15 @@ const MECHANISMS: &[(&str, &str, Check)] = &[
     ("rapid-start", "it triples, and comes down by a recovery of its own", |e| {
         e.on("fiber").all(|(_, s)| s.phases.contains("rapid") && s.phases.contains("down"))
     }),
+    ("rapid-start-00", "the same", |e| {
+        e.on("fiber").all(|(_, s)| s.phases.contains("rapid") && s.phases.contains("down"))
+    }),
 ];
 
 /// Startups with a rule of their own to leave by, and a part of them that must be seen too.
 const PARTS: &[(&str, &str, Check)] = &[
+    ("hystart-picoquic", "the round trip after its exit", |e| e.any(|s| s.phases.contains("recovery"))),
+    ("c4", "rounds without growth", |e| e.any(|s| s.gauges["flat_rounds"] >= 2.0)),
     ("hystart++", "conservative slow start", |e| e.any(|s| s.phases.contains("css"))),
     ("search", "the drain", |e| e.any(|s| s.phases.contains("drain"))),
     ("smooth", "the steps", |e| e.any(|s| s.phases.contains("smooth"))),

@@ -3,6 +3,7 @@
 use crate::against::Difference;
 use crate::game::GameRow;
 use crate::population::Population;
+use crate::reference;
 use crate::score;
 use crate::sheet::{self, LEGEND, Sheet};
 use maud::{Markup, html};
@@ -44,7 +45,11 @@ fn table(sheet: &Sheet) -> Markup {
 
 fn tables(rows: &[GameRow], population: Option<&str>) -> Markup {
     let scores = score::scores(rows, population);
-    html! { (table(&sheet::speed(&scores))) (table(&sheet::harm(&scores))) }
+    html! {
+        (table(&sheet::speed(&scores)))
+        (table(&sheet::harm(&scores)))
+        (table(&reference::distance(rows, population)))
+    }
 }
 
 /// Returns the page. The same input gives the same bytes.

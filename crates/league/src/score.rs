@@ -151,7 +151,7 @@ impl Score {
     }
 }
 
-fn figure(values: &[f64]) -> Option<Figure> {
+pub(crate) fn figure(values: &[f64]) -> Option<Figure> {
     Some(Figure {
         mean: stats::mean(values)?,
         median: stats::quantile(values, 0.5)?,

@@ -23,9 +23,9 @@ pub const LEGEND: &str = "100 kB, 1 MB, 10 MB: time over the oracle's, mean and 
     packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \
     * is on the Pareto front of 1 MB, 10 MB, lost and others lost; m uses what an earlier connection learned.";
 
-const ABSENT: &str = "-";
+pub(crate) const ABSENT: &str = "-";
 
-fn mean(m: Median) -> String {
+pub(crate) fn mean(m: Median) -> String {
     let half = (m.high - m.low) / 2.0;
     if half > 0.0 { format!("{} ±{}", short(m.mid), short(half)) } else { short(m.mid) }
 }

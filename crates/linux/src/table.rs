@@ -88,6 +88,14 @@ const RATE_BOUND: &[(&str, Scale)] = &[
     ("noise", OFF_ON),
     ("brake", OFF_ON),
 ];
+/// All but what the avoidance is to look for, which the kernel's CUBIC cannot be told, HyStart++ beside it, and the first
+/// flight.
+const RAPID: &[(&str, Scale)] = &[
+    ("beta", Scale::Millionths),
+    ("beta_ecn", Scale::Millionths),
+    ("k", Scale::Words(&["11/18", "2/3"])),
+    ("keep_iw", OFF_ON),
+];
 const RESTRICTED: &[(&str, Scale)] = &[
     ("set_point", Scale::Millionths),
     ("kp", Scale::Millionths),
@@ -208,7 +216,14 @@ pub const TABLE: &[Control] = &[
         kernel: "ss_rapid",
         compiled: "ss_rapid",
         object: object!("rapid_start"),
-        params: &[("beta", Scale::Millionths), ("k", Scale::Words(&["11/18", "2/3"]))],
+        params: RAPID,
+    },
+    Control {
+        startup: "rapid-start-00",
+        kernel: "ss_rapid00",
+        compiled: "ss_rapid",
+        object: object!("rapid_start"),
+        params: RAPID,
     },
     Control {
         startup: "restricted",
@@ -414,10 +429,24 @@ mod tests {
         assert_eq!(names.len(), TABLE.len());
     }
 
-    /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, and the losses that
-    /// rate-bound stands, of which every one ends it in the kernel (docs/kernel.md). They are refused if given.
-    const NOT_IN_OBJECTS: [&str; 8] =
-        ["rollback", "keep_width", "app_limited", "bins", "extra", "interpolation", "every", "few"];
+    /// Parameters that an object lacks: those of other versions of SEARCH, another reading of the PID, the losses that
+    /// rate-bound stands, of which every one ends it in the kernel, and pacing and `W_max` of rapid start
+    /// (docs/kernel.md). They are refused if given.
+    const NOT_IN_OBJECTS: [&str; 13] = [
+        "rollback",
+        "keep_width",
+        "app_limited",
+        "skip",
+        "bins",
+        "extra",
+        "interpolation",
+        "every",
+        "few",
+        "pace",
+        "iw",
+        "w_max",
+        "hystart",
+    ];
 
     #[test]
     fn every_parameter_of_a_startup_reaches_its_object() {
@@ -430,6 +459,8 @@ mod tests {
                         "extra" => v == ParamValue::Number(15.0),
                         "every" => v == ParamValue::Number(0.0),
                         "few" => c.startup == "rate-bound",
+                        "pace" | "w_max" => c.startup.starts_with("rapid-start"),
+                        "iw" => v == ParamValue::Number(1.0),
                         "interpolation" => v == ParamValue::Word("on"),
                         _ => [ParamValue::Word("off"), ParamValue::Word("exact")].contains(&v),
                     };

@@ -250,7 +250,7 @@ fn bound(startup: &str, attack: Receiver) -> usize {
         ("hybla", _) | ("ess", Receiver::AtOnce) => usize::MAX,
         ("ess" | "suss", _) => 2 * DOUBLED,
         // Three times the flight in each round.
-        ("rapid-start", _) => 10 * 3_usize.pow(ROUNDS as u32),
+        ("rapid-start" | "rapid-start-00", _) => 10 * 3_usize.pow(ROUNDS as u32),
         // Two and a half times the flight in each round.
         ("rate-bound", _) => 10 * 5_usize.pow(ROUNDS as u32) / 2_usize.pow(ROUNDS as u32),
         _ => DOUBLED,

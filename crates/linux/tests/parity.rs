@@ -221,7 +221,8 @@ fn loaded() -> Vec<Loaded> {
         "careful-resume",
         "rate-bound",
         "rapid-start",
-        "rapid-start:beta=0.5,k=2/3",
+        "rapid-start:beta=0.5,beta_ecn=0.8,keep_iw=on",
+        "rapid-start-00",
         "bbr3",
     ];
     // Some startups only, for a long run of those that are new.

@@ -1,6 +1,7 @@
 //! A startup joined with an avoidance: the only code that writes a congestion window.
 
 use crate::avoidance::Avoidance;
+use crate::landing::{Lander, Landing};
 use crate::startup::Startup;
 use crate::step::{Exit, Pace, Resume, Step, Wake, Window};
 use crate::units::{Bytes, Instant, Rate, Span};
@@ -177,6 +178,7 @@ pub struct Composed<S, A> {
     startup: S,
     before: Option<Before>,
     fresh: S,
+    landing: Option<Lander>,
 }
 
 impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
@@ -189,13 +191,20 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             mode: Mode::Startup,
             before: None,
             state: State { cwnd: iw, ssthresh: None, pace: None, wake: None },
+            landing: None,
         }
+    }
+
+    /// Returns the same with a landing in place of the startup's own.
+    #[must_use]
+    pub fn landing(self, landing: Landing) -> Self {
+        Self { landing: Some(Lander::new(landing)), ..self }
     }
 
     /// Returns a controller that begins in the middle of a connection. `startup` is its current state, and `fresh` a
     /// new instance with the same parameters, for restarts.
     pub fn mid_connection(startup: S, fresh: S, avoidance: A, state: State) -> Self {
-        Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state }
+        Self { startup, fresh, avoidance, mode: Mode::Startup, before: None, state, landing: None }
     }
 
     /// Ends the startup now, with the window and threshold unchanged, and enters the avoidance.
@@ -256,7 +265,12 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         }
         let mut change = Change { resend: step.resend, ..Change::NONE };
         if let Some(why) = step.exit {
-            if step.ssthresh.is_none() {
+            let lands = self.mode == Mode::Startup && !why.by_congestion();
+            let landing = self.landing.as_ref().filter(|_| lands);
+            if let Some(window) = landing.and_then(|l| l.window(self.state.cwnd, detected.1)) {
+                self.state.cwnd = window.max(f.min_window);
+                self.state.ssthresh = Some(self.state.cwnd.max(f.min_ssthresh()));
+            } else if step.ssthresh.is_none() {
                 self.state.ssthresh = Some(self.state.cwnd.max(f.min_ssthresh()));
             }
             if self.mode == Mode::Startup {
@@ -277,6 +291,10 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
             } else {
                 self.enter_avoidance(f, why);
             }
+            if lands && self.landing.as_ref().is_some_and(|l| l.of.plateau) {
+                let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
+                self.avoidance.look_for(&v, detected.1);
+            }
         }
         if let (Some(ack), true) = (earned, rest.0 > 0) {
             if let Mode::Regrow { .. } = self.mode {
@@ -288,11 +306,15 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
     }
 
     fn enter_avoidance(&mut self, f: &Facts, why: Exit) {
+        let first = matches!(self.mode, Mode::Startup | Mode::Leaving(_));
         self.mode = Mode::Avoidance;
         self.state.pace = None;
         self.state.wake = None;
         let v = View { facts: f, cwnd: self.state.cwnd, ssthresh: self.state.ssthresh };
         self.avoidance.enter(&v, why);
+        if first && let Some(window) = self.startup.looks_for(&v) {
+            self.avoidance.look_for(&v, window);
+        }
     }
 
     fn avoid(&mut self, f: &Facts, ack: &Ack) {
@@ -362,13 +384,15 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         self.asks_startup() && self.startup.needs_on_sent()
     }
 
-    /// No startup uses it: they count what is delivered.
     fn needs_delivery_state(&self) -> bool {
-        false
+        self.startup.needs_delivery_state()
     }
 
     fn on_ack(&mut self, f: &Facts, a: &Ack) -> Change {
         self.avoidance.observe(&self.view(f), a);
+        if let Some(lander) = &mut self.landing {
+            lander.observe(f, a);
+        }
         // The startup receives every ACK, but the window grows only if the sender used it and outside of recovery.
         let earned = (a.limit.allows_growth() && !f.in_recovery).then_some(a);
         match self.mode {

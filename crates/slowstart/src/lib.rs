@@ -11,6 +11,7 @@
 //! - [`startup`]: the startups, one per file, and their registry
 //! - [`avoidance`]: congestion avoidance, which follows a startup
 //! - [`control`]: a startup joined with an avoidance; the only code that writes a congestion window
+//! - [`landing`]: what to leave slow start with, in place of what the startup says
 //! - [`bbr`]: BBR, a complete controller
 //! - [`registry`]: every algorithm by name
 //!
@@ -31,6 +32,7 @@ struct Readme;
 pub mod avoidance;
 pub mod bbr;
 pub mod control;
+pub mod landing;
 pub mod param;
 pub mod registry;
 pub mod round;

@@ -3,9 +3,10 @@
 
 use crate::avoidance::AnyAvoidance;
 use crate::bbr::v1::Bbr;
-use crate::bbr::v3::Bbr3;
+use crate::bbr::v3::{Bbr3, quiche};
 use crate::control::{Change, Composed, Controller, State};
-use crate::param::{ParamError, ParamValue};
+use crate::landing::Landing;
+use crate::param::{ParamError, ParamValue, Parameters};
 use crate::startup::{self, AnyStartup, Startup};
 use crate::units::{Bytes, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
@@ -17,10 +18,14 @@ use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent};
 pub enum Algorithm {
     /// A startup, which an avoidance follows.
     Startup(AnyStartup),
+    /// The same with a landing in place of its own.
+    Landed(AnyStartup, Landing),
     /// See [`crate::bbr::v1`].
     Bbr,
     /// See [`crate::bbr::v3`].
     Bbr3,
+    /// See [`crate::bbr::v3::quiche`].
+    Bbr2Quiche(quiche::Params),
     /// A startup that a host defines, which an avoidance follows.
     #[cfg(feature = "foreign")]
     Foreign(crate::startup::foreign::Foreign),
@@ -41,7 +46,7 @@ pub struct AlgorithmEntry {
 }
 
 /// Controllers that contain their own startup and that no avoidance follows.
-const STANDALONE: &[AlgorithmEntry] = &[
+const STANDALONE: [AlgorithmEntry; 2] = [
     AlgorithmEntry {
         name: "bbr",
         source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
@@ -64,7 +69,13 @@ pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
         about: e.about,
         algorithm: Algorithm::Startup((e.make)()),
     });
-    startups.chain(STANDALONE.iter().cloned())
+    let quiche = AlgorithmEntry {
+        name: "bbr2-quiche",
+        source: "Cloudflare quiche gcongestion/bbr2, 2026",
+        about: "bbr3 with the Startup of quiche: exits also by a queue, or when eight events of a round lose more than 1.5 %",
+        algorithm: Algorithm::Bbr2Quiche(quiche::Params::default()),
+    };
+    startups.chain(STANDALONE).chain([quiche])
 }
 
 /// Returns the algorithm of this name, or `None` if there is none.
@@ -85,43 +96,58 @@ impl Algorithm {
     /// If there is no such parameter, or the text is not a valid value of it; `self` is then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParamError> {
         match self {
-            Self::Startup(s) => s.set(key, value),
+            // Whatever the startup: what it leaves with.
+            Self::Startup(s) if matches!(key, "landing" | "plateau") => {
+                let mut landing = Landing::default();
+                landing.set(key, value)?;
+                *self = Self::Landed(s.clone(), landing);
+                Ok(())
+            }
+            Self::Landed(_, landing) if matches!(key, "landing" | "plateau") => landing.set(key, value),
+            Self::Startup(s) | Self::Landed(s, _) => s.set(key, value),
+            Self::Bbr2Quiche(p) => p.set(key, value),
             _ => Err(ParamError::Unknown(&[])),
         }
     }
 
     /// Calls `put` with name and value of each parameter, in order of declaration.
     pub fn each_param(&self, put: &mut dyn FnMut(&'static str, ParamValue)) {
-        if let Self::Startup(s) = self {
-            s.each_param(put);
+        match self {
+            Self::Startup(s) => s.each_param(put),
+            Self::Landed(s, landing) => {
+                s.each_param(put);
+                landing.each(put);
+            }
+            Self::Bbr2Quiche(p) => p.each(put),
+            _ => {}
         }
     }
 
     /// Returns true if it uses the state of an earlier connection on the path (see [`Startup::uses_path_memory`]).
     pub fn uses_path_memory(&self) -> bool {
-        matches!(self, Self::Startup(s) if s.uses_path_memory())
+        matches!(self, Self::Startup(s) | Self::Landed(s, _) if s.uses_path_memory())
     }
 
     /// Returns true if it can end by a rule of its own (see [`Startup::has_exit_rule`]).
     pub fn has_exit_rule(&self) -> bool {
         match self {
-            Self::Startup(s) => s.has_exit_rule(),
+            Self::Startup(s) | Self::Landed(s, _) => s.has_exit_rule(),
             _ => true,
         }
     }
 
     /// Returns true if it is a complete controller, which no avoidance follows.
     pub fn is_standalone(&self) -> bool {
-        matches!(self, Self::Bbr | Self::Bbr3)
+        matches!(self, Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_))
     }
 
     /// Returns the size of the state that one connection keeps, in bytes: of a startup without its avoidance, of a
     /// standalone controller in total.
     pub fn state_bytes(&self) -> usize {
         match self {
-            Self::Startup(s) => s.state_bytes(),
+            Self::Startup(s) | Self::Landed(s, _) => s.state_bytes(),
             Self::Bbr => size_of::<Bbr>(),
-            Self::Bbr3 => size_of::<Bbr3>(),
+            Self::Bbr3 | Self::Bbr2Quiche(_) => size_of::<Bbr3>(),
             #[cfg(feature = "foreign")]
             Self::Foreign(f) => size_of_val(f),
         }
@@ -132,8 +158,12 @@ impl Algorithm {
     pub fn controller(&self, avoidance: &AnyAvoidance, iw: Bytes, seed: u64) -> AnyController {
         match self {
             Self::Startup(s) => AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw)),
+            Self::Landed(s, landing) => {
+                AnyController::Composed(Composed::new(s.clone(), avoidance.clone(), iw).landing(*landing))
+            }
             Self::Bbr => AnyController::Bbr(Bbr::new(iw, seed)),
             Self::Bbr3 => AnyController::Bbr3(Bbr3::new(iw, seed)),
+            Self::Bbr2Quiche(p) => AnyController::Bbr3(Bbr3::quiche(iw, seed, *p)),
             #[cfg(feature = "foreign")]
             Self::Foreign(f) => AnyController::Foreign(Composed::new(f.begin(), avoidance.clone(), iw)),
         }

@@ -1,7 +1,7 @@
 //! Measurements that several algorithms share.
 
 use crate::units::{Bytes, Instant, Mark, Rate, Span};
-use crate::view::{Ack, Limit};
+use crate::view::{Ack, Congestion, Limit, View};
 
 /// Counts round trips by marks. A round ends with the first ACK beyond the mark that was next to be sent when it began,
 /// so that every RTT sample of a round is of a packet sent in it. (RFC 9406 §4.2 ends a round when `windowEnd` itself
@@ -88,6 +88,70 @@ impl Flight {
     pub fn add(&mut self, ack: &Ack) {
         self.peak = self.peak.max(ack.prior_inflight);
         self.limited |= ack.limit == Limit::Application;
+    }
+}
+
+/// The smoothed share of packets lost, as picoquic computes it (`smoothed_drop_rate`): an average over the order of
+/// sending in which each packet has a weight of a sixteenth, updated at each loss.
+///
+/// A host here tells how many bytes were lost, not which packets: the packets delivered since the last loss come first, and
+/// those lost are consecutive.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct LossShare {
+    /// The share, in 2^24ths.
+    share: u32,
+    /// Packets delivered and lost by the last loss.
+    seen: u64,
+}
+
+impl LossShare {
+    /// Packets after which what was before them no longer counts (`PICOQUIC_SMOOTHED_LOSS_SCOPE`).
+    const SCOPE: u64 = 32;
+
+    /// Adds the losses of `c`, and returns the share, in thousandths.
+    pub fn add(&mut self, v: &View, c: &Congestion) -> u32 {
+        let lost = c.lost.0.div_ceil(v.mss.0.max(1));
+        let all = (v.delivered + v.lost).units(v.mss).max(self.seen + lost);
+        let between = (all - lost - self.seen).min(Self::SCOPE - 1);
+        self.seen = all;
+        for _ in 0..between {
+            self.share -= self.share / 16;
+        }
+        for _ in 0..lost.min(8 * Self::SCOPE) {
+            self.share -= self.share / 16;
+            self.share += ((1 << 24) - self.share) / 16;
+        }
+        ((u64::from(self.share) * 1000) >> 24) as u32
+    }
+}
+
+/// The highest delivery rate, over spans that are longer than a millisecond (`picoquic_estimate_max_path_bandwidth`).
+#[derive(Copy, Clone, Debug, Default)]
+pub struct PeakRate {
+    /// The highest so far; zero if there is none.
+    pub rate: Rate,
+    /// Bytes delivered, time, and time of sending of the newest packet delivered, at the begin of the current span.
+    from: Option<(Bytes, Instant, Instant)>,
+}
+
+impl PeakRate {
+    /// Adds an ACK.
+    pub fn add(&mut self, v: &View, ack: &Ack) {
+        if ack.delivered.0 == 0 {
+            return;
+        }
+        let here = (v.delivered, v.now, ack.newest.at);
+        let Some((delivered, came, left)) = self.from else {
+            self.from = Some(here);
+            return;
+        };
+        let took = v.now.since(came);
+        if ack.newest.at < left || took <= Span::millis(1) {
+            return;
+        }
+        let rate = Rate::new(v.delivered - delivered, took.max(ack.newest.at.since(left)));
+        self.rate = self.rate.max(rate.unwrap_or_default());
+        self.from = Some(here);
     }
 }
 

@@ -8,10 +8,14 @@
 #define OWNS_RECOVERY
 #ifdef STOCK
 #define BETA 700000
-#define TWO_THIRDS 0
+#define BETA_ECN 700000
+#define TWO_THIRDS 1
+#define KEEP_IW 0
 #else
 #define BETA PARAM(0)
-#define TWO_THIRDS PARAM(1)
+#define BETA_ECN PARAM(1)
+#define TWO_THIRDS PARAM(2)
+#define KEEP_IW PARAM(3)
 #endif
 
 /* Parts of a minimum RTT for which the recent minimum is kept. */
@@ -23,7 +27,7 @@ struct startup {
 	__u32 newest;
 	__u32 queue;		/* the RTT indicates a queue */
 	__u32 lost;		/* segments, at the last ACK */
-	__u32 pad;
+	__u32 beta;		/* of this reduction, in millionths */
 	__u64 down_cwnd, down_delivered, down_lost; /* at the begin of the reduction, in bytes */
 };
 
@@ -54,13 +58,16 @@ static __always_inline void observe(struct startup *s, __u64 now, __u64 rtt, __u
 /* Sets cwnd and ssthresh to the window of the reduction. */
 static __always_inline void reduce(struct startup *s, struct facts *f)
 {
-	__u64 ack = TWO_THIRDS ? mul_div(ONE - BETA, 2, 3) : mul_div(ONE - BETA, 11, 18), silence = BETA + ack;
+	__u64 beta = MIN(s->beta, ONE);
+	__u64 ack = TWO_THIRDS ? mul_div(ONE - beta, 2, 3) : mul_div(ONE - beta, 11, 18), silence = beta + ack;
 	__u64 delivered = (__u64)f->delivered * f->mss, lost = (__u64)f->lost * f->mss;
-	__u64 cwnd = mul_div(s->down_cwnd, silence, ONE), least = mul_div(s->down_cwnd, BETA, 3 * ONE);
+	__u64 cwnd = mul_div(s->down_cwnd, silence, ONE), least = mul_div(s->down_cwnd, beta, 3 * ONE);
 
 	cwnd = sub(cwnd, mul_div(sub(delivered, s->down_delivered), ack, ONE));
 	cwnd = sub(cwnd, mul_div(sub(lost, s->down_lost), silence, ONE));
 	least = MAX(least, 2ull * f->mss);
+	if (KEEP_IW)
+		least = MAX(least, mul_div((__u64)f->iw * f->mss, beta, ONE));
 	cwnd = MAX(cwnd, least);
 	cwnd = MIN(cwnd, (__u64)f->cwnd * f->mss);
 	set_cwnd(f, cwnd);
@@ -87,6 +94,7 @@ static __always_inline void on_congestion(struct startup *s, struct facts *f)
 {
 	if (f->why == WHY_TIMEOUT)
 		return;
+	s->beta = f->why == WHY_CWR ? BETA_ECN : BETA;
 	s->down_cwnd = (__u64)f->cwnd * f->mss;
 	s->down_delivered = (__u64)f->delivered * f->mss;
 	s->down_lost = (__u64)s->lost * f->mss;

@@ -289,7 +289,7 @@ impl Mirror {
     /// Before the first ACK: the application has queued more. In a loss episode that the startup owns: its window as of now.
     fn send(&mut self, f: &Facts, t: &mut Tally) {
         let k = known(f);
-        if self.name == "rapid-start" {
+        if self.name.starts_with("rapid-start") {
             if !self.owns_recovery {
                 t.differ(&self.name, "owned recovery", "none", f);
             }
@@ -443,8 +443,8 @@ impl Mirror {
         if self.asked {
             let k = known(f);
             // The kernel does not tell what this event has found lost.
-            let lost =
-                if self.name == "rapid-start" { seg(f, f.lost.wrapping_sub(self.lost)) } else { Bytes::ZERO };
+            let rapid = self.name.starts_with("rapid-start");
+            let lost = if rapid { seg(f, f.lost.wrapping_sub(self.lost)) } else { Bytes::ZERO };
             let newest = Sent { mark: Mark::new(f.acked_bytes), ..Sent::default() };
             let c = Congestion::new(signal, f.cut, newest).losing(lost, 1);
             if self.name == "jump-start" {

@@ -162,6 +162,10 @@ impl Avoidance for Cubic {
         }
     }
 
+    fn look_for(&mut self, v: &View, window: Bytes) {
+        self.last_max = window.units(v.mss).max(1);
+    }
+
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {
         let bytes = ack.bytes + self.odd;
         // Mostly two segments: this avoids a division, which takes longer than the rest of the function.

@@ -1,5 +1,6 @@
 //! Congestion avoidance, which follows a startup.
 
+pub mod cuback;
 pub mod cubic;
 pub mod dctcp;
 pub mod prague;
@@ -14,6 +15,9 @@ use crate::view::{Ack, Congestion, View};
 pub trait Avoidance {
     /// Called when the avoidance takes over. `how` is the reason: without loss there is no `W_max` (RFC 9438 §4.10).
     fn enter(&mut self, v: &View, how: Exit);
+    /// Called after [`Avoidance::enter`] if the startup knows a window, in bytes, that the path may hold: a `W_max` that no
+    /// congestion has set.
+    fn look_for(&mut self, _v: &View, _window: Bytes) {}
     /// Called for each ACK that permits growth. Returns the change of the window.
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window;
     /// Called on congestion. Returns the reduced window in bytes, which is also the new slow-start threshold.
@@ -58,6 +62,8 @@ pub enum AnyAvoidance {
     Reno(reno::Reno),
     /// See [`cubic`].
     Cubic(cubic::Cubic),
+    /// See [`cuback`].
+    Cuback(cuback::Cuback),
     /// See [`dctcp`].
     Dctcp(dctcp::Dctcp),
     /// See [`prague`].
@@ -74,7 +80,7 @@ macro_rules! defaults {
         })+
     };
 }
-defaults!(reno::Reno, cubic::Cubic, dctcp::Dctcp, prague::Prague);
+defaults!(reno::Reno, cubic::Cubic, cuback::Cuback, dctcp::Dctcp, prague::Prague);
 
 /// Evaluates an expression for whichever avoidance it is.
 macro_rules! each {
@@ -82,6 +88,7 @@ macro_rules! each {
         match $any {
             AnyAvoidance::Reno($a) => $value,
             AnyAvoidance::Cubic($a) => $value,
+            AnyAvoidance::Cuback($a) => $value,
             AnyAvoidance::Dctcp($a) => $value,
             AnyAvoidance::Prague($a) => $value,
         }
@@ -113,6 +120,12 @@ pub const REGISTRY: &[AvoidanceEntry] = &[
         source: "RFC 5681, RFC 8511",
         about: "reno, and a smaller cut for a mark than for a loss",
         make: || AnyAvoidance::Reno(reno::Reno::new(reno::Params::abe())),
+    },
+    AvoidanceEntry {
+        name: "cuback",
+        source: "draft-kazuho-ccwg-cuback, 2026",
+        about: "cubic as a function of what is acknowledged and not of time",
+        make: || AnyAvoidance::Cuback(cuback::Cuback::new(cuback::Params::default())),
     },
     AvoidanceEntry {
         name: "dctcp",
@@ -157,6 +170,9 @@ impl AnyAvoidance {
 impl Avoidance for AnyAvoidance {
     fn enter(&mut self, v: &View, how: Exit) {
         each!(self, a => a.enter(v, how));
+    }
+    fn look_for(&mut self, v: &View, window: Bytes) {
+        each!(self, a => a.look_for(v, window));
     }
     #[inline]
     fn on_ack(&mut self, v: &View, ack: &Ack) -> Window {

@@ -11,6 +11,8 @@
 //! limits data in flight and rate until the next probe (`inflight_shortterm`, `bw_shortterm`). Both are in `bounds`,
 //! the cycle in `cycle`.
 //!
+//! [`Bbr3::quiche`] has the Startup and Drain of quiche's `BBRv2` (`quiche`), and everything else of the draft.
+//!
 //! Departs from the draft:
 //! - The host reports how much is lost, not which packets. The data in flight at which losses exceeded the threshold is
 //!   taken from the most recently sent packet delivered at that time (§5.5.10.2 uses that of the lost packet).
@@ -21,6 +23,7 @@
 
 mod bounds;
 mod cycle;
+pub mod quiche;
 
 use super::filter::{TwoPeriods, WindowedMax};
 use super::random::Random;
@@ -35,6 +38,7 @@ use crate::units::{Bytes, Gain, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Sent, Signal};
 use bounds::Bounds;
 use cycle::{Cycle, Feedback};
+use quiche::Quiche;
 
 /// 4 ln 2 = 2.7726: the smallest gain that doubles the rate each round trip.
 const STARTUP: Gain = Gain(2839);
@@ -117,6 +121,8 @@ pub struct Bbr3 {
     /// Why and when Startup found the path full.
     filled: Option<(Exit, Detected)>,
     left: bool,
+    /// Startup and Drain as in quiche.
+    quiche: Option<Quiche>,
     drain_began: u64,
     bounds: Bounds,
     cycle: Cycle,
@@ -151,6 +157,7 @@ impl Bbr3 {
             full: Full::default(),
             filled: None,
             left: false,
+            quiche: None,
             drain_began: 0,
             bounds: Bounds::default(),
             cycle: Cycle::default(),
@@ -168,6 +175,11 @@ impl Bbr3 {
             saved_window: SavedWindow::default(),
             restarts: false,
         }
+    }
+
+    /// Returns the same with the Startup and Drain of quiche's `BBRv2`.
+    pub fn quiche(iw: Bytes, seed: u64, params: quiche::Params) -> Self {
+        Self { quiche: Some(Quiche::new(params)), ..Self::new(iw, seed) }
     }
 
     // Amounts of data in flight (§5.6.4.2).
@@ -222,7 +234,11 @@ impl Bbr3 {
         self.extra_acked.raise(window, self.rates.rounds, extra.0);
     }
 
-    fn check_full(&mut self, f: &Facts, s: &Sample) {
+    fn check_full(&mut self, f: &Facts, a: &Ack, s: &Sample) {
+        if self.quiche.is_some() && self.mode == Mode::Startup {
+            self.check_full_quiche(f, a, s);
+            return;
+        }
         if self.full.now || !self.rates.round_start || s.app_limited {
             return;
         }
@@ -259,7 +275,9 @@ impl Bbr3 {
     }
 
     fn check_startup_done(&mut self, f: &Facts, a: &Ack) {
-        self.check_startup_loss(f, a);
+        if self.quiche.is_none() {
+            self.check_startup_loss(f, a);
+        }
         if self.mode == Mode::Startup && self.filled.is_some() {
             self.mode = Mode::Drain;
             self.drain_began = self.rates.rounds;
@@ -269,8 +287,16 @@ impl Bbr3 {
     }
 
     fn check_drain_done(&mut self, f: &Facts) {
-        let fits = f.inflight <= self.inflight(f, self.bandwidth, Gain::UNIT);
-        if self.mode == Mode::Drain && (fits || self.rates.rounds > self.drain_began + DRAIN_ROUNDS) {
+        if self.mode != Mode::Drain {
+            return;
+        }
+        let done = if self.quiche.is_some() {
+            f.inflight <= self.product(f, self.max_bandwidth(), Gain::UNIT)
+        } else {
+            f.inflight <= self.inflight(f, self.bandwidth, Gain::UNIT)
+                || self.rates.rounds > self.drain_began + DRAIN_ROUNDS
+        };
+        if done {
             self.start_down(f);
         }
     }
@@ -333,8 +359,22 @@ impl Bbr3 {
     fn set_pace(&mut self, f: &Facts, gain: Gain) {
         let window = self.state.cwnd;
         let rate = paced(self.bandwidth, gain);
-        let initial = || nominal_rate(f, window) * STARTUP;
+        let first = self.first_pace();
+        let initial = || nominal_rate(f, window) * first;
         self.pacing.update(f, rate, self.filled.is_some(), initial, &mut self.state);
+    }
+
+    /// The first pacing rate, in windows a round trip.
+    fn first_pace(&self) -> Gain {
+        if self.quiche.is_some() { quiche::FIRST_PACE } else { STARTUP }
+    }
+
+    fn pacing_gain(&self) -> Gain {
+        if self.quiche.is_some() && self.mode == Mode::Drain {
+            quiche::DRAIN
+        } else {
+            self.mode.pacing_gain()
+        }
     }
 
     fn save_window(&mut self) {
@@ -350,6 +390,12 @@ impl Bbr3 {
         let most = self.product(f, self.bandwidth, self.mode.window_gain()) + Bytes(self.extra_acked.get());
         let most = self.budget(f, most);
         let mut window = grow(f, self.state.cwnd, a.delivered, most, self.filled.is_some());
+        if self.quiche.is_some() {
+            if self.filled.is_none() && self.state.cwnd < f.iw * 2 {
+                window = window.max(self.state.cwnd + a.delivered);
+            }
+            window = window.max(f.iw);
+        }
         if self.mode == Mode::ProbeRtt {
             window = window.min(self.probe_rtt_window(f));
         }
@@ -368,7 +414,7 @@ impl Controller for Bbr3 {
         self.min_rtt_at = f.now;
         self.recent_rtt_at = f.now;
         self.clump_since = f.now;
-        let rate = nominal_rate(f, self.state.cwnd) * STARTUP;
+        let rate = nominal_rate(f, self.state.cwnd) * self.first_pace();
         self.pacing.start(f, rate, &mut self.state);
         Change::default()
     }
@@ -388,7 +434,7 @@ impl Controller for Bbr3 {
             let probes = self.mode.probes_bandwidth();
             self.bounds.end_loss_round(probes, self.max_bandwidth(), self.state.cwnd);
             self.update_aggregation(f, a);
-            self.check_full(f, s);
+            self.check_full(f, a, s);
             self.check_startup_done(f, a);
         }
         self.check_drain_done(f);
@@ -399,7 +445,8 @@ impl Controller for Bbr3 {
             self.bounds.begin_delivery_round(s);
         }
         self.bandwidth = self.max_bandwidth().min(self.bounds.bandwidth_shortterm.unwrap_or(Rate(u64::MAX)));
-        self.set_pace(f, self.mode.pacing_gain());
+        self.set_pace(f, self.pacing_gain());
+        self.slow_first_pace(f, a);
         self.set_window(f, a);
         self.report_exit(f)
     }
@@ -414,6 +461,9 @@ impl Controller for Bbr3 {
         }
         self.recovering = true;
         self.bounds.note_loss(f, c);
+        if let Some(q) = &mut self.quiche {
+            q.note_loss(c);
+        }
         self.on_lost(f, &c.newest);
         if c.signal == Signal::Timeout {
             self.state.cwnd = (f.inflight + f.mss).max(f.min_window);
@@ -488,7 +538,7 @@ impl Controller for Bbr3 {
         put("bandwidth_bps", self.bandwidth.0 as f64);
         put("max_bandwidth_bps", self.max_bandwidth().0 as f64);
         put("min_rtt_s", self.min_rtt.map_or(f64::NAN, Span::as_secs_f64));
-        put("pacing_gain", f64::from(self.mode.pacing_gain().0) / 1024.0);
+        put("pacing_gain", f64::from(self.pacing_gain().0) / 1024.0);
         put("window_gain", f64::from(self.mode.window_gain().0) / 1024.0);
         put("flat_rounds", f64::from(self.full.rounds));
         put("rounds", self.rates.rounds as f64);

@@ -66,6 +66,11 @@ impl HyStartPp {
         Self { params, round: Round::default(), last: None, current: RoundMin::default(), css: None }
     }
 
+    /// Returns true in conservative slow start.
+    pub(super) fn is_conservative(&self) -> bool {
+        self.css.is_some()
+    }
+
     /// §4.2: enters conservative slow start when the RTT rises, and leaves it when the RTT falls.
     fn judge(&mut self) {
         let p = &self.params;

@@ -2,7 +2,7 @@
 
 use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::{Resume, Step};
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 use crate::view::{Ack, Congestion, Handshake, Recovery, Restart, Sent, View};
 
 #[cfg(feature = "foreign")]
@@ -65,6 +65,16 @@ pub trait Startup {
     /// Called when slow start begins again, after a timeout or an idle period. Returns which growth to use then.
     fn on_restart(&mut self, _v: &View, _why: Restart) -> Resume {
         Resume::Standard
+    }
+    /// Called when the startup has ended, by its own rule or by an episode that it owned. Returns the window, in bytes, that
+    /// the avoidance is to look for first (`W_max` of CUBIC); `None` leaves that to the avoidance.
+    fn looks_for(&self, _v: &View) -> Option<Bytes> {
+        None
+    }
+    /// Returns true if the algorithm reads the delivery state in [`Sent`], the fields after `retransmission`. If false, the
+    /// host need not record it.
+    fn needs_delivery_state(&self) -> bool {
+        false
     }
     /// Returns the name of the current phase, for traces.
     fn phase(&self) -> &'static str {
@@ -163,6 +173,8 @@ macro_rules! registry {
             fn on_timer(&mut self, v: &View) -> Step { self.as_dyn_mut().on_timer(v) }
             fn owns_recovery(&self) -> bool { self.as_dyn().owns_recovery() }
             fn on_restart(&mut self, v: &View, why: Restart) -> Resume { self.as_dyn_mut().on_restart(v, why) }
+            fn looks_for(&self, v: &View) -> Option<Bytes> { self.as_dyn().looks_for(v) }
+            fn needs_delivery_state(&self) -> bool { self.as_dyn().needs_delivery_state() }
             fn phase(&self) -> &'static str { self.as_dyn().phase() }
             fn internal_values(&self, put: &mut dyn FnMut(&'static str, f64)) { self.as_dyn().internal_values(put) }
         }
@@ -186,6 +198,10 @@ registry! {
         "hystart-ns3": ns3, "ns-3 tcp-cubic.cc, 2019 and later",
             "HyStart with ns-3's thresholds: an ACK train, or a rise, of a whole minimum RTT";
     }
+    hystart_picoquic::HyStartPicoquic {
+        "hystart-picoquic": default, "picoquic cubic.c, cc_common.c, 2026",
+            "exits when seven RTT samples in a row exceed their floor by a quarter, with half the window";
+    }
     hystart_pp::HyStartPp {
         "hystart++": default, "RFC 9406", "a rise of the RTT reduces growth to a quarter; exits after five such rounds";
     }
@@ -205,6 +221,8 @@ registry! {
         "search-4.0": linux_4_0, "SEARCH's tcp_cubic_search4.0.c, 2026",
             "search with a threshold of 0.35, 40 extra bins, scaled bins and no resets";
         "search-neqo": neqo, "Mozilla neqo cc/search.rs, 2026", "search without the drain";
+        "search-neqo-limited": neqo_limited, "Mozilla neqo cc/search.rs, classic_cc.rs, since June 2026",
+            "search-neqo that does not judge while less than the window is in flight";
         "search": default, "draft-chung-ccwg-search-09",
             "exits when less is delivered than was sent one round trip ago, then drains";
     }
@@ -246,6 +264,10 @@ registry! {
         "adaptive": default, "Wang et al., INFOCOM 2004 (Astart, TCP Westwood)",
             "raises a low threshold to the estimated rate times the minimum RTT";
     }
+    c4::C4 {
+        "c4": default, "draft-huitema-ccwg-c4-spec; picoquic c4.c, 2026",
+            "keeps twice the nominal rate; exits after three rounds of growth below a quarter, with half the window";
+    }
     capstart::CapStart {
         "capstart": default, "Cavendish et al. 2009",
             "limited slow start if the path is slower than the sender's interface";
@@ -262,8 +284,10 @@ registry! {
         "packet-pair": default, "Hoe 1996", "doubles up to the capacity estimated from the spacing of the first ACKs";
     }
     rapid_start::RapidStart {
-        "rapid-start": default, "draft-kazuho-ccwg-rapid-start-00",
-            "triples while there is no queue; reduces the window by what is acknowledged and lost";
+        "rapid-start": default, "draft-kazuho-ccwg-rapid-start, editor's copy of 2026",
+            "paced; triples while there is no queue; reduces the window by what is acknowledged and lost";
+        "rapid-start-00": draft_00, "draft-kazuho-ccwg-rapid-start-00; quicly",
+            "rapid-start with K = 11/18, without pacing and W_max";
     }
     rate_bound::RateBound {
         "rate-bound": default, "docs/rate-bound.md",

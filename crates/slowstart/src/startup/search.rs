@@ -78,6 +78,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Which ACKs are counted but not judged, because less than the window was in flight when their data was sent.
+    pub enum Skip {
+        /// None.
+        Off = "off",
+        /// Of data sent while the application or the receive window limited the sender.
+        Limited = "limited",
+        /// Also while the pacer held data back: the window does not grow either.
+        Paced = "paced",
+    }
+}
+
 params! {
     /// Parameters of SEARCH; the defaults are those of draft-09.
     pub struct Params {
@@ -102,6 +114,8 @@ params! {
         keep_width: bool = false, "on or off", |_v| true;
         /// Reset at the end of a bin in which the application limited the sender.
         app_limited: bool = false, "on or off", |_v| true;
+        /// Which ACKs are not judged.
+        skip: Skip = Skip::Off, "one of off, limited, paced", |_v| true;
         /// How totals are stored.
         bins: Kept = Kept::Exact, "one of exact, scaled", |_v| true;
         /// Bins beyond a window, which limit the look-back.
@@ -167,6 +181,13 @@ impl Params {
     /// Returns the parameters of neqo: draft-09 without the drain.
     pub fn neqo() -> Self {
         Self { drain: false, ..Self::default() }
+    }
+
+    /// Returns the parameters of neqo with its rule for ACKs of data sent while less than the window was in flight, as
+    /// it ships since June 2026 (#3760): they are counted, but neither judged nor do they let the window grow. From May to
+    /// June (#3640) this did not hold for data that the pacer held back (`skip=limited`).
+    pub fn neqo_limited() -> Self {
+        Self { skip: Skip::Paced, ..Self::neqo() }
     }
 }
 
@@ -375,6 +396,14 @@ impl Startup for Search {
         self.acked += ack.delivered;
         if let Some(step) = self.drain(v, ack) {
             return step;
+        }
+        let skipped = match self.params.skip {
+            Skip::Off => false,
+            Skip::Limited => !ack.limit.allows_growth(),
+            Skip::Paced => ack.limit != Limit::Window,
+        };
+        if skipped {
+            return Step::HOLD;
         }
         let grow = Step::grow(v.slow_start_growth(ack));
         let Some(shortfall) = ack.rtt.and_then(|rtt| self.shortfall(v.now, rtt, ack.limit)) else {

@@ -242,3 +242,82 @@ fn prague_grows_less_on_short_round_trips() {
     // Half the flight is marked.
     near(growth(50, 500, 27), 0.5);
 }
+
+/// The draft's A in segments, in floating point.
+fn a(w: f64, epoch: f64, prior: f64, w_max: f64, rtt: f64) -> f64 {
+    let (c, alpha) = (0.4, 3.0 * 0.3 / 1.7);
+    let cubic = prior / rtt * (((w_max - epoch) / c).cbrt() + ((w - w_max) / c).cbrt());
+    let turn = w.min(prior);
+    let slow = (turn - epoch) * (turn + epoch - 1.0) / (2.0 * alpha);
+    let fast = if w > prior { (w - prior) * (w + prior - 1.0) / 2.0 } else { 0.0 };
+    cubic.min(slow + fast)
+}
+
+/// draft-kazuho-ccwg-cuback: the window is w once A(w) has been acknowledged, in small windows by Reno's curve, in large ones by
+/// CUBIC's, and with at least two segments for each of growth.
+#[test]
+fn cuback_follows_the_draft() {
+    for prior in [10.0, 40.0, 100.0, 1000.0, 4000.0_f64] {
+        let mut host = host("cuback", prior as u64);
+        let _ = host.ack(1000, Some(RTT)); // the RTT
+        let prior = host.cwnd();
+        host.fill();
+        lose(&mut host);
+        let epoch = (prior * 700.0).round() / 1000.0;
+        assert_eq!((host.cwnd(), host.ssthresh()), (epoch, Some(epoch)), "{prior}");
+        let (epoch, mut acked) = (epoch.floor(), 0.0);
+        let start = host.cwnd();
+        let mut due = 0.0;
+        while host.cwnd() < 1.2 * prior {
+            let before = host.cwnd();
+            while host.cwnd() == before {
+                let _ = host.ack(1000, Some(RTT));
+                host.fill();
+                acked += 1.0;
+            }
+            // D(w) = max(2, A(w + 1) - A(w)) for the window that has grown.
+            let w = epoch + (before - start);
+            let each = |w| a(w, epoch, prior.floor(), prior.floor(), 0.1);
+            due += (each(w + 1.0) - each(w)).max(2.0);
+            assert!((acked - due).abs() <= 2.0, "prior {prior}, w {w}: {acked} acknowledged, {due} due");
+        }
+    }
+}
+
+/// After an exit without a reduction `W_max` is the window and only the convex part follows. Idle time changes nothing.
+#[test]
+fn cuback_has_no_clock() {
+    let grown = |pause: Option<Span>| {
+        let mut host = Host::new(startup("hystart:detect=delay"), avoidance("cuback"), facts(1000, 1000));
+        host.fill();
+        host.round(1, RTT, RTT);
+        let changes = host.round(1, RTT, RTT * 2);
+        assert!(changes.iter().any(|c| c.exited.is_some()));
+        if let Some(pause) = pause {
+            let _ = host.idle(pause, None);
+            host.fill();
+        }
+        let from = host.cwnd();
+        for _ in 0..40 {
+            host.round(1, RTT, RTT);
+        }
+        host.cwnd() - from
+    };
+    let (steady, paused) = (grown(None), grown(Some(Span::secs(60))));
+    assert!(steady > 10.0 && (steady - paused).abs() <= 2.0, "{steady} {paused}");
+}
+
+/// Fast convergence (RFC 9438 §4.7): a reduction below the last maximum lowers `W_max` to 0.85 of the window.
+#[test]
+fn cuback_converges_fast() {
+    let mut growth = Vec::new();
+    for follows in ["cuback", "cuback:fast_convergence=off"] {
+        let mut host = host(follows, 10_000);
+        let _ = host.ack(1000, Some(RTT));
+        host.fill();
+        lose(&mut host);
+        lose(&mut host);
+        growth.push(rounds(&mut host, Span::secs(4)).pop().unwrap());
+    }
+    assert!(growth[0] < growth[1], "{growth:?}");
+}

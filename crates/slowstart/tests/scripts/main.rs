@@ -26,7 +26,9 @@ slowstart::declare_startup_modules!();
 
 mod avoidance;
 mod bbr;
+mod bbr2_quiche;
 mod bbr3;
 mod composed;
 mod feed;
 mod language;
+mod neqo;
