@@ -11,7 +11,7 @@ use clap::Args;
 use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::Watched;
-use slowstart_lab::record::{Class, EventRow, ExitRow, Row, Sample, Trace};
+use slowstart_lab::record::{Class, EventRow, ExitRow, HANDSHAKE_FAILED, Row, Sample, Trace};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::words::{bytes, number, rate};
 use slowstart_lab::run::Job;
@@ -163,10 +163,14 @@ impl<'a> Told<'a> {
             all.extend(self.exit(exit));
         }
         all.extend(self.losses());
-        let end = row.completion_s.map_or(
-            (row.duration_s, "The observation ends; the transfer is not complete.".to_string()),
-            |at| (at, "The receiver has everything.".to_string()),
-        );
+        let end = match row.completion_s {
+            Some(at) => (at, "The receiver has everything."),
+            None if row.caveats.iter().any(|c| c == HANDSHAKE_FAILED) => {
+                (row.duration_s, "The observation ends; the handshake has failed.")
+            }
+            None => (row.duration_s, "The observation ends; the transfer is not complete."),
+        };
+        let end = (end.0, end.1.to_string());
         if row.exit.is_none() {
             all.push((end.0, format!("{} has not exited.", label(row))));
         }
@@ -433,6 +437,16 @@ mod tests {
         let exit = row.exit.as_ref().expect("an exit");
         assert!(text.contains(reason(&exit.reason)) && text.contains("Loss: 0 packets"), "{text}");
         assert!(text.contains(&format!("{:.3} hystart finds its reason", exit.time_s)), "{text}");
+    }
+
+    #[test]
+    fn a_handshake_that_fails_is_said() {
+        let (row, text) = told("rate=2Mbit rtt=90ms queue=30packets drop_synack=40", "standard");
+        assert!(row.completion_s.is_none());
+        for part in ["the handshake has failed", "Note: the handshake failed"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("not complete"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::engine::{BIN, Direction, Engine, Flow, Truth};
 use crate::engines::Simulator;
 use crate::measured::{Identity, Measured, MeasuredExit, PacketSize};
-use crate::record::{Class, Marks, Objects, Others, Row};
+use crate::record::{Class, HANDSHAKE_FAILED, Marks, Objects, Others, Row};
 use crate::scenario::{Contender, Study};
 use crate::stats;
 use crate::tcp::ecn::Feedback;
@@ -130,6 +130,9 @@ fn objects(f: &Flow) -> Option<Objects> {
 fn caveats(study: &Study, engine: &Engine, f: &Flow) -> Vec<String> {
     let mut all = Vec::new();
     let tx = &f.ends[f.sender()].tx;
+    if f.handshake_failed() {
+        all.push(HANDSHAKE_FAILED.to_string());
+    }
     if tx.counters.peer_limited * 100 > tx.counters.packets {
         all.push("the peer's receive window held the sender back".to_string());
     }

@@ -7,7 +7,7 @@
 use crate::engine::MILESTONES;
 use crate::eval::{self, Ended};
 use crate::path::PathFacts;
-use crate::record::{Class, Cost, ExitRow, Marks, Objects, Others, Param, Row, SCHEMA};
+use crate::record::{Class, Cost, ExitRow, HANDSHAKE_FAILED, Marks, Objects, Others, Param, Row, SCHEMA};
 use crate::scenario::{Contender, Study};
 use slowstart::control::Exited;
 use slowstart::units::{Bytes, Instant, Rate, Span};
@@ -186,7 +186,8 @@ impl Measured {
         let mut all = Vec::new();
         if let Some(why) = &self.closed {
             all.push(format!("the stack closed the connection: {why}"));
-        } else if has_size && self.completed.is_none() {
+        } else if has_size && self.completed.is_none() && !self.caveats.iter().any(|c| c == HANDSHAKE_FAILED)
+        {
             all.push("the transfer did not complete within the time given".to_string());
         }
         if let Some(why) = self.exit_unknown {

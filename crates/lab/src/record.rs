@@ -21,6 +21,9 @@ pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
 /// JSON Schema of a line of `events.jsonl`: an [`EventRow`] with its startup and run.
 pub const EVENT_SCHEMA: &str = include_str!("../schema/event.json");
 
+/// The caveat of a flow whose handshake was given up.
+pub const HANDSHAKE_FAILED: &str = "the handshake failed: an end gave up after its last retransmission";
+
 /// A parameter's value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -1,5 +1,6 @@
 //! Every startup over every built-in path, and over random paths with every profile: transfers complete, the receiver
-//! gets exactly what was written, and no run processes events endlessly.
+//! gets exactly what was written, and no run processes events endlessly. On a random path that loses packets of the
+//! handshake, an end may also give it up after its last retransmission; then nothing was transferred.
 
 mod common;
 
@@ -8,8 +9,12 @@ use proptest::prelude::*;
 use slowstart::control::Controller;
 use slowstart::registry;
 use slowstart::units::{Instant, Span};
-use slowstart_lab::engine::{Direction, FlowSpec};
+use slowstart_lab::engine::{Direction, End, FlowSpec, Sampling};
 use slowstart_lab::path::PathSpec;
+use slowstart_lab::record::HANDSHAKE_FAILED;
+use slowstart_lab::run::Job;
+use slowstart_lab::scenario::{Study, StudyText};
+use slowstart_lab::tcp::endpoint::{Endpoint, State};
 use slowstart_lab::tcp::profile::Profile;
 
 const SIZE: u64 = 300_000;
@@ -18,11 +23,27 @@ const EVENTS: u64 = 50_000;
 
 /// Runs a transfer to its end, including the ACKs of the FINs.
 fn complete(path: &str, spec: FlowSpec) {
+    assert!(completes(path, spec), "{path}: the handshake failed");
+}
+
+/// As [`complete`]; returns false if the handshake failed, as it may if its packets are lost.
+fn completes(path: &str, spec: FlowSpec) -> bool {
     let what = format!("{path}, {}, {:?}", spec.profile.name, spec.startup);
     let mut e = engine(path, vec![spec]);
     let limit = Instant::ZERO + Span::secs(3600);
     e.run_until(limit, |e| e.flows[0].truth.completed.is_some() || e.cost.events > EVENTS);
     let f = &e.flows[0];
+    if f.handshake_failed() {
+        let p = &f.spec.profile;
+        let [server, client] = [&f.ends[End::Server], &f.ends[End::Client]];
+        let most = |end: &Endpoint<_>, retries| {
+            end.state() == State::Failed && u32::from(end.syn_losses()) >= retries
+        };
+        assert!(most(server, p.synack_retries) || most(client, p.syn_retries + p.syn_linear), "{what}");
+        assert_eq!((f.delivered(), f.truth.completed), (0, None), "{what}");
+        assert!(e.cost.events <= EVENTS, "{what}: events go on without a connection");
+        return false;
+    }
     assert!(
         f.truth.completed.is_some(),
         "{what}: incomplete after {} events, {} s",
@@ -39,6 +60,31 @@ fn complete(path: &str, spec: FlowSpec) {
     assert_eq!(f.ends[f.sender().other()].rx.finished(), fin, "{what}");
     assert_eq!(f.delivered(), SIZE, "{what}");
     assert!(e.done());
+    true
+}
+
+/// No SYN-ACK arrives, neither those that the server repeats nor those that answer a repeated SYN: the row says so.
+#[test]
+fn a_handshake_that_is_given_up_is_an_outcome_of_its_own() {
+    let of = |lost: u32| {
+        let text = StudyText {
+            path: format!("rate=2Mbit rtt=90ms queue=30packets drop_synack={lost}"),
+            startups: vec!["standard".to_string()],
+            size: Some("5MB".to_string()),
+            runs: Some(1),
+            ..StudyText::default()
+        };
+        Study::check(&text, None)
+            .expect("a study")
+            .run(Job { contender: 0, run: 0 }, Sampling::Off, false)
+            .row
+    };
+    let row = of(40);
+    assert_eq!((row.completion_s, row.goodput_bps, row.exit), (None, 0, None));
+    assert!(row.caveats.iter().any(|c| c == HANDSHAKE_FAILED), "{:?}", row.caveats);
+    assert!(!row.caveats.iter().any(|c| c.contains("did not complete")), "{:?}", row.caveats);
+    let row = of(1);
+    assert!(row.completion_s.is_some() && !row.caveats.iter().any(|c| c == HANDSHAKE_FAILED));
 }
 
 #[test]
@@ -111,7 +157,9 @@ proptest! {
             path += " ack_filter=on";
         }
         let direction = if up { Direction::Upload } else { Direction::Download };
-        complete(&path, FlowSpec { direction, ..sized(startup, *profile, SIZE) });
+        let connected = completes(&path, FlowSpec { direction, ..sized(startup, *profile, SIZE) });
+        let loses = ["loss", "drop", "gemodel", "fade", "outage", "ack_rate"];
+        prop_assert!(connected || extras.iter().any(|e| loses.iter().any(|l| e.contains(l))), "{}", path);
     }
     /// TSL acts on every handshake in which a SYN-ACK of its server, or a SYN of its client or the answer to it, was lost, and
     /// on no other, whether the timer of the SYN or that of the SYN-ACK expires first, or both at once.

@@ -4,7 +4,7 @@ use super::id::{End, FLOW_CLOCKS, FlowId, LineId, PerEnd};
 use super::truth::{OneWay, Truth};
 use crate::app::{App, Kind as AppKind};
 use crate::random::Stream;
-use crate::tcp::endpoint::Endpoint;
+use crate::tcp::endpoint::{Endpoint, State};
 use crate::tcp::profile::Profile;
 use slowstart::avoidance::AnyAvoidance;
 use slowstart::control::Checked;
@@ -171,6 +171,11 @@ impl Flow {
             && rx.next() <= self.due[end]
             && (self.closed[end] || !rx.finished())
             && (end != self.sender || self.truth.capacity.is_some())
+    }
+
+    /// True if an end gave up the handshake, with the peer or with a proxy: no more data can arrive.
+    pub fn handshake_failed(&self) -> bool {
+        self.truth.proxy_handshake_failed || self.ends.iter().any(|e| e.state() == State::Failed)
     }
 
     /// The lines into which its server and its client send.

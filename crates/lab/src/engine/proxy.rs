@@ -146,6 +146,7 @@ impl Proxied {
         flow.spec.start = client.spec.start;
         flow.truth.completed = client.truth.completed;
         flow.truth.milestones = client.truth.milestones;
+        flow.truth.proxy_handshake_failed = client.handshake_failed();
         server
     }
 }

@@ -47,6 +47,8 @@ pub struct Truth {
     /// The capacity point by the delay heuristic of the SEARCH thesis (5.2.1): when the one-way delay was last less than
     /// half the minimum RTT above its minimum, before it first was more than twice the minimum RTT above.
     pub capacity_by_delay: Option<Instant>,
+    /// True if the client's handshake with a proxy was given up.
+    pub(super) proxy_handshake_failed: bool,
 }
 
 impl Truth {
