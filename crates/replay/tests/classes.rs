@@ -1,9 +1,7 @@
 //! Classes of errors seen on captures of others, each with a small synthetic capture: zero windows, keep-alives, uploads,
 //! coarse clocks, older formats.
 
-mod common;
-
-use common::{Frame, RTT, Wire, pcap};
+use crate::common::{Frame, RTT, Wire, pcap};
 use slowstart_lab::tcp::segment::{ACK, PSH};
 use slowstart_replay::answer::facts;
 use slowstart_replay::observer::Candidate;

@@ -3,8 +3,7 @@
 //! Each case damages a valid file of one kind: bytes changed, cut, repeated, lengths set to huge values.
 //! `SLOWSTART_CASES` sets the number of cases for each file (default 64; thousands take minutes).
 
-mod common;
-
+use crate::common;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use slowstart_replay::analysis::Keep;

@@ -1,8 +1,6 @@
 //! A path fitted to the capture of a simulated run is the path of that run, within stated bounds.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use slowstart_lab::path::PathSpec;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};

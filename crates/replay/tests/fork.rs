@@ -1,9 +1,7 @@
 //! `--fork` against real runs: a run of one startup is captured and continued with another startup, and the result
 //! is compared with a run of that other startup over the same path.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::Kind;

@@ -1,8 +1,6 @@
 //! Every form of a file gives the same rows as every other form with the same packets.
 
-mod common;
-
-use common::{Frame, frames, pcap, pcapng, run, six, under};
+use crate::common::{Frame, frames, pcap, pcapng, run, six, under};
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open::{self, Kind};
 use slowstart_replay::replay::{Options, Report, read};

@@ -1,0 +1,6 @@
+//! Runs of the simulator, analysed, fitted and continued.
+
+mod common;
+mod fit;
+mod fork;
+mod roundtrip;
