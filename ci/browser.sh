@@ -14,17 +14,25 @@ done
 [[ ${chromium:-} ]] || missing+=(chromium)
 command -v rustup >/dev/null && rustup target list --installed | grep -qx wasm32-unknown-unknown ||
   timeout 300 rustup target add wasm32-unknown-unknown >/dev/null 2>&1 || missing+=("the target wasm32-unknown-unknown")
+# What is fetched, once the programs are there.
+if ((${#missing[@]} == 0)); then
+  [[ -d $tests/node_modules ]] || npm ci --prefix "$tests" --no-audit --no-fund >/dev/null 2>&1 ||
+    missing+=("the packages of $tests")
+  bash ci/playground.sh --tools >/dev/null 2>&1 || missing+=(wasm-bindgen)
+fi
 if ((${#missing[@]})); then
   printf '%s\n' "$(IFS=,; echo "${missing[*]}")"
   exit 1
 fi
 [[ ${1:-} == --missing ]] && exit 0
 
-# A quick build of the engine; the command is that of the other tests.
+# A quick build of the engine. The command is $SLOWSTART, if that is set.
 bash ci/playground.sh target/playground-test iterate
-cargo build --locked -p slowstart-cli --features quic,sweep
-[[ -d $tests/node_modules ]] || npm ci --prefix "$tests" --no-audit --no-fund
-output=$(CHROMIUM=$chromium PLAYGROUND=$PWD/target/playground-test SLOWSTART=$PWD/target/debug/slowstart ROOT=$PWD \
+if [[ ! ${SLOWSTART:-} ]]; then
+  cargo build --locked -p slowstart-cli --features quic,sweep
+  SLOWSTART=$PWD/target/debug/slowstart
+fi
+output=$(CHROMIUM=$chromium PLAYGROUND=$PWD/target/playground-test SLOWSTART=$SLOWSTART ROOT=$PWD \
   node --test --test-reporter=tap "$tests/playground.test.mjs" 2>&1) && status=0 || status=$?
 echo "$output"
 # The line that ci/test.sh counts.

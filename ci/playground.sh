@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the playground, a folder that any host serves. Usage: ci/playground.sh FOLDER [PROFILE]
+# Builds the playground, a folder that any host serves. Usage: ci/playground.sh FOLDER [PROFILE] | --tools
 #
-# PROFILE is Cargo's: web (the default) for use, iterate for a quick build.
+# PROFILE is Cargo's: web (the default) for use, iterate for a quick build. With --tools it installs what the build needs, and
+# builds nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:?usage: ci/playground.sh FOLDER [PROFILE]}
+out=${1:?usage: ci/playground.sh FOLDER [PROFILE] | --tools}
 profile=${2:-web}
 target=wasm32-unknown-unknown
 PATH=$PWD/target/tools/bin:$PATH
@@ -24,6 +25,7 @@ have_bindgen() {
 }
 have_wasm || { echo "missing: the target $target (rustup target add $target)" >&2; exit 3; }
 have_bindgen || { echo "missing: wasm-bindgen (cargo install wasm-bindgen-cli)" >&2; exit 3; }
+[[ $out == --tools ]] && exit
 
 cargo build --locked --profile "$profile" -p slowstart-web --target "$target"
 mkdir -p "$out"

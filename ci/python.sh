@@ -27,7 +27,10 @@ environment() { # NAME PACKAGES...: a virtual environment with these packages, k
   echo "${*:2}" >"$stamp"
 }
 environment tools 'maturin>=1.8,<2'
-[[ ${1:-} == --missing ]] && exit 0
+if [[ ${1:-} == --missing ]]; then
+  environment test "${packages[@]}"
+  exit
+fi
 
 build() { # PROFILE FOLDER
   rm -rf "${out:?}/$2"
