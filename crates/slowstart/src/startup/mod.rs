@@ -221,8 +221,6 @@ registry! {
         "search-4.0": linux_4_0, "SEARCH's tcp_cubic_search4.0.c, 2026",
             "search with a threshold of 0.35, 40 extra bins, scaled bins and no resets";
         "search-neqo": neqo, "Mozilla neqo cc/search.rs, 2026", "search without the drain";
-        "search-neqo-limited": neqo_limited, "Mozilla neqo cc/search.rs, classic_cc.rs, since June 2026",
-            "search-neqo that does not judge while less than the window is in flight";
         "search": default, "draft-chung-ccwg-search-09",
             "exits when less is delivered than was sent one round trip ago, then drains";
     }

@@ -79,7 +79,8 @@ choice! {
 }
 
 choice! {
-    /// Which ACKs are counted but not judged, because less than the window was in flight when their data was sent.
+    /// Which ACKs are counted but not judged, because less than the window was in flight when their data was sent: neqo's rule for
+    /// limited senders, as it ships since June 2026 (#3760) `paced`, and from May to June (#3640) `limited`.
     pub enum Skip {
         /// None.
         Off = "off",
@@ -181,13 +182,6 @@ impl Params {
     /// Returns the parameters of neqo: draft-09 without the drain.
     pub fn neqo() -> Self {
         Self { drain: false, ..Self::default() }
-    }
-
-    /// Returns the parameters of neqo with its rule for ACKs of data sent while less than the window was in flight, as
-    /// it ships since June 2026 (#3760): they are counted, but neither judged nor do they let the window grow. From May to
-    /// June (#3640) this did not hold for data that the pacer held back (`skip=limited`).
-    pub fn neqo_limited() -> Self {
-        Self { skip: Skip::Paced, ..Self::neqo() }
     }
 }
 

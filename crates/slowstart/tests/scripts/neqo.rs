@@ -85,7 +85,7 @@ impl Neqo {
 /// The first sample sets the width of the bins; a bin ends after its width, not with it; more time passes several.
 #[test]
 fn bins_have_the_width_of_the_first_rtt() {
-    for name in ["search-neqo", "search-neqo-limited"] {
+    for name in ["search-neqo", "search-neqo:skip=paced"] {
         let mut n = Neqo::begun(name);
         assert_eq!(n.value("bin"), 0.0);
         n.send(PACKET);
@@ -105,7 +105,7 @@ fn bins_have_the_width_of_the_first_rtt() {
 /// Ten bins may pass without an ACK; the eleventh begins anew, with bins of the new RTT.
 #[test]
 fn eleven_silent_bins_begin_anew() {
-    let mut n = Neqo::begun("search-neqo-limited");
+    let mut n = Neqo::begun("search-neqo:skip=paced");
     n.wait(BIN * 10);
     let _ = n.ack(PACKET, RTT);
     assert_eq!(n.value("bin"), 10.0);
@@ -192,12 +192,12 @@ fn it_leaves_when_delivery_no_longer_follows() {
 #[test]
 fn limited_senders_are_counted_and_not_judged() {
     for (text, limit, judged) in [
-        ("search-neqo-limited", Limit::Application, false),
-        ("search-neqo-limited", Limit::Peer, false),
-        ("search-neqo-limited", Limit::Pacer, false),
-        ("search-neqo-limited", Limit::Window, true),
-        ("search-neqo-limited:skip=limited", Limit::Application, false),
-        ("search-neqo-limited:skip=limited", Limit::Pacer, true),
+        ("search-neqo:skip=paced", Limit::Application, false),
+        ("search-neqo:skip=paced", Limit::Peer, false),
+        ("search-neqo:skip=paced", Limit::Pacer, false),
+        ("search-neqo:skip=paced", Limit::Window, true),
+        ("search-neqo:skip=limited", Limit::Application, false),
+        ("search-neqo:skip=limited", Limit::Pacer, true),
         ("search-neqo", Limit::Application, true),
     ] {
         let mut n = Neqo::begun(text);
