@@ -34,6 +34,8 @@ params! {
 
 /// 1 / C = 1 / 0.4, in cubed nanoseconds per cubed second: a segment takes the cube root of this.
 const CUBED_NS: u128 = 2_500_000_000_000_000_000_000_000_000;
+/// Segments by which an ACK makes the window grow one by one.
+const STEPS: u64 = 64;
 /// A round-trip time where there is none.
 const NO_RTT: Span = Span::millis(1);
 
@@ -130,6 +132,22 @@ impl Cuback {
         }
     }
 
+    /// The segments that the pending bytes are worth beyond `w`, and how many bytes these take: the sum of D, where the least of
+    /// two segments is taken of all together. For an ACK of very many segments, so that its cost does not grow with them.
+    fn leap(&self, w: u64) -> (u64, Bytes) {
+        let (two, here) = (self.epoch.mss * 2, self.epoch.acknowledged(w, self.params.beta));
+        let cost = |n: u64| {
+            let a = self.epoch.acknowledged(w.saturating_add(n), self.params.beta);
+            (a - here).max(two * n)
+        };
+        let (mut low, mut high) = (0, self.pending.units(two));
+        while low < high {
+            let mid = low + (high - low).div_ceil(2);
+            if cost(mid) <= self.pending { low = mid } else { high = mid - 1 }
+        }
+        (low, cost(low))
+    }
+
     /// D of the draft, for a window of `w` segments.
     fn due(&mut self, w: u64) -> Bytes {
         if self.due.0 != w {
@@ -174,13 +192,18 @@ impl Avoidance for Cuback {
         self.pending += ack.bytes;
         let begin = v.cwnd.units(v.mss).max(1);
         let mut w = begin;
-        loop {
+        while w - begin < STEPS {
             let due = self.due(w);
             if self.pending < due {
                 break;
             }
             self.pending -= due;
             w += 1;
+        }
+        if w - begin == STEPS {
+            let (grown, cost) = self.leap(w);
+            self.pending -= cost;
+            w += grown;
         }
         if w == begin { Window::Keep } else { Window::Grow(v.mss * (w - begin)) }
     }
