@@ -96,7 +96,7 @@ struct Load {
     /// Make it the default for new connections of this network namespace, until it is removed
     #[arg(long)]
     default: bool,
-    /// Path memory: lengths of the IPv4 and IPv6 prefixes whose connections share an entry [default: 24,56]
+    /// Path memory: lengths of the IPv4 and IPv6 prefixes whose connections share an entry [default: 32,64]
     #[arg(long, value_name = "BITS,BITS")]
     memory_prefix: Option<String>,
     /// Path memory: keep entries by port (the listening one, or the peer's) or by cgroup

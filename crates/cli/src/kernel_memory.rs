@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use slowstart_linux::{Memory, MemoryEntry, MemoryScope, memories};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -138,20 +138,35 @@ fn from_json(line: &str) -> Result<(String, MemoryEntry)> {
 
 /// The largest number of lines that an import may have: the entries of eight full maps.
 const LINES: usize = 8 * 16_384;
+/// The largest length of a line, in bytes; an export's are shorter than 300.
+const LINE: u64 = 1024;
+
+/// Reads a line into `line`, without its end; false at the end of the file. One that is too long is an error.
+fn next_line(reader: &mut impl BufRead, line: &mut String) -> Result<bool> {
+    let mut bytes = Vec::new();
+    let n = reader.take(LINE + 1).read_until(b'\n', &mut bytes)?;
+    if n as u64 > LINE {
+        bail!("longer than {LINE} bytes");
+    }
+    *line = String::from_utf8(bytes).context("not text in UTF-8")?;
+    Ok(n > 0)
+}
 
 fn import(file: &Path) -> Result<()> {
     let name = file.display();
-    let reader = BufReader::new(File::open(file).with_context(|| format!("read {name}"))?);
+    let mut reader = BufReader::new(File::open(file).with_context(|| format!("read {name}"))?);
     let memories = memories()?;
-    let mut read = Vec::new();
-    for (n, line) in reader.lines().enumerate() {
-        let at = || format!("{name}, line {}", n + 1);
-        let line = line.with_context(at)?;
+    let (mut read, mut line) = (Vec::new(), String::new());
+    for n in 1.. {
+        let at = || format!("{name}, line {n}");
+        if !next_line(&mut reader, &mut line).with_context(at)? {
+            break;
+        }
+        if n > LINES {
+            bail!("{}: more than {LINES} lines", at());
+        }
         if line.trim().is_empty() {
             continue;
-        }
-        if n >= LINES {
-            bail!("{}: more than {LINES} lines", at());
         }
         let (control, entry) = from_json(&line).with_context(at)?;
         let memory = memories.iter().find(|m| m.control == control);
@@ -240,6 +255,13 @@ mod tests {
             let e = from_json(&LINE.replace(from, to)).unwrap_err().to_string();
             assert!(e.contains(says), "{e}");
         }
+        let read = |text: &[u8]| {
+            let mut line = String::new();
+            next_line(&mut &*text, &mut line).map(|more| (more, line)).map_err(|e| e.to_string())
+        };
+        assert_eq!(read(b"a\nb"), Ok((true, "a\n".to_string())));
+        assert_eq!(read(b""), Ok((false, String::new())));
+        assert_eq!(read(&[b'a'; 2000]), Err("longer than 1024 bytes".to_string()));
         assert!(from_json("[1]").unwrap_err().to_string().contains("JSON object"));
         assert!(from_json("{").is_err());
     }

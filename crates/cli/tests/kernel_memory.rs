@@ -92,7 +92,9 @@ fn memory_is_imported_listed_exported_and_cleared() {
         (line("192.0.0.0/20", now - 7200), "ago"),
         (line("192.0.0.0/20", now).replace("ss_resume", "ss_state"), "is not loaded"),
         (line("192.0.0.0/20", now).replace("port", "cgroup"), "kept by port"),
-        (line("192.0.0.0/20", now).replace("900000", "0"), "above zero"),
+        (line("192.0.0.0/20", now).replace("900000", "0"), "cwnd_bytes: expected 1 to 1073741824"),
+        (line("192.0.0.0/20", now).replace("900000", &u64::MAX.to_string()), "the largest window of TCP"),
+        (line("192.0.0.0/20", now).replace("12000000", "99000000"), "rate_bps: expected 1 to 24000000"),
         ("{".to_string(), "line 2"),
         ("\u{fffd}\0".to_string(), "line 2"),
     ] {
@@ -101,6 +103,8 @@ fn memory_is_imported_listed_exported_and_cleared() {
         assert!(done.status.code() == Some(2) && said.contains(says), "{bad}: {:?} {said}", done.status);
     }
     refused(&["kernel", "memory", "import", "/nowhere"], "/nowhere");
+    // It has no end, and no lines.
+    refused(&["kernel", "memory", "import", "/dev/zero"], "line 1: longer than 1024 bytes");
     assert_eq!(text(&run(&["kernel", "memory", "export"]).stdout), "");
 
     let two = format!("{good}\n{}", line("2001:db8::/48", now - 9));

@@ -24,7 +24,7 @@ pub struct MemoryConfig {
 
 impl Default for MemoryConfig {
     fn default() -> Self {
-        Self { v4_bits: 24, v6_bits: 56, by_cgroup: false, lifetime: Duration::from_hours(1) }
+        Self { v4_bits: 32, v6_bits: 64, by_cgroup: false, lifetime: Duration::from_hours(1) }
     }
 }
 
@@ -84,6 +84,33 @@ pub struct MemoryEntry {
     pub rate_bps: u64,
     /// When it was left: time since 1970.
     pub saved: Duration,
+}
+
+/// The largest window of TCP, in bytes (RFC 7323, section 2.3): no connection can have used more.
+const MAX_CWND: u64 = 1 << 30;
+/// The largest RTT, in microseconds: the kernel's largest RTO, 120 s.
+const MAX_RTT_US: u32 = 120_000_000;
+
+impl MemoryEntry {
+    /// Checks the values that a connection left: the rate is the window per SRTT, which is not much below the minimum RTT.
+    fn check_values(&self) -> Result<(), String> {
+        let Self { cwnd_bytes, rtt_us, rate_bps, .. } = *self;
+        if !(1..=MAX_CWND).contains(&cwnd_bytes) {
+            return Err(format!(
+                "cwnd_bytes: expected 1 to {MAX_CWND}, the largest window of TCP, found {cwnd_bytes}"
+            ));
+        }
+        if !(1..=MAX_RTT_US).contains(&rtt_us) {
+            return Err(format!("rtt_us: expected 1 to {MAX_RTT_US}, the largest RTO, found {rtt_us}"));
+        }
+        let most = (2 * cwnd_bytes * 8 * 1_000_000).div_ceil(u64::from(rtt_us));
+        if !(1..=most).contains(&rate_bps) {
+            return Err(format!(
+                "rate_bps: expected 1 to {most}, twice the window in each RTT, found {rate_bps}"
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn clock(id: ClockId) -> Duration {
@@ -197,8 +224,8 @@ impl Memory {
             MemoryScope::Port(_) => return refused("an entry by port, where it is kept by cgroup".into()),
             MemoryScope::Cgroup(_) => return refused("an entry by cgroup, where it is kept by port".into()),
         };
-        if entry.cwnd_bytes == 0 || entry.rtt_us == 0 || entry.rate_bps == 0 {
-            return refused("window, RTT and rate must be above zero".into());
+        if let Err(why) = entry.check_values() {
+            return refused(why);
         }
         let Some(age) = clock(ClockId::CLOCK_REALTIME).checked_sub(entry.saved) else {
             return refused(format!("saved at {} s, which is in the future", entry.saved.as_secs()));
@@ -237,11 +264,35 @@ mod tests {
     #[test]
     fn prefixes_are_two_lengths() {
         let mut c = MemoryConfig::default();
-        assert_eq!((c.v4_bits, c.v6_bits), (24, 56));
-        c.set_prefixes("32,64").unwrap();
         assert_eq!((c.v4_bits, c.v6_bits), (32, 64));
+        c.set_prefixes("24,56").unwrap();
+        assert_eq!((c.v4_bits, c.v6_bits), (24, 56));
         for bad in ["", "24", "33,56", "24,129", "a,b", "24,56,1", "-1,0"] {
             assert!(c.set_prefixes(bad).unwrap_err().to_string().contains("such as 24,56"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_that_no_connection_can_leave_are_refused() {
+        let entry = |cwnd_bytes, rtt_us, rate_bps| MemoryEntry {
+            prefix: IpAddr::from([192, 0, 2, 7]),
+            bits: 32,
+            scope: MemoryScope::Port(443),
+            cwnd_bytes,
+            rtt_us,
+            rate_bps,
+            saved: Duration::ZERO,
+        };
+        assert_eq!(entry(1_000_000, 50_000, 160_000_000).check_values(), Ok(()));
+        for (bad, says) in [
+            (entry(u64::MAX, 50_000, 1), "cwnd_bytes: expected 1 to 1073741824"),
+            (entry(0, 50_000, 1), "cwnd_bytes"),
+            (entry(1_000_000, 0, 1), "rtt_us"),
+            (entry(1_000_000, u32::MAX, 1), "rtt_us: expected 1 to 120000000"),
+            (entry(1_000_000, 50_000, 320_000_001), "rate_bps: expected 1 to 320000000"),
+            (entry(1_000_000, 50_000, 0), "rate_bps"),
+        ] {
+            assert!(bad.check_values().unwrap_err().contains(says), "{bad:?}");
         }
     }
 

@@ -34,13 +34,17 @@ const volatile struct {
 	__u32 by_cgroup;
 	__u32 pad;
 	__u64 lifetime;		/* ns */
-} memory_config SEC(".rodata.memory") = { 24, 56, 0, 0, 3600 * NS_PER_S };
+} memory_config SEC(".rodata.memory") = { 32, 64, 0, 0, 3600 * NS_PER_S };
 
 struct remembering {
 	struct memory_key key;
 	struct memory taken;	/* cwnd 0: none */
 	__u64 cwnd;		/* now, in bytes */
-	__u64 peak;		/* most bytes in flight */
+	__u64 peak;		/* most bytes in flight of which none was lost */
+	__u64 flight, flight_before; /* most bytes in flight in this round, and in the one before */
+	__u64 until;		/* bytes_acked at the end of this round */
+	__u32 lost_before;	/* tp->lost at the ACK before */
+	__u32 rwnd;		/* largest receive window seen, in bytes */
 	__u32 srtt_us;
 	__u32 rtt_us;
 	__u32 lost;		/* there was a loss, a mark or a timeout */
@@ -83,6 +87,7 @@ static __always_inline void memory_take(struct sock *sk, struct remembering *r, 
 
 	memory_key(sk, f, &r->key);
 	r->taken.cwnd = r->lost = 0;
+	r->lost_before = ((struct tcp_sock *)sk)->lost;
 	r->iw = f->cwnd * f->mss;
 	m = bpf_map_lookup_elem(&memory, &r->key);
 	if (!m)
@@ -108,15 +113,34 @@ static __always_inline void memory_observe(struct remembering *r, struct tcp_soc
 	__u64 mss = tp->mss_cache, flight = ((__u64)tp->packets_out + acked) * mss;
 
 	r->cwnd = tp->snd_cwnd * mss;
-	r->peak = MAX(r->peak, flight);
+	r->rwnd = MAX(r->rwnd, tp->snd_wnd);
+	/* What is in flight in a round has arrived, if nothing is lost, when the next round ends, or when nothing is in flight. */
+	if (tp->lost != r->lost_before) {
+		r->lost_before = tp->lost;
+		r->flight = r->flight_before = 0;
+		r->until = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
+	} else {
+		if (tp->bytes_acked >= r->until) {
+			r->peak = MAX(r->peak, r->flight_before);
+			r->flight_before = r->flight;
+			r->flight = 0;
+			r->until = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
+		}
+		r->flight = MAX(r->flight, flight);
+		if (!tp->packets_out)
+			r->peak = MAX(r->peak, MAX(r->flight, r->flight_before));
+	}
 	r->srtt_us = tp->srtt_us >> 3;
 	r->rtt_us = tp->rtt_min.s[0].v + 1 ? tp->rtt_min.s[0].v : 0;
 }
 
-/* At the end: leaves the window, as far as it was used, unless that is too small for a jump; see careful_resume.rs. */
+/*
+ * At the end: leaves the window, as far as the receive window permitted it and as much was in flight without a loss, unless that
+ * is too small for a jump; see careful_resume.rs.
+ */
 static __always_inline void memory_leave(struct remembering *r, int used)
 {
-	struct memory m = { .cwnd = MIN(r->cwnd, r->peak), .rtt_us = r->rtt_us };
+	struct memory m = { .cwnd = MIN(MIN(r->cwnd, r->peak), r->rwnd), .rtt_us = r->rtt_us };
 
 	if (r->taken.cwnd && !used && !r->lost && m.cwnd < r->taken.cwnd) {
 		m = r->taken;

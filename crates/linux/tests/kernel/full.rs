@@ -47,8 +47,8 @@ fn memory_that_is_full_takes_new_entries_and_forgets_old_ones() {
     let memory = held.memory().expect("it keeps memory");
     let saved: Duration = clock_gettime(ClockId::CLOCK_REALTIME).expect("a clock").into();
     let entry = |n: u32| MemoryEntry {
-        prefix: IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + (n << 8))),
-        bits: 24,
+        prefix: IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + n)),
+        bits: 32,
         scope: MemoryScope::Port(443),
         cwnd_bytes: 1_000_000,
         rtt_us: 50_000,
@@ -114,7 +114,7 @@ fn a_connection_begins_with_what_the_one_before_left() {
             settles(|| held.counts().expect("counts").open, Some(0));
             let entries = memory.entries();
             let [entry] = &*entries else { panic!("{startup}: {entries:?}") };
-            assert_eq!((entry.prefix.to_string(), entry.bits), ("10.99.0.0".into(), 24));
+            assert_eq!((entry.prefix.to_string(), entry.bits), ("10.99.0.2".into(), 32));
             (entry.cwnd_bytes, entry.rtt_us, entry.rate_bps)
         };
         with_control(&net, &held.name, 5_000_000);
