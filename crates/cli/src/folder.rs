@@ -84,6 +84,17 @@ fn digest<'a>(studies: impl Iterator<Item = (&'a dyn Engine, &'a Study)>) -> Str
     format!("{:016x}", hash.0)
 }
 
+/// Makes a folder for the results of this command line, and marks it as one of slowstart's. Fails if it holds anything else.
+#[cfg(feature = "kernel")]
+pub(crate) fn claim(dir: &Path) -> Result<()> {
+    let contents = Contents::of_command();
+    fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+    if Folder::is_fresh(dir, &contents)? {
+        write_whole(dir, MARKER, |out| Ok(serde_json::to_writer(out, &contents)?))?;
+    }
+    Ok(())
+}
+
 /// A folder of results, locked against other processes.
 pub(crate) struct Folder {
     dir: PathBuf,
@@ -252,7 +263,11 @@ fn samples_file(n: usize) -> String {
 const TEMPORARY: &str = ".slowstart-";
 
 /// Writes a file under a temporary name and renames it. On an error nothing of it stays.
-fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+pub(crate) fn write_whole(
+    dir: &Path,
+    name: &str,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<()> {
     let temporary = dir.join(format!("{TEMPORARY}{}-{name}", std::process::id()));
     let target = dir.join(name);
     let attempt = || -> Result<()> {

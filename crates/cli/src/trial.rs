@@ -1,6 +1,7 @@
 //! `slowstart kernel trial`: a controlled experiment among a server's own connections.
 
 use crate::output::{color, note, print};
+use crate::replay::warn;
 use crate::trial_output::{TrialFolder, json, metrics, table};
 use crate::{prometheus, signals};
 use anyhow::{Context, Result, bail};
@@ -217,7 +218,7 @@ impl TrialArgs {
             let Request { plan, measure, stratify, guards, .. } = &request;
             Trial::new(plan.clone(), *measure, *stratify, guards.clone(), self.sticky.is_some())
         };
-        let state = State { a_a: new(), trial: new(), folder, failed: None };
+        let state = State { a_a: new(), trial: new(), folder };
         let reader = Reader::start(&running)?;
         let metrics = Arc::new(Mutex::new(String::new()));
         if let Some(listener) = listener {
@@ -250,16 +251,18 @@ struct State {
     a_a: Trial,
     trial: Trial,
     folder: Option<TrialFolder>,
-    /// Why the folder could not be written.
-    failed: Option<anyhow::Error>,
 }
 
 impl State {
     fn take(&mut self, r: &TrialRecord) {
         let trial = if r.a_a { &mut self.a_a } else { &mut self.trial };
+        if r.own_choice {
+            trial.withdraw(r.connection);
+            return;
+        }
         trial.put(r.connection, r.outcome.clone(), r.closed);
         if let Some(folder) = self.folder.as_mut().filter(|_| r.closed) {
-            self.failed = folder.write(trial.plan(), &r.outcome, r.a_a, true).err().or(self.failed.take());
+            folder.write(trial.plan(), &r.outcome, r.a_a, true);
         }
     }
 }
@@ -329,18 +332,15 @@ impl Conductor<'_> {
         self.reader.end()?;
         self.take_records();
         let seconds = (signals::now() - begin).as_secs_f64();
-        self.show(seconds)?;
-        let counts = self.running.counts()?;
+        // The folder is written even if nobody reads the table.
+        let shown = self.show(seconds);
+        let (analysis, counts) = self.analyse()?;
         let state = &mut self.state;
-        if let Some(e) = state.failed.take() {
-            return Err(e);
-        }
-        let Some(mut folder) = state.folder.take() else { return Ok(()) };
+        let Some(mut folder) = state.folder.take() else { return shown };
         for outcome in state.trial.open() {
-            folder.write(state.trial.plan(), outcome, false, false)?;
+            folder.write(state.trial.plan(), outcome, false, false);
         }
-        let analysis = state.trial.analyse();
-        folder.finish(&analysis, &json(&analysis, &counts, self.request.plan.seed(), seconds)?)
+        folder.finish(&analysis, &json(&analysis, &counts, self.request.plan.seed(), seconds)?).and(shown)
     }
 
     /// Adds what was read since the last call.
@@ -432,19 +432,24 @@ impl Conductor<'_> {
     }
 
     /// Returns the result so far, and makes it that of Prometheus.
-    fn analyse(&self) -> Result<(Analysis, TrialCounts)> {
-        let (analysis, counts) = (self.state.trial.analyse(), self.running.counts()?);
+    fn analyse(&mut self) -> Result<(Analysis, TrialCounts)> {
+        let counts = self.running.counts()?;
+        self.state.trial.set_lost(counts.lost_records);
+        let analysis = self.state.trial.analyse();
         *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&analysis, &counts);
         Ok((analysis, counts))
     }
 
     /// Prints the result so far.
-    fn show(&self, seconds: f64) -> Result<()> {
+    fn show(&mut self, seconds: f64) -> Result<()> {
         let (analysis, counts) = self.analyse()?;
         if let Some(folder) = &self.state.folder {
             let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
             let (trial, lost) = (&self.state.trial, counts.lost_records);
-            folder.put_statistics(&trial.statistics(&self.run, release.trim(), seconds, lost))?;
+            let statistics = trial.statistics(&self.run, release.trim(), seconds, lost);
+            if let Err(e) = folder.put_statistics(&statistics) {
+                warn(&format!("{e:#}; the trial goes on"));
+            }
         }
         if self.args.json {
             return print(&json(&analysis, &counts, self.request.plan.seed(), seconds)?.to_string());

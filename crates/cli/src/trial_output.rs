@@ -1,5 +1,7 @@
 //! The result of a trial: a table of at most 80 columns, counters for Prometheus, a JSON object, a folder.
 
+use crate::folder::{claim, write_whole};
+use crate::replay::warn;
 use crate::table::{Align, Table};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -7,8 +9,8 @@ use slowstart_linux::TrialCounts;
 use slowstart_trial::page::{effect_text, unit, value_text};
 use slowstart_trial::{Analysis, Measure, Outcome, Plan, Statistics, page};
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Columns of the table.
@@ -168,46 +170,81 @@ pub(crate) fn metrics(a: &Analysis, counts: &TrialCounts) -> String {
 /// The folder of a trial: a row for each connection, the result as JSON, the page.
 pub(crate) struct TrialFolder {
     dir: PathBuf,
-    rows: BufWriter<File>,
+    /// Its first `len` bytes are whole rows.
+    rows: File,
+    len: u64,
+    /// Rows that could not be written, and why the first of them could not.
+    missing: u64,
+    failed: Option<anyhow::Error>,
 }
 
+/// The file of the rows.
+const ROWS: &str = "connections.jsonl";
+
 impl TrialFolder {
-    /// Makes the folder. One that has rows already is an error.
+    /// Makes the folder. One that holds anything else, rows of an earlier trial too, is an error.
     pub(crate) fn create(dir: &Path) -> Result<Self> {
-        fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
-        let file = dir.join("connections.jsonl");
+        claim(dir)?;
+        let file = dir.join(ROWS);
         let rows = OpenOptions::new().write(true).create_new(true).open(&file);
         let rows = rows.with_context(|| format!("--out: create {}", file.display()))?;
-        Ok(Self { dir: dir.to_path_buf(), rows: BufWriter::new(rows) })
+        Ok(Self { dir: dir.to_path_buf(), rows, len: 0, missing: 0, failed: None })
     }
 
-    /// Writes a row.
-    pub(crate) fn write(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) -> Result<()> {
+    /// Writes a row. If it cannot be written whole, none of it stays, and the first time that is said at once.
+    pub(crate) fn write(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) {
+        if let Err(e) = self.put(plan, outcome, a_a, closed) {
+            self.missing += 1;
+            if self.failed.is_none() {
+                warn(&format!(
+                    "--out {}: {e:#}; the trial goes on, without rows until there is room",
+                    self.dir.display()
+                ));
+                self.failed = Some(e);
+            }
+        }
+    }
+
+    fn put(&mut self, plan: &Plan, outcome: &Outcome, a_a: bool, closed: bool) -> Result<()> {
         let mut row = serde_json::to_value(outcome)?;
         row["arm"] = json!(plan.arms()[outcome.arm].name);
         row["unit"] = json!(format!("{:016x}", outcome.unit));
         row["prefix"] = json!(format!("{:016x}", outcome.prefix));
         row["a_a"] = json!(a_a);
         row["closed"] = json!(closed);
-        writeln!(self.rows, "{row}").context("--out")
+        let line = format!("{row}\n");
+        if let Err(e) = self.rows.write_all(line.as_bytes()) {
+            let _ = self.rows.set_len(self.len).and_then(|()| self.rows.seek(SeekFrom::Start(self.len)));
+            return Err(e).with_context(|| format!("write {ROWS}"));
+        }
+        self.len += line.len() as u64;
+        Ok(())
     }
 
-    /// Replaces what the fleet is told, so that a reader never sees half of it.
+    /// Replaces what the fleet is told.
     pub(crate) fn put_statistics(&self, statistics: &Statistics) -> Result<()> {
-        let (file, part) = (self.dir.join("statistics.json"), self.dir.join("statistics.json.part"));
-        let shown = || format!("--out: write {}", file.display());
-        fs::write(&part, serde_json::to_string(statistics)? + "\n").with_context(shown)?;
-        fs::rename(&part, &file).with_context(shown)
+        write_whole(&self.dir, "statistics.json", |out| {
+            serde_json::to_writer(&mut *out, statistics)?;
+            Ok(out.write_all(b"\n")?)
+        })
+        .context("--out")
     }
 
-    /// Writes result and page, and completes the rows.
-    pub(crate) fn finish(mut self, analysis: &Analysis, result: &Value) -> Result<()> {
-        self.rows.flush().context("--out")?;
+    /// Writes result and page. Fails if that, or a row before, could not be written.
+    pub(crate) fn finish(self, analysis: &Analysis, result: &Value) -> Result<()> {
+        let mut result = result.clone();
+        result["rows_missing"] = json!(self.missing);
         let put = |name: &str, text: String| {
-            let file = self.dir.join(name);
-            fs::write(&file, text).with_context(|| format!("--out: write {}", file.display()))
+            write_whole(&self.dir, name, |out| Ok(out.write_all(text.as_bytes())?)).context("--out")
         };
-        put("result.json", format!("{result:#}\n"))?;
-        put("report.html", page::html(analysis, &crate::compare::command()))
+        let written = put("result.json", format!("{result:#}\n"));
+        put("report.html", page::html(analysis, &crate::compare::command())).and(written)?;
+        match self.failed {
+            Some(e) => Err(e.context(format!(
+                "--out: {} rows are missing; the result counts every connection",
+                self.missing
+            ))),
+            None => Ok(()),
+        }
     }
 }

@@ -9,8 +9,11 @@ use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use slowstart_linux::Verb;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -274,4 +277,16 @@ fn a_trial_that_is_not_valid_is_refused_with_what_was_found() {
     refused(&[&two[..], &["--stop-on-harm", "retrans=20%"]].concat(), "such as retrans=+20%");
     refused(&[&two[..], &["--stratify", "asn"]].concat(), "expected rtt, prefix or rtt,prefix");
     refused(&[&two[..], &["--for", "0s"]].concat(), "a time such as 30s");
+    // A folder that holds anything is no place for results: they would replace it, as root.
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("trial-out");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir(&dir).expect("writable");
+    let out = ["--out", dir.to_str().expect("text")];
+    fs::write(dir.join("result.json"), "kept").expect("writable");
+    refused(&[&two[..], &out].concat(), "slowstart did not write it");
+    fs::remove_file(dir.join("result.json")).expect("it is there");
+    let elsewhere = dir.with_extension("elsewhere");
+    symlink(&elsewhere, dir.join("report.html")).expect("writable");
+    refused(&[&two[..], &out].concat(), "slowstart did not write it");
+    assert!(!elsewhere.exists());
 }

@@ -108,8 +108,14 @@ struct Trial {
 impl Trial {
     /// Starts a trial and waits until it assigns connections.
     fn start(cgroup: &Cgroup, args: &[&str]) -> Self {
+        Self::start_by(slowstart(&[]), cgroup, args)
+    }
+
+    /// The same, by a command that ends with this program.
+    fn start_by(mut command: Command, cgroup: &Cgroup, args: &[&str]) -> Self {
         let group = cgroup.0.to_str().expect("text");
-        let mut child = slowstart(&[&["kernel", "trial", "--cgroup", group], args].concat())
+        let mut child = command
+            .args([&["kernel", "trial", "--cgroup", group], args].concat())
             .stdout(Stdio::null())
             .spawn()
             .expect("it runs");
@@ -284,6 +290,82 @@ fn plausible(k: usize, n: usize, p: f64) -> bool {
 fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
+}
+
+/// A process in a mount namespace with a small file system, ended on drop.
+struct SmallDisk {
+    holder: Child,
+    dir: PathBuf,
+}
+
+impl SmallDisk {
+    /// A file system of 2 MB at a folder that only the holder and programs started with [`Self::command`] see.
+    fn new(dir: PathBuf) -> Self {
+        fs::create_dir_all(&dir).expect("writable");
+        let script = "mount -t tmpfs -o size=2m none \"$0\" && echo mounted && exec sleep 600";
+        let mut holder = Command::new("unshare");
+        holder.args(["--mount", "sh", "-c", script]).arg(&dir).stdout(Stdio::piped());
+        let mut holder = holder.spawn().expect("util-linux is installed");
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+        assert_eq!(line, "mounted\n");
+        Self { holder, dir }
+    }
+
+    /// The program, where it sees the file system.
+    fn command(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
+        command.arg(env!("CARGO_BIN_EXE_slowstart"));
+        command.env("NO_COLOR", "1").stdin(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    /// A file in it, as this process sees it.
+    fn file(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{}/{name}", self.holder.id(), self.dir.display()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+#[test]
+fn a_disk_that_fills_costs_rows_and_nothing_else() {
+    let Some((_one, cgroup)) = able("a_disk_that_fills_costs_rows_and_nothing_else") else { return };
+    let disk = SmallDisk::new(folder("disk"));
+    let (out, inside) = (disk.file("out"), disk.dir.join("out"));
+    let args = ["--arm", "cubic:50%", "--arm", "reno:50%", "--out", inside.to_str().expect("text")];
+    let mut trial = Trial::start_by(disk.command(), &cgroup, &args);
+    let path = "rate=100Mbit rtt=4ms queue=1bdp";
+    download(&cgroup, path, 4, 2, 10_000);
+    thread::sleep(Duration::from_millis(300));
+    let filler = disk.file("filler");
+    let append = |bytes: usize| {
+        let file = fs::OpenOptions::new().append(true).create(true).open(&filler);
+        file.and_then(|mut f| f.write_all(&vec![7; bytes]))
+    };
+    for bytes in [4096, 1] {
+        while append(bytes).is_ok() {}
+    }
+    download(&cgroup, path, 20, 2, 10_000);
+    trial.wait_for("the trial goes on");
+    fs::remove_file(&filler).expect("it is there");
+    download(&cgroup, path, 4, 2, 10_000);
+    let (status, said) = trial.end(Signal::SIGTERM);
+    assert!(status == Some(2) && said.contains("rows are missing"), "{status:?} {said}");
+    let result: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("result.json")).expect("written")).expect("JSON");
+    let (rows, missing) = (rows(&out).len() as u64, result["rows_missing"].as_u64().expect("a number"));
+    assert!(rows >= 8 && missing > 0 && rows + missing == 28, "{rows} rows, {missing} missing");
+    let counted: u64 =
+        result["arms"].as_array().expect("arms").iter().filter_map(|a| a["connections"].as_u64()).sum();
+    assert_eq!(counted, 28, "the result counts all");
+    assert!(out.join("report.html").exists());
 }
 
 /// 40 downloads at an RTT of 200 ms: 100 kB take three round trips and a part of one, 1.2 MB fill the path.

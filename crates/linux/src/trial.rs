@@ -53,7 +53,7 @@ pub struct TrialCounts {
     pub assigned: Vec<u64>,
     /// In no arm, because the shares are less than 100 %, or in one that was ended.
     pub outside: u64,
-    /// Whose program, or another selection, chose the congestion control.
+    /// Whose program, or another selection, chose the congestion control, before the connection was assigned or later.
     pub own_choice: u64,
     /// For which the kernel did not set the congestion control.
     pub refused: u64,
@@ -70,6 +70,9 @@ pub struct TrialRecord {
     pub connection: u64,
     /// True if this is its last record.
     pub closed: bool,
+    /// True if the program has chosen another congestion control since the connection was assigned: it is in no arm, and what
+    /// earlier records of it say does not count. Only in a last record.
+    pub own_choice: bool,
     /// True if it was established during the A/A phase.
     pub a_a: bool,
     /// The outcome so far.
@@ -387,6 +390,7 @@ fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<RawRecord> {
     let (exit_us, exit_idle_us) = (n.u64()?, n.u64()?);
     let (_una, _reached, _cwnd, exit_cwnd, why, _) =
         (n.u32()?, n.u32()?, n.u32()?, n.u32()?, n.u32()?, n.u32()?);
+    let (own_choice, _) = (n.u32()? != 0, n.u32()?);
     let why = *ExitReason::ALL.get(why as usize)?;
     if arm >= MAX_ARMS || !n.0.is_empty() {
         return None;
@@ -417,7 +421,7 @@ fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<RawRecord> {
         }),
     };
     let exit_idle_us = if why == ExitReason::None { idle_us } else { exit_idle_us };
-    let record = TrialRecord { connection: cookie, closed, a_a: phase == 0, outcome };
+    let record = TrialRecord { connection: cookie, closed, own_choice, a_a: phase == 0, outcome };
     Some(RawRecord { sk, now_us, begun_us, exit_idle_us, record })
 }
 
@@ -435,7 +439,7 @@ mod tests {
         put64(&[72, 0xc000_0200, pair(1, 1), pair(0, 12_000)]);
         put64(&[60_000, pair(10_000, 40_000), pair(4, 1)]);
         put64(&[5_000_000, 400_000, 3, 900_000, 1_500_000, 200_000, 700_000, 0, 300_000, 100_000]);
-        put64(&[pair(9, 2), pair(20, 33), pair(2, 0)]);
+        put64(&[pair(9, 2), pair(20, 33), pair(2, 0), pair(1, 0)]);
         bytes
     }
 
@@ -445,7 +449,7 @@ mod tests {
         let raw = read(&bytes, &[3; 32], false).expect("complete");
         assert_eq!((raw.sk, raw.now_us, raw.begun_us, raw.exit_idle_us), (71, 8_000_000, 5_000_000, 100_000));
         let r = &raw.record;
-        assert_eq!((r.connection, r.closed, r.a_a), (72, true, false));
+        assert_eq!((r.connection, r.closed, r.own_choice, r.a_a), (72, true, true, false));
         let o = &r.outcome;
         assert_eq!((o.arm, o.unit, o.handshake_rtt_s), (1, 72, 0.012));
         assert_eq!(o.milestones_s, [Some(0.2), Some(0.7), None]);

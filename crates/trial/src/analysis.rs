@@ -47,6 +47,8 @@ pub struct Trial {
     /// Positions of the connections that are still open, by their identifier.
     open: BTreeMap<u64, usize>,
     not_held: u64,
+    /// Records that were lost.
+    lost: u64,
     ended: Vec<Option<Ended>>,
 }
 
@@ -159,6 +161,7 @@ impl Trial {
             outcomes: Vec::new(),
             open: BTreeMap::new(),
             not_held: 0,
+            lost: 0,
             ended,
         }
     }
@@ -181,6 +184,34 @@ impl Trial {
             }
             self.outcomes.push(outcome);
         }
+    }
+
+    /// Forgets a connection that was open: it belongs to no arm.
+    pub fn withdraw(&mut self, connection: u64) {
+        let Some(at) = self.open.remove(&connection) else { return };
+        self.outcomes.swap_remove(at);
+        // The last one took its place.
+        let moved = self.outcomes.len();
+        if let Some(place) = self.open.values_mut().find(|place| **place == moved) {
+            *place = at;
+        }
+    }
+
+    /// Sets how many records of connections were lost before they could be added, which the verdict names.
+    pub fn set_lost(&mut self, records: u64) {
+        self.lost = records;
+    }
+
+    /// What the verdict says of lost records.
+    fn lost_text(&self) -> String {
+        let (lost, held) = (self.lost, self.outcomes.len());
+        if lost == 0 {
+            return String::new();
+        }
+        format!(
+            ". INCOMPLETE: {lost} records were lost beside {held} connections that were analysed; if those that were lost \
+             differ, this does not hold"
+        )
     }
 
     /// Returns the connections of arms that have not been ended, and those of ended arms from before.
@@ -461,7 +492,7 @@ impl Trial {
         }
         let leaders: Vec<usize> = running.iter().copied().filter(|i| !beaten[*i]).collect();
         let balanced = self.is_balanced();
-        let verdict = verdict(self.measure, &leaders, &running, balanced, &name);
+        let verdict = verdict(self.measure, &leaders, &running, balanced, &name) + &self.lost_text();
         Analysis {
             measure: self.measure,
             arms: (0..arms.len()).map(|i| self.summary(i)).collect(),
@@ -502,5 +533,62 @@ pub(crate) fn decided(measure: Measure, leaders: &[&str], arms: usize) -> String
             "not decided between {}: each other arm has more {measure} than one of them",
             leaders.join(" and ")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Arm;
+
+    fn outcome(arm: usize, unit: u64) -> Outcome {
+        Outcome {
+            arm,
+            unit,
+            prefix: 0,
+            handshake_rtt_s: 0.05,
+            milestones_s: [None; 3],
+            last_s: Some(1.0),
+            delivered_bytes: 1000,
+            sent_bytes: 1000,
+            retransmitted_bytes: 0,
+            rtt_mean: None,
+            rtt_peak: None,
+            app_limited: None,
+            exit: None,
+        }
+    }
+
+    fn trial() -> Trial {
+        let arms = ["cubic:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm")).to_vec();
+        let plan = Plan::new(arms, 1).expect("a plan");
+        Trial::new(plan, Measure::TimeLast, Stratify::default(), Vec::new(), false)
+    }
+
+    #[test]
+    fn a_connection_that_is_withdrawn_leaves_the_others_as_they_are() {
+        let mut t = trial();
+        for n in 0..3 {
+            t.put(n, outcome(0, n), false);
+        }
+        t.withdraw(0);
+        t.withdraw(7);
+        t.put(2, outcome(1, 20), true);
+        t.put(1, outcome(1, 10), true);
+        let mut units: Vec<u64> = t.outcomes().iter().map(|o| o.unit).collect();
+        units.sort_unstable();
+        assert_eq!((units, t.open().count()), (vec![10, 20], 0));
+    }
+
+    #[test]
+    fn lost_records_are_named_in_the_verdict() {
+        let mut t = trial();
+        for n in 0..200 {
+            t.put(n, outcome((n % 2) as usize, n), true);
+        }
+        assert!(!t.analyse().verdict.contains("lost"));
+        t.set_lost(3918);
+        let verdict = t.analyse().verdict;
+        assert!(verdict.contains("INCOMPLETE: 3918 records were lost beside 200 connections"), "{verdict}");
     }
 }

@@ -45,7 +45,12 @@ struct __sk_buff {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct tcp_congestion_ops___t {
+	char name[16];
+};
+
 struct inet_connection_sock___t {
+	const struct tcp_congestion_ops___t *icsk_ca_ops;
 	__u8 icsk_ca_state : 5, icsk_ca_setsockopt : 1;
 };
 
@@ -77,7 +82,7 @@ struct {
 struct {
 	__u64 assigned[MAX_ARMS];
 	__u64 outside;		/* in no arm, or in one that was ended */
-	__u64 own_choice;	/* the program chose the congestion control */
+	__u64 own_choice;	/* the program chose the congestion control, before it was assigned or later */
 	__u64 refused;		/* the kernel did not set the congestion control */
 	__u64 without_storage;
 	__u64 lost_records;	/* the ring was full */
@@ -103,6 +108,9 @@ struct conn {
 	__u32 cwnd;		/* at the packet before */
 	__u32 exit_cwnd, why;
 	__u32 fin;		/* an ACK was taken for one of the FIN */
+	/* Written with a record. */
+	__u32 own_choice;	/* the program chose another control since: it is in no arm any more */
+	__u32 pad;
 };
 
 struct {
@@ -156,10 +164,38 @@ static __always_inline __u64 active(const struct conn *c, __u64 now_us)
 	return c->begun_us && now_us > since ? now_us - since : 0;
 }
 
+/*
+ * True if the connection's control is no longer the one that it was given: the program has set another one after accept() or
+ * connect(). The first time it is counted as such, and no longer in its arm.
+ */
+static __always_inline int has_own_choice(struct tcp_sock *tp, struct conn *c)
+{
+	struct inet_connection_sock___t *icsk = (void *)tp;
+	const struct tcp_congestion_ops___t *ops = icsk->icsk_ca_ops;
+	__u32 arm = c->arm & (MAX_ARMS - 1);
+	const char *given = plan.arm[c->phase ? arm : 0].control;
+	char differs = 0;
+
+	if (c->own_choice || !ops)
+		return c->own_choice;
+	for (int i = 0; i < 16; i++)
+		differs |= ops->name[i] ^ given[i];
+	if (!differs)
+		return 0;
+	c->own_choice = 1;
+	__sync_fetch_and_add(&counts.own_choice, 1);
+	__sync_fetch_and_sub(&counts.assigned[arm], 1);
+	return 1;
+}
+
 static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __u32 closed)
 {
-	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	struct record *r;
 
+	/* What was reported of it before is withdrawn by its last record. */
+	if (has_own_choice(tp, c) && !closed)
+		return;
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		__sync_fetch_and_add(&counts.lost_records, 1);
 		return;
@@ -264,11 +300,14 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 {
 	__u32 state = ((struct sock *)tp)->__sk_common.skc_state, written = tp->write_seq;
 	__u32 fresh = ack - c->una, reached, passed;
-	__u64 now;
+	__u64 now, sent_us;
 
 	see_exit(tp, c);
-	/* Old, or of data that was never sent. */
-	if (!fresh || (__s32)fresh < 0 || (__s32)(tp->snd_nxt - ack) < 0)
+	/*
+	 * Old, or of data that was never written. On a veth or loopback an ACK arrives while the kernel is still sending, before
+	 * it advances snd_nxt.
+	 */
+	if (!fresh || (__s32)fresh < 0 || (__s32)(written - ack) < 0)
 		return;
 	c->una = ack;
 	/* The FIN is not data. An ACK between the change of the state and that of write_seq looks as if it were of the FIN too. */
@@ -281,12 +320,13 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 		if (!--fresh)
 			return;
 	}
-	/* The kernel notes when it sends while nothing is in flight. */
+	/* The kernel notes when it sends while nothing is in flight; while it still does that, it has only read the clock. */
+	sent_us = tp->packets_out || (__s32)(tp->snd_nxt - ack) >= 0 ? tp->first_tx_mstamp : tp->tcp_mstamp;
 	if (!c->begun_us) {
-		c->begun_us = tp->first_tx_mstamp;
+		c->begun_us = sent_us;
 	} else if (c->idle_since_us) {
-		if (tp->first_tx_mstamp > c->idle_since_us)
-			c->idle_us += tp->first_tx_mstamp - c->idle_since_us;
+		if (sent_us > c->idle_since_us)
+			c->idle_us += sent_us - c->idle_since_us;
 		c->idle_since_us = 0;
 	}
 	c->acked += fresh;

@@ -2,15 +2,17 @@
 
 use crate::able;
 use crate::common::{Cgroup, Net, settles};
-use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
-use slowstart_linux::{RunningTrial, TrialRecord, TrialSpec, Verb};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use slowstart_linux::{RunningTrial, TrialCounts, TrialRecord, TrialSpec, Verb};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write, copy, sink};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 const CONNECTIONS: usize = 24;
 /// More than the first milestone, 100 kB, and less than the second.
@@ -31,7 +33,7 @@ fn each_connection_is_counted_once_and_uses_the_control_of_its_arm() {
     let records = Mutex::new(Vec::<TrialRecord>::new());
     let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
 
-    let controls = controls_of_a_child(&cgroup, &net);
+    let controls = controls_of_a_child(&cgroup, &net, Program::Plain);
     assert_eq!(controls.len(), CONNECTIONS, "{controls:?}");
     assert_eq!(cgroup.run_inside(&net), "reno", "a program that chose a control keeps it");
     let closed = || records.lock().expect("one thread").iter().filter(|r| r.closed).count() as u64;
@@ -74,20 +76,95 @@ fn each_connection_is_counted_once_and_uses_the_control_of_its_arm() {
 
     drop(reader);
     drop(trial);
-    assert!(controls_of_a_child(&cgroup, &net).iter().all(|c| !c.starts_with("ss_")), "the trial has ended");
+    assert!(
+        controls_of_a_child(&cgroup, &net, Program::Plain).iter().all(|c| !c.starts_with("ss_")),
+        "the trial has ended"
+    );
+}
+
+/// What the child process does with each connection.
+#[derive(Copy, Clone, Debug)]
+enum Program {
+    /// Sends [`BYTES`].
+    Plain,
+    /// Sends 20 kB, and closes a second later.
+    ClosesLate,
+    /// Sends [`BYTES`] under a congestion control that it chooses before the first byte.
+    ChoosesFirst,
+    /// The same, but it chooses between the first milestone and the end.
+    ChoosesLater,
+}
+
+/// Runs a trial of the arms `reno` and `search` until the connections of this program are closed. Returns their records and the
+/// counts.
+fn trial_of(name: &str, program: Program) -> Option<(Vec<TrialRecord>, TrialCounts)> {
+    let cgroup = Cgroup::new(name).or_else(|| {
+        println!("skipped: kernel tests that need a writable cgroup v2");
+        None
+    })?;
+    let net = Net::veth(name);
+    let arms = ["reno:50%", "search:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 7).expect("valid");
+    let spec = TrialSpec { cgroup: &cgroup.0, plan: &plan, sticky: false, a_a: false, dry: false };
+    let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
+    let records = Mutex::new(Vec::<TrialRecord>::new());
+    let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
+    controls_of_a_child(&cgroup, &net, program);
+    settles(
+        || {
+            reader.poll().expect("readable");
+            records.lock().expect("one thread").iter().filter(|r| r.closed).count()
+        },
+        CONNECTIONS,
+    );
+    let counts = trial.counts().expect("counts");
+    drop(reader);
+    Some((records.into_inner().expect("one thread"), counts))
+}
+
+/// On a veth an ACK arrives before the kernel has advanced `snd_nxt`, and is taken all the same.
+#[test]
+fn the_time_of_the_last_byte_does_not_include_the_wait_for_the_close() {
+    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
+    let Some((records, _)) = trial_of("late", Program::ClosesLate) else { return };
+    let closed: Vec<_> = records.iter().filter(|r| r.closed).collect();
+    assert_eq!(closed.len(), CONNECTIONS);
+    for r in closed {
+        assert_eq!(r.outcome.delivered_bytes, 20_000, "{r:?}");
+        assert!(r.outcome.last_s.is_some_and(|s| s < 0.5), "{r:?}");
+    }
+}
+
+#[test]
+fn a_control_that_the_program_sets_later_is_its_own_choice() {
+    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
+    for (name, program) in [("first", Program::ChoosesFirst), ("later", Program::ChoosesLater)] {
+        let Some((records, counts)) = trial_of(name, program) else { return };
+        assert_eq!((counts.own_choice, counts.assigned), (CONNECTIONS as u64, vec![0, 0]), "{program:?}");
+        let last: Vec<_> = records.iter().filter(|r| r.closed).collect();
+        assert!(last.len() == CONNECTIONS && last.iter().all(|r| r.own_choice), "{program:?}: {last:?}");
+        // Those that were reported before are withdrawn.
+        let before = records.len() - last.len();
+        assert_eq!(before, if matches!(program, Program::ChoosesFirst) { 0 } else { CONNECTIONS });
+    }
 }
 
 /// Runs [`sends_in_a_cgroup`] in a child process; returns the congestion control of each of its connections.
-fn controls_of_a_child(cgroup: &Cgroup, net: &Net) -> Vec<String> {
+fn controls_of_a_child(cgroup: &Cgroup, net: &Net, program: Program) -> Vec<String> {
     let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
     let address = listener.local_addr().expect("bound");
-    let request = format!("{}|{address}", cgroup.0.display());
+    let request = format!("{}|{address}|{program:?}", cgroup.0.display());
     let child =
         Net::within(&net.sender, || crate::child("trial::sends_in_a_cgroup", "SLOWSTART_SENDS", &request));
     let receiver = thread::spawn(move || {
-        for _ in 0..CONNECTIONS {
-            let (mut from, _) = listener.accept().expect("connected");
-            copy(&mut from, &mut sink()).expect("the connection lives");
+        let readers: Vec<_> = (0..CONNECTIONS)
+            .map(|_| {
+                let (mut from, _) = listener.accept().expect("connected");
+                thread::spawn(move || copy(&mut from, &mut sink()).expect("the connection lives"))
+            })
+            .collect();
+        for reader in readers {
+            reader.join().expect("no panic");
         }
     });
     let said = crate::output_of(child);
@@ -95,20 +172,44 @@ fn controls_of_a_child(cgroup: &Cgroup, net: &Net) -> Vec<String> {
     said.lines().filter_map(|l| l.split_once("uses ")).map(|(_, name)| name.to_string()).collect()
 }
 
-/// The child process: connects from within the cgroup, one connection after another, and requests no control.
+/// The child process: connects from within the cgroup, one connection after another.
 #[test]
 fn sends_in_a_cgroup() {
     let Ok(request) = std::env::var("SLOWSTART_SENDS") else { return };
-    let (cgroup, address) = request.split_once('|').expect("both");
+    let [cgroup, address, program] = request.split('|').collect::<Vec<_>>()[..] else { panic!("{request}") };
     fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string())
         .expect("root may move itself");
+    let mut idle = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut socket = TcpStream::connect(address).expect("connects");
+        let choose = || setsockopt(&socket, TcpCongestion, &OsString::from("cubic")).expect("it is there");
+        match program {
+            "ClosesLate" => {
+                socket.write_all(&vec![7; 20_000]).expect("the connection lives");
+                idle.push(socket);
+                continue;
+            }
+            "ChoosesFirst" => choose(),
+            "ChoosesLater" => {
+                (&socket).write_all(&vec![7; BYTES]).expect("the connection lives");
+                // Until the peer has acknowledged the first milestone.
+                thread::sleep(Duration::from_millis(20));
+                choose();
+            }
+            _ => {}
+        }
         socket.write_all(&vec![7; BYTES]).expect("the connection lives");
         socket.shutdown(Shutdown::Write).expect("connected");
         let used = getsockopt(&socket, TcpCongestion).expect("a TCP socket");
         println!("uses {}", used.to_string_lossy().trim_end_matches('\0'));
         // The peer closes when it has everything.
+        assert_eq!(socket.read(&mut [0]).expect("the connection lives"), 0);
+    }
+    if !idle.is_empty() {
+        thread::sleep(Duration::from_secs(1));
+    }
+    for mut socket in idle {
+        socket.shutdown(Shutdown::Write).expect("connected");
         assert_eq!(socket.read(&mut [0]).expect("the connection lives"), 0);
     }
 }
