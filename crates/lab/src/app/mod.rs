@@ -28,6 +28,16 @@ pub enum Kind {
         /// Size of the response, bytes.
         response: u64,
     },
+    /// The same, and then more objects of the same page, each requested a short time after the one before is complete
+    /// (HTTP/1.1 without pipelining). The server closes after the last.
+    Objects {
+        /// Size of the first request, bytes.
+        request: u64,
+        /// Size of the first response, bytes.
+        response: u64,
+        /// Number of further objects. Their sizes are those of [`Kind::Web`].
+        more: u32,
+    },
     /// Short objects on one connection, each requested after a think time.
     Web,
     /// Pages of many objects on one connection, with pauses between pages (HTTP/2).
@@ -95,6 +105,8 @@ const SEGMENT: Span = Span::secs(4);
 const AHEAD: u64 = 3;
 /// Mean think time between objects of the web application.
 const THINK_TIME: Span = Span::millis(500);
+/// Mean time from one object of a page to the request of the next: twice the median of `PackMime`'s, which have a long tail.
+const OBJECT_GAP: Span = Span::millis(112);
 /// Quantiles of response sizes: thousandths and bytes, those of `PackMime`'s downloads (Cao et al., INFOCOM 2004).
 const SIZES: [(u64, u64); 9] = [
     (0, 273),
@@ -130,6 +142,8 @@ pub struct App {
     written: PerEnd<u64>,
     pending: Option<Pending>,
     browser: Browser,
+    /// Objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte arrived.
+    objects: Vec<(u64, Instant, Instant)>,
 }
 
 impl App {
@@ -143,6 +157,7 @@ impl App {
             written: PerEnd::default(),
             pending: None,
             browser: Browser::default(),
+            objects: Vec::new(),
         }
     }
 
@@ -160,6 +175,11 @@ impl App {
         match self.kind {
             Kind::Bulk { .. } | Kind::External { .. } => None,
             Kind::Request { request, response } => first.then_some(Exchange { at: now, request, response }),
+            Kind::Objects { request, response, .. } if first => Some(Exchange { at: now, request, response }),
+            Kind::Objects { more, .. } => (self.begun <= 1 + u64::from(more)).then(|| {
+                let wait = self.random.uniform_span(OBJECT_GAP * 2);
+                Exchange { at: now + wait, request: REQUEST, response: self.draw_size() }
+            }),
             Kind::Web => {
                 let wait = if first { Span::ZERO } else { self.random.uniform_span(THINK_TIME * 2) };
                 let response = self.draw_size();
@@ -180,6 +200,11 @@ impl App {
     /// How long each object of a browser took that is complete, from its request to its last byte.
     pub fn object_times(&self) -> &[Span] {
         self.browser.took()
+    }
+
+    /// The objects of [`Kind::Objects`] that are complete: bytes, when each was requested, and when its last byte arrived.
+    pub fn objects(&self) -> &[(u64, Instant, Instant)] {
+        &self.objects
     }
 
     /// Returns what an end of an established connection does after an event. To be called at least when [`Action::due`]
@@ -217,6 +242,9 @@ impl App {
         }
         let response_end = self.pending.and_then(|p| p.response_end);
         let whole = response_end.is_some_and(|end| delivered >= end);
+        if let (Kind::Objects { .. }, true, Some(p)) = (self.kind, whole, self.pending) {
+            self.objects.push((p.exchange.response, p.exchange.at, now));
+        }
         let next = match self.pending {
             None => self.begin(now),
             Some(_) if whole => self.next(now),
@@ -227,7 +255,9 @@ impl App {
         }
         Action {
             request_at: next.map(|e| e.at),
-            complete: whole && matches!(self.kind, Kind::Request { .. }),
+            complete: whole
+                && next.is_none()
+                && matches!(self.kind, Kind::Request { .. } | Kind::Objects { .. }),
             ..Action::default()
         }
     }
@@ -240,7 +270,11 @@ impl App {
             {
                 self.written[End::Server] += exchange.response;
                 *response = Some(self.written[End::Server]);
-                let close = matches!(self.kind, Kind::Request { .. });
+                let close = match self.kind {
+                    Kind::Request { .. } => true,
+                    Kind::Objects { more, .. } => self.begun > u64::from(more),
+                    _ => false,
+                };
                 Action { write: exchange.response, close, ..Action::default() }
             }
             _ => Action::default(),

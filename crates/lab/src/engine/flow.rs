@@ -156,6 +156,11 @@ impl Flow {
         self.app.object_times()
     }
 
+    /// The complete objects of a connection that carries several ([`App::objects`]).
+    pub fn objects(&self) -> &[(u64, Instant, Instant)] {
+        self.app.objects()
+    }
+
     /// Bytes delivered to the receiving application.
     pub fn delivered(&self) -> u64 {
         self.ends[self.sender.other()].rx.delivered()

@@ -169,7 +169,9 @@ pub struct Endpoint<C> {
     pub tx: Sender<C>,
     profile: Profile,
     syn_timer: Option<Instant>,
+    /// When our SYN or SYN-ACK was sent first, and last.
     syn_sent: Instant,
+    syn_resent: Instant,
     /// What an earlier connection to this peer measured.
     pub remembered: Option<PathMemory>,
     /// No challenge ACK is sent before this time, nor a SYN-ACK to a repeated SYN.
@@ -204,6 +206,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             rx: Receiver::new(profile),
             syn_timer: None,
             syn_sent: Instant::ZERO,
+            syn_resent: Instant::ZERO,
             syn_losses: 0,
             syn_timeouts: 0,
             rate_response: 0,
@@ -250,6 +253,11 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.syn_losses
     }
 
+    /// Time from our first SYN or SYN-ACK to the last copy of it.
+    pub fn syn_wait(&self) -> Span {
+        self.syn_resent.since(self.syn_sent)
+    }
+
     /// Sends the SYN.
     pub fn connect(&mut self, now: Instant, out: &mut impl Wire) {
         self.set_state(State::SynSent);
@@ -266,6 +274,7 @@ impl<C: Controller + Clone> Endpoint<C> {
 
     /// Sends the SYN, or the SYN-ACK that answers the peer's.
     fn send_syn(&mut self, now: Instant, first: bool, out: &mut impl Wire) {
+        self.syn_resent = now;
         if self.syn_losses == 0 {
             self.syn_sent = now;
         }

@@ -1,4 +1,4 @@
-//! Web clients behind one bottleneck, as in the TSL paper: connections arrive, request one answer each, and close. The
+//! Web clients behind one bottleneck, as in the TSL paper: connections arrive, request one answer each or several, and close. The
 //! connections of interest are those whose SYN-ACK was lost.
 
 mod measure;
@@ -46,6 +46,10 @@ pub struct Web {
     /// Per cent of connections that use the startup; the others use standard TCP.
     #[serde(default = "all")]
     pub share: u64,
+    /// Connections carry as many objects as `PackMime`'s HTTP/1.1 has them, each with a response time of its own. Without it each
+    /// carries one (HTTP/1.0, the default of ns-2's `PackMime`).
+    #[serde(default)]
+    pub objects: bool,
     /// While more than this many of a thousand handshakes of the last ten seconds were retransmitted, standard TCP is used
     /// (the feedback that section 3.4 of the paper advises).
     pub suspend_above: Option<u64>,
@@ -58,18 +62,21 @@ fn all() -> u64 {
 /// Standard TCP after a lost SYN-ACK: TSL (1,2).
 const STANDARD: &str = "tsl:iw=1,ssthresh=2";
 
-/// A connection whose SYN was retransmitted.
+/// An object of a connection whose SYN-ACK was sent again.
 #[derive(Copy, Clone, Debug)]
 pub struct RetriedConnection {
-    /// Size of the answer, bytes.
+    /// Size of the object, bytes.
     pub bytes: u64,
-    /// Its round-trip time, seconds.
+    /// Round-trip time of its connection, seconds.
     pub rtt_s: f64,
-    /// Time from the SYN to the last byte, without the timeouts of the handshake, seconds.
+    /// Time from the SYN, or from the request of an object after the first, to the last byte, seconds, without "the 1-second
+    /// initial RTO delay before the SYN-ACK is retransmitted".
     pub response_s: f64,
-    /// Those timeouts, seconds; 0 if the SYN-ACK was in transit when the timer expired, so that nothing was lost and the
-    /// connection did not wait.
+    /// That second; 0 if the SYN-ACK was in transit when the timer expired, so that nothing was lost and the connection did not
+    /// wait, and for objects after the first.
     pub waited_s: f64,
+    /// What the connection waited beyond that second, because the SYN-ACK was lost more than once.
+    pub waited_more_s: f64,
     /// True if it used the startup studied, false if it used standard TCP.
     pub studied: bool,
 }
@@ -171,15 +178,25 @@ impl Cloud<'_> {
             engine.free_slot(o.slot);
             let f = engine.flow(o.slot);
             let losses = f.ends[End::Server].syn_losses();
+            let waited = f.ends[End::Server].syn_wait().as_secs_f64();
             handshakes[0].0 += 1;
             handshakes[0].1 += u64::from(losses > 0);
             let Some(done) = f.truth.completed.filter(|_| o.counts) else { return false };
-            result.delivered += o.connection.response;
-            let rtt_s = o.connection.rtt.as_secs_f64();
-            let took = done.since(f.spec.start).as_secs_f64();
-            if o.connection.response >= LARGE {
-                let bps = o.connection.response as f64 * 8.0 / took;
-                result.large.push((o.connection.response, bps, o.studied));
+            let (start, rtt_s) = (f.spec.start, o.connection.rtt.as_secs_f64());
+            let took = done.since(start).as_secs_f64();
+            // The first object takes from the SYN, each other from its request.
+            let first = |i: usize, requested| if i == 0 { start } else { requested };
+            let more = f.objects().iter().enumerate();
+            let more = more.map(|(i, (bytes, at, done))| (*bytes, done.since(first(i, *at)).as_secs_f64()));
+            let mut objects: Vec<(u64, f64)> = more.collect();
+            if objects.is_empty() {
+                objects.push((o.connection.response, took));
+            }
+            for &(bytes, took) in &objects {
+                result.delivered += bytes;
+                if bytes >= LARGE {
+                    result.large.push((bytes, bytes as f64 * 8.0 / took, o.studied));
+                }
             }
             if losses == 0 {
                 *others += 1;
@@ -188,16 +205,21 @@ impl Cloud<'_> {
             }
             // If the RTT with its queue exceeds the timeout, the timer expires although nothing was lost: the first byte
             // of the answer arrives earlier than a retransmitted handshake and the request (two round trips) allow.
-            let waited = TIMEOUT_S * ((1_u64 << losses) - 1) as f64;
             let first = f.truth.bins().iter().position(|b| *b > 0).map_or(took, |i| i as f64 * BIN_S);
-            let waited_s = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
-            result.retried.push(RetriedConnection {
-                bytes: o.connection.response,
-                rtt_s,
-                response_s: took - waited_s,
-                waited_s,
-                studied: o.studied,
-            });
+            let waited = if first + BIN_S < waited + 2.0 * rtt_s { 0.0 } else { waited };
+            let waited_s = waited.min(TIMEOUT_S);
+            let object = |(i, (bytes, took)): (usize, (u64, f64))| {
+                let (waited, waited_s) = if i == 0 { (waited, waited_s) } else { (0.0, 0.0) };
+                RetriedConnection {
+                    bytes,
+                    rtt_s,
+                    response_s: took - waited_s,
+                    waited_s,
+                    waited_more_s: waited - waited_s,
+                    studied: o.studied,
+                }
+            };
+            result.retried.extend(objects.into_iter().enumerate().map(object));
             false
         });
     }
@@ -222,7 +244,7 @@ pub fn run(
     let spec = PathSpec::load(&stated_jitter(web.path.clone()), None)?;
     let rate_bps = spec.facts().rate.0;
     let offered = web.load * rate_bps as f64 / 8.0;
-    let rate = packmime::connection_rate(offered, f64::from(profile.mss), HEADER as f64);
+    let rate = packmime::connection_rate(offered, f64::from(profile.mss), HEADER as f64, web.objects);
     let reno = avoidance::REGISTRY.iter().find(|a| a.name == "reno").map(|a| (a.make)());
     let avoidance = reno.unwrap_or_else(|| (avoidance::REGISTRY[0].make)());
     let mut cloud = Cloud {
@@ -263,10 +285,15 @@ pub fn run(
             cloud.result.drawn.push((request, response, connection.rtt.as_secs_f64() as f32));
         }
         let uses = chance.below(100) < web.share && !cloud.is_suspended();
+        let (request, response) = (connection.request, connection.response);
+        let app = match connection.objects - 1 {
+            more @ 1.. if web.objects => app::Kind::Objects { request, response, more },
+            _ => app::Kind::Request { request, response },
+        };
         let flow = FlowSpec {
             start: at,
             direction: Direction::Download,
-            app: app::Kind::Request { request: connection.request, response: connection.response },
+            app,
             startup: if uses { studied.clone() } else { standard.clone() },
             avoidance: avoidance.clone(),
             profile: *profile,

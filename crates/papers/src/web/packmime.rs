@@ -73,12 +73,16 @@ pub struct Connection {
     pub response: u64,
     /// Its round-trip time, the sum of both delay boxes.
     pub rtt: Span,
+    /// Number of objects: 1, and more on a persistent connection.
+    pub objects: u32,
 }
 
 /// Generator of connections.
 pub struct PackMime {
     gaps: Gaps,
     chance: Stream,
+    /// Draws the numbers of objects.
+    persistent: Stream,
     /// Weibull shapes of the lengths of runs of small answers and of downloads.
     shapes: [f64; 2],
     downloads: bool,
@@ -197,18 +201,42 @@ fn shapes(rate: f64) -> [f64; 2] {
 const SCALES: [f64; 2] = [0.775, 3.11];
 
 /// The rate of connections whose answers, with `header` bytes on each packet of up to `mss` bytes of payload and two
-/// packets without payload (SYN-ACK and FIN), offer `bytes_per_s`.
-pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64) -> f64 {
+/// packets without payload (SYN-ACK and FIN), offer `bytes_per_s`. With `objects` the further objects of persistent connections
+/// count, which are downloads.
+pub fn connection_rate(bytes_per_s: f64, mss: f64, header: f64, objects: bool) -> f64 {
     let wire = |payload: f64| header * (libm::ceil(payload / mss) + 2.0);
     let means = [mean(SMALL, wire), mean(DOWNLOAD, wire)];
+    let more = if objects { mean_more() * (means[1] - 2.0 * header) } else { 0.0 };
     let mut rate = bytes_per_s / means[1];
     // The share of downloads depends a little on the rate: the iteration converges in a few steps.
     for _ in 0..20 {
         let [small, downloads] = shapes(rate);
         let (small, downloads) = (mean_run(small, SCALES[0]), mean_run(downloads, SCALES[1]));
-        rate = bytes_per_s * (small + downloads) / (small * means[0] + downloads * means[1]);
+        let first = (small * means[0] + downloads * means[1]) / (small + downloads);
+        rate = bytes_per_s / (first + more);
     }
     rate
+}
+
+/// Number of objects of a connection. 9 % are persistent; of those 82 % carry one page, of two objects at least, and the rest
+/// two pages or more, of which 69 % are of one object.
+fn objects(chance: &mut Stream) -> u32 {
+    if uniform(chance) >= 0.09 {
+        return 1;
+    }
+    let drawn = |chance: &mut Stream| libm::ceil(1.0 + weibull(uniform(chance), 1.0, 1.578)).max(2.0);
+    if uniform(chance) < 0.82 {
+        return drawn(chance) as u32;
+    }
+    let pages = libm::ceil(1.0 + weibull(uniform(chance), 1.0, 0.417)).max(2.0) as u32;
+    (0..pages).map(|_| if uniform(chance) < 0.69 { 1.0 } else { drawn(chance) }).sum::<f64>() as u32
+}
+
+/// The mean number of objects beyond the first, from a million draws.
+fn mean_more() -> f64 {
+    const DRAWS: u32 = 1_000_000;
+    let mut chance = Stream::named(1, "packmime.mean");
+    (0..DRAWS).map(|_| f64::from(objects(&mut chance) - 1)).sum::<f64>() / f64::from(DRAWS)
 }
 
 impl PackMime {
@@ -216,7 +244,8 @@ impl PackMime {
     pub fn new(rate: f64, seed: u64) -> Self {
         let mut chance = Stream::named(seed, "packmime");
         let gaps = Gaps::new(rate, &mut chance);
-        Self { gaps, chance, shapes: shapes(rate), downloads: false, left: 0 }
+        let persistent = Stream::named(seed, "packmime.objects");
+        Self { gaps, chance, persistent, shapes: shapes(rate), downloads: false, left: 0 }
     }
 
     /// Size of the next answer, bytes. Runs of small answers and of downloads alternate.
@@ -240,7 +269,14 @@ impl Iterator for PackMime {
         let response = self.response();
         let request = quantile(REQUEST, uniform(&mut self.chance)) as u64;
         let rtt = quantile(NEAR, uniform(&mut self.chance)) + quantile(FAR, uniform(&mut self.chance));
-        Some(Connection { gap: Span((gap * 1e9) as u64), request, response, rtt: Span((rtt * 1e6) as u64) })
+        let objects = objects(&mut self.persistent);
+        Some(Connection {
+            gap: Span((gap * 1e9) as u64),
+            request,
+            response,
+            rtt: Span((rtt * 1e6) as u64),
+            objects,
+        })
     }
 }
 
@@ -272,7 +308,7 @@ mod tests {
     #[test]
     fn the_offered_load_is_that_of_the_answers() {
         let offered = 1e6;
-        let rate = connection_rate(offered, 1460.0, 40.0);
+        let rate = connection_rate(offered, 1460.0, 40.0, false);
         let mut draws = PackMime::new(rate, 7);
         let n = 2_000_000;
         let wire = |b: u64| b + 40 * (b.div_ceil(1460) + 2);
