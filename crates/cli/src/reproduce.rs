@@ -6,10 +6,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use slowstart_papers::claim::{self, Judged};
 use slowstart_papers::experiment::Experiment;
-use slowstart_papers::{page, run, summary};
+use slowstart_papers::summary::{self, Record};
+use slowstart_papers::{page, run};
 use std::fs;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The seed for which verdicts are recorded.
 const RECORDED: u64 = 1;
@@ -45,7 +46,7 @@ pub(crate) struct Reproduce {
     /// Random seed of all studies; verdicts are recorded for 1
     #[arg(long, default_value_t = RECORDED)]
     seed: u64,
-    /// Write a page for each experiment and the table of all claims to this folder
+    /// Write a page for each experiment to this folder, and the claims with those of other experiments that it holds
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -87,8 +88,7 @@ impl Reproduce {
         }
         bar.finish_and_clear();
         if let Some(dir) = &self.out {
-            let file = dir.join("README.md");
-            fs::write(&file, summary::markdown(&results)).with_context(|| file.display().to_string())?;
+            write_summary(dir, &results)?;
         }
         let all: Vec<&Judged> = results.iter().flat_map(|(_, j)| j).collect();
         if all.is_empty() {
@@ -97,7 +97,7 @@ impl Reproduce {
         let other = all.iter().filter(|j| !j.matches_record()).count();
         let opposite = all.iter().filter(|j| j.contradicts_record()).count();
         let mut counts = Vec::new();
-        for verdict in ["holds", "differs", "undecided", "not checkable here"] {
+        for verdict in ["holds", "differs", "undecided", "the paper does not say", "not checkable here"] {
             let n = all.iter().filter(|j| j.verdict.name() == verdict).count();
             counts.push(format!("{n} {verdict}"));
         }
@@ -109,6 +109,34 @@ impl Reproduce {
     }
 }
 
+/// Writes the records of all claims, of which those of other experiments stay as they were, and the texts from them.
+fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<()> {
+    let file = dir.join("claims.jsonl");
+    let before: Vec<Record> = match fs::read_to_string(&file) {
+        Ok(text) => text
+            .lines()
+            .enumerate()
+            .map(|(i, l)| serde_json::from_str(l).with_context(|| format!("{}:{}", file.display(), i + 1)))
+            .collect::<Result<_>>()?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(e) => return Err(e).with_context(|| file.display().to_string()),
+    };
+    let records = summary::merge(&before, results);
+    let mut lines = String::new();
+    for r in &records {
+        lines.push_str(&serde_json::to_string(r)?);
+        lines.push('\n');
+    }
+    let readme = summary::readme(&records).map_err(anyhow::Error::msg)?;
+    for (name, text) in
+        [("claims.jsonl", lines), ("claims.md", summary::list(&records)), ("README.md", readme)]
+    {
+        let file = dir.join(name);
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
+}
+
 fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
     print(&format!("{}: {} ({})", e.id, e.title, e.figure))?;
     for j in judged {
@@ -117,7 +145,7 @@ fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {
         } else {
             format!(" (recorded: {})", j.claim.verdict.name())
         };
-        print(&format!("  {}{changed}: {}", j.verdict.name(), j.claim.says))?;
+        print(&format!("  {}{changed}: {}: {}", j.verdict.name(), j.claim.id, j.claim.says))?;
         if j.claim.measure.is_some() {
             let claimed = if j.claim.claimed.is_empty() { "-" } else { j.claim.claimed.as_str() };
             print(&format!(

@@ -20,11 +20,20 @@ pub struct Measured {
     pub runs: usize,
 }
 
+impl Measured {
+    /// The study.
+    fn study(&self) -> &str {
+        self.of.rsplit_once(", ").map_or("", |(study, _)| study)
+    }
+}
+
 /// A claim with its measured values and verdict.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
     /// The claim.
     pub claim: &'a Claim,
+    /// Ends of the bound.
+    pub bound: (Option<f64>, Option<f64>),
     /// One value for each study and startup of the claim.
     pub measured: Vec<Measured>,
     /// The verdict on the measured values.
@@ -66,7 +75,7 @@ impl Judged<'_> {
     /// The bound as text.
     pub fn bound_text(&self) -> String {
         let number = words::number;
-        match (self.claim.at_least, self.claim.at_most) {
+        match self.bound {
             (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
             (Some(a), None) => format!("at least {}", number(a)),
             (None, Some(b)) => format!("at most {}", number(b)),
@@ -76,33 +85,38 @@ impl Judged<'_> {
     }
 }
 
+/// A share of `n`, with Wilson's 95 % interval (JASA 22, 1927), in per cent.
+pub(crate) fn wilson(p: f64, n: f64) -> (f64, f64, f64) {
+    let z = 1.96_f64;
+    let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    // For p = 0 and p = 1 the ends are exactly 0 and 1.
+    let low = if p > 0.0 { middle - half } else { 0.0 };
+    let high = if p < 1.0 { middle + half } else { 1.0 };
+    (100.0 * p, 100.0 * low, 100.0 * high)
+}
+
+/// The 95 % interval of a standard deviation of `n` values: the quantiles of chi square over its degrees of freedom (Wilson &
+/// Hilferty, PNAS 17, 1931).
+pub(crate) fn deviation_ends(deviation: f64, n: f64) -> (f64, f64) {
+    let c = 2.0 / (9.0 * (n - 1.0));
+    let end = |z: f64| (deviation * deviation / (1.0 - c + z * c.sqrt()).max(1e-9).powi(3)).sqrt();
+    (end(1.96), end(-1.96))
+}
+
 /// The statistic of `values`, and the ends of its 95 % interval.
 pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    // Wilson's interval (JASA 22, 1927), in per cent.
-    let share = |p: f64| {
-        let z = 1.96_f64;
-        let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
-        let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-        // For p = 0 and p = 1 the ends are exactly 0 and 1.
-        let low = if p > 0.0 { middle - half } else { 0.0 };
-        let high = if p < 1.0 { middle + half } else { 1.0 };
-        (100.0 * p, 100.0 * low, 100.0 * high)
-    };
+    let share = |p: f64| wilson(p, n);
     let first = *values.first()?;
     match how {
         Statistic::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
         Statistic::Mean => stats::mean(values).map(|m| (m.mid, m.low, m.high)),
         Statistic::Deviation => {
-            let freedom = n - 1.0;
-            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / freedom;
-            // The quantiles of chi square over its degrees of freedom (Wilson & Hilferty, PNAS 17, 1931).
-            let end = |z: f64| {
-                let c = 2.0 / (9.0 * freedom);
-                (variance / (1.0 - c + z * c.sqrt()).max(1e-9).powi(3)).sqrt()
-            };
-            (n > 1.0).then(|| (variance.sqrt(), end(1.96), end(-1.96)))
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            let (low, high) = deviation_ends(variance.sqrt(), n);
+            (n > 1.0).then(|| (variance.sqrt(), low, high))
         }
         Statistic::Share => Some(share(mean)),
         Statistic::Most => {
@@ -137,13 +151,79 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
             Verdict::Holds
         }
     };
-    let every = |v: Verdict| measured.iter().all(|m| one(m) == v);
-    let differs = measured.iter().any(|m| one(m) == Verdict::Differs);
-    match claim.unknown {
-        _ if every(Verdict::Holds) => Verdict::Holds,
-        None if differs => Verdict::Differs,
-        Some(_) if every(Verdict::Differs) => Verdict::Differs,
+    let all = |group: &[&Measured]| {
+        if group.is_empty() {
+            Verdict::Undecided
+        } else if group.iter().all(|m| one(m) == Verdict::Holds) {
+            Verdict::Holds
+        } else if group.iter().any(|m| one(m) == Verdict::Differs) {
+            Verdict::Differs
+        } else {
+            Verdict::Undecided
+        }
+    };
+    if claim.unknown.is_none() {
+        return all(&measured.iter().collect::<Vec<_>>());
+    }
+    // A verdict for each value of what the paper does not give.
+    let each: Vec<Verdict> = if claim.values.is_empty() {
+        measured.iter().map(one).collect()
+    } else {
+        let with =
+            |v: &String| measured.iter().filter(|m| m.study().ends_with(v.as_str())).collect::<Vec<_>>();
+        claim.values.iter().map(|v| all(&with(v))).collect()
+    };
+    let any = |v: Verdict| each.contains(&v);
+    match (any(Verdict::Holds), any(Verdict::Differs), any(Verdict::Undecided)) {
+        (true, true, _) => Verdict::NotStated,
+        (true, false, false) => Verdict::Holds,
+        (false, true, false) => Verdict::Differs,
         _ => Verdict::Undecided,
+    }
+}
+
+/// The number of runs that would decide: those there are, times the square of what the interval is too wide by.
+fn runs_to_decide(claim: &Claim, measured: &[Measured]) -> Option<u64> {
+    let ends: Vec<f64> = claim.at_least.into_iter().chain(claim.at_most).collect();
+    let needed = |m: &Measured| {
+        let half = (m.high - m.low) / 2.0;
+        let room = ends.iter().map(|e| (e - m.value).abs()).fold(f64::INFINITY, f64::min);
+        let crossed = ends.iter().any(|e| m.low < *e && *e < m.high);
+        (crossed && m.runs > 1).then(|| m.runs as f64 * (half / room).powi(2))
+    };
+    let most = measured.iter().filter_map(needed).fold(0.0, f64::max);
+    (most > 0.0 && most < 1e9).then(|| most.ceil() as u64)
+}
+
+/// What would make a claim fail that holds: the end of the bound that is nearest to the intervals, and how far it is.
+fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
+    if claim.grows {
+        return "It would fail if a value were not above the one before it.".into();
+    }
+    let number = words::number;
+    let lows =
+        claim.at_least.into_iter().map(|e| (e, measured.iter().map(|m| m.low).fold(f64::INFINITY, f64::min)));
+    let highs = claim
+        .at_most
+        .into_iter()
+        .map(|e| (e, measured.iter().map(|m| m.high).fold(f64::NEG_INFINITY, f64::max)));
+    let nearest = lows.chain(highs).min_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs()));
+    match nearest {
+        Some((end, reached)) if Some(end) == claim.at_least => {
+            format!(
+                "It would fail below {}; the lowest end of an interval is {}.",
+                number(end),
+                number(reached)
+            )
+        }
+        Some((end, reached)) => {
+            format!(
+                "It would fail above {}; the highest end of an interval is {}.",
+                number(end),
+                number(reached)
+            )
+        }
+        None => String::new(),
     }
 }
 
@@ -154,10 +234,18 @@ pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
 
 fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
     let measured = measure(e, claim, results);
-    let verdict = if claim.measure.is_some() { verdict(claim, &measured) } else { Verdict::NotCheckable };
+    let spread = measured.iter().map(|m| ((m.high - m.low) / 2.0, m.runs)).filter(|s| s.0.is_finite());
+    let (half, n) = spread.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+    let widened = claim.widened(half, n);
+    let verdict = if claim.measure.is_some() { verdict(&widened, &measured) } else { Verdict::NotCheckable };
     let mut reason = claim.why.clone();
-    if reason.is_empty() && verdict == Verdict::Holds {
-        reason = "The whole interval lies within the bound.".into();
+    if verdict == Verdict::Holds {
+        reason = [reason, would_fail(&widened, &measured)].join(" ").trim().to_string();
+    }
+    if verdict == Verdict::Undecided
+        && let Some(runs) = runs_to_decide(&widened, &measured)
+    {
+        reason = format!("{reason} About {} runs would decide.", words::number(runs as f64));
     }
     for name in claim.cited() {
         let text = match name {
@@ -170,7 +258,7 @@ fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -
         };
         reason = reason.replace(&format!("{{{name}}}"), &text);
     }
-    Judged { claim, measured, verdict, reason }
+    Judged { claim, bound: (widened.at_least, widened.at_most), measured, verdict, reason }
 }
 
 /// The smallest and the greatest of some values, as text.
@@ -195,10 +283,16 @@ fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured
         for of in &claim.of {
             let value = |study: &str, label: &str, run: u32| {
                 let found = results.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
-                measure.of(found, claim.flow)
+                claim.versus_measure.unwrap_or(measure).of(found, claim.flow)
             };
             let runs = results.iter().filter(|s| s.study == study && s.label == *of);
+            let runs: Vec<&RunResult> = runs.collect();
+            if let Some((value, low, high)) = measure.of_all(&runs) {
+                measured.push(Measured { of: format!("{study}, {of}"), value, low, high, runs: runs.len() });
+                continue;
+            }
             let values: Vec<f64> = runs
+                .iter()
                 .filter_map(|s| {
                     let own = measure.of(s, claim.flow)?;
                     if let Some(less) = &claim.less {
@@ -228,7 +322,7 @@ mod tests {
     use super::*;
 
     fn claim(low: Option<f64>, high: Option<f64>) -> Claim {
-        let text = "says = 'x'\nmeasure = 'exit_s'\nverdict = 'holds'\nwhy = ''\n";
+        let text = "id = 'x'\nsays = 'x'\nmeasure = 'exit_s'\nverdict = 'holds'\nwhy = ''\n";
         let claim: Claim = toml::from_str(text).expect("as written");
         Claim { at_least: low, at_most: high, ..claim }
     }
@@ -249,7 +343,8 @@ mod tests {
         assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(0.5, 0.9)]), Verdict::Differs);
         // Where the studies vary an unknown, it must differ in each.
         let unknown = Claim { unknown: Some("buffer".into()), ..claim(Some(1.0), Some(2.0)) };
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.1, 0.5)]), Verdict::Undecided);
+        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.1, 0.5)]), Verdict::NotStated);
+        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.5, 1.5)]), Verdict::Undecided);
         assert_eq!(verdict(&unknown, &[m(2.1, 2.5), m(0.1, 0.5)]), Verdict::Differs);
         assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(1.2, 1.6)]), Verdict::Holds);
         assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
@@ -257,11 +352,14 @@ mod tests {
 
     #[test]
     fn a_reason_has_the_figures_of_the_runs() {
-        let text = "title = 't'\nfigure = 'f'\ncovers = []\nabout = 'a'\n[[claim]]\nsays = 'c'\nverdict = 'holds'\n\
+        let text = "title = 't'\nfigure = 'f'\ncovers = []\nabout = 'a'\n[[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\n\
                     measure = 'best_window:10,12'\nat_least = 1.0\nwhy = 'It is {value}, not {other}.'\n\
                     figures.other = { measure = 'best_window:8,12' }\n";
         let e = Experiment::read("x/y", text).expect("as written");
-        assert_eq!(judge(&e, &[])[0].reason, "It is 15,000, not 12,000.");
+        assert_eq!(
+            judge(&e, &[])[0].reason,
+            "It is 15,000, not 12,000. It would fail below 1; the lowest end of an interval is 15,000."
+        );
         let why = |text: String| Experiment::read("x/y", &text).expect_err("refused").to_string();
         assert!(why(text.replace("{other}", "{another}")).contains("found {another}"));
         assert!(why(text.replace(", not {other}", "")).contains("expected {other} in why"));
@@ -305,7 +403,13 @@ mod tests {
     #[test]
     fn another_seed_may_be_undecided_but_not_the_opposite() {
         let claim = claim(Some(1.0), Some(2.0));
-        let of = |verdict| Judged { claim: &claim, measured: Vec::new(), verdict, reason: String::new() };
+        let of = |verdict| Judged {
+            claim: &claim,
+            bound: (claim.at_least, claim.at_most),
+            measured: Vec::new(),
+            verdict,
+            reason: String::new(),
+        };
         assert!(of(Verdict::Holds).matches_record() && !of(Verdict::Holds).contradicts_record());
         assert!(!of(Verdict::Undecided).matches_record() && !of(Verdict::Undecided).contradicts_record());
         assert!(of(Verdict::Differs).contradicts_record());

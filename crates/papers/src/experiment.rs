@@ -40,6 +40,8 @@ pub enum Verdict {
     Differs,
     /// The interval contains an end of the bound, or there is no value.
     Undecided,
+    /// No number of runs decides: it holds with some values of what the paper does not give, and differs with others.
+    NotStated,
     /// The claim depends on something that the simulator does not model.
     NotCheckable,
 }
@@ -51,8 +53,113 @@ impl Verdict {
             Self::Holds => "holds",
             Self::Differs => "differs",
             Self::Undecided => "undecided",
+            Self::NotStated => "the paper does not say",
             Self::NotCheckable => "not checkable here",
         }
+    }
+}
+
+/// What a claim is. Only those of the papers are counted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The paper's.
+    #[default]
+    Paper,
+    /// Arithmetic of the paper's own numbers, which no run can change.
+    Arithmetic,
+    /// A value to which the network was fitted, or that was put into it.
+    Fitted,
+    /// A hypothesis of ours: the paper leaves the question to future work, or assumes the answer.
+    Ours,
+}
+
+impl Origin {
+    /// The origin in a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Arithmetic => "arithmetic",
+            Self::Fitted => "fitted",
+            Self::Ours => "ours",
+        }
+    }
+}
+
+/// Why a claim of a paper is not found to hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The paper is wrong, contradicts itself, or does not say what is needed.
+    Paper,
+    /// The paper's network has something that is not known, and matters.
+    Network,
+    /// Our model, reading, measure or number of runs.
+    Ours,
+    /// Not known.
+    Unclear,
+}
+
+impl Cause {
+    /// The cause as results write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "a: the paper",
+            Self::Network => "b: the network",
+            Self::Ours => "c: ours",
+            Self::Unclear => "d: unclear",
+        }
+    }
+}
+
+/// A value as a paper prints it. Its bound follows from the one rule of all claims: half a unit of the last digit to either
+/// side, a whole unit if the paper says "about" or the like; and, where the paper took it from a sample, the 95 % interval of
+/// that sample beyond it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Printed {
+    /// The number with its digits ("0.30", "2,600"). Zeros at the end of an integer are not digits.
+    value: String,
+    /// The paper says "about", "approximately", "almost", "up to" or the like, or the value is read off a figure.
+    #[serde(default)]
+    about: bool,
+    /// The printed standard deviation of the sample whose mean the value is.
+    sd: Option<f64>,
+    /// Size of the sample of which the value is the mean, the standard deviation or the share.
+    n: Option<f64>,
+    /// The paper prints no spread: its sample is as large as this many of our runs, from whose spread its interval follows.
+    runs: Option<f64>,
+}
+
+impl Printed {
+    /// The number, and half a unit of its last digit.
+    fn number(&self) -> Option<(f64, f64)> {
+        let digits = self.value.replace(',', "");
+        let value: f64 = digits.parse().ok()?;
+        let places = match digits.split_once('.') {
+            Some((_, fraction)) => -i32::try_from(fraction.len()).ok()?,
+            None => i32::try_from(digits.len() - digits.trim_end_matches('0').len()).ok()?,
+        };
+        let unit = 10_f64.powi(if value == 0.0 { places.min(0) } else { places });
+        Some((value, if self.about { unit } else { 0.5 * unit }))
+    }
+
+    /// The bound, for this statistic.
+    fn bound(&self, take: Statistic) -> Option<(f64, f64)> {
+        let (value, half) = self.number()?;
+        let (low, high) = match (take, self.n, self.sd) {
+            (Statistic::Share, Some(n), _) => {
+                let (_, low, high) = crate::claim::wilson(value / 100.0, n);
+                (low, high)
+            }
+            (Statistic::Deviation, Some(n), _) => crate::claim::deviation_ends(value, n),
+            (_, Some(n), Some(sd)) => {
+                let reach = 1.96 * sd / n.sqrt();
+                (value - reach, value + reach)
+            }
+            _ => (value, value),
+        };
+        Some((low - half, high + half))
     }
 }
 
@@ -79,6 +186,13 @@ pub enum Statistic {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
+    /// A name of its own within the experiment, which stays when the claim moves.
+    pub id: String,
+    /// What the claim is.
+    #[serde(default)]
+    pub origin: Origin,
+    /// Why a claim of the paper does not hold.
+    pub cause: Option<Cause>,
     /// The statement, in our words.
     pub says: String,
     /// The figure that the paper gives, as printed.
@@ -96,6 +210,8 @@ pub struct Claim {
     pub versus: Option<String>,
     /// ... or, if this is present too, in this study.
     pub versus_study: Option<String>,
+    /// The measure of that startup, if it is another one.
+    pub versus_measure: Option<Measure>,
     /// If present, the value of this startup in the same run is subtracted.
     pub less: Option<String>,
     /// Index of the flow in the run.
@@ -106,6 +222,8 @@ pub struct Claim {
     pub take: Statistic,
     /// The bound of [`Statistic::Within`].
     pub within: Option<f64>,
+    /// The value that the paper prints, from which the bound follows.
+    pub printed: Option<Printed>,
     /// Lower end of the bound.
     pub at_least: Option<f64>,
     /// Upper end of the bound.
@@ -114,8 +232,11 @@ pub struct Claim {
     #[serde(default)]
     pub grows: bool,
     /// A value that the paper does not give, if the studies of the claim vary it ("buffer"). The claim then holds if it
-    /// holds in every study, differs if it differs in every study, and is undecided otherwise.
+    /// holds with every value, differs if it differs with every value, and otherwise the paper does not say.
     pub unknown: Option<String>,
+    /// Its values: the ends of the names of the studies. If empty, each study has a value of its own.
+    #[serde(default)]
+    pub values: Vec<String>,
     /// The recorded verdict.
     pub verdict: Verdict,
     /// The reason for the verdict and, where it is known, the assumption under which the claim would hold. `{value}` stands
@@ -125,9 +246,6 @@ pub struct Claim {
     /// Figures that the reason cites, computed from the runs.
     #[serde(default)]
     pub figures: BTreeMap<String, Figure>,
-    /// True if the claim is ours: the paper leaves it to future work, or assumes it.
-    #[serde(default)]
-    pub ours: bool,
 }
 
 /// A quantity that a reason cites. What it does not give is that of its claim, except `versus`, `versus_study`, `less` and
@@ -157,6 +275,7 @@ impl Claim {
             of: f.of.unwrap_or_else(|| self.of.clone()),
             versus: f.versus,
             versus_study: f.versus_study,
+            versus_measure: None,
             less: f.less,
             flow: f.flow.unwrap_or(self.flow),
             take: f.take.unwrap_or(self.take),
@@ -164,6 +283,16 @@ impl Claim {
             figures: BTreeMap::new(),
             ..self.clone()
         }
+    }
+
+    /// The claim with the bound widened by the 95 % interval of the paper's own sample, if that follows from the spread of our runs.
+    /// `half` is half of the interval of a mean of `n` of our runs.
+    #[must_use]
+    pub fn widened(&self, half: f64, n: usize) -> Self {
+        let reach =
+            self.printed.as_ref().and_then(|p| p.runs).map_or(0.0, |runs| half * (n as f64 / runs).sqrt());
+        let (at_least, at_most) = (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach));
+        Self { at_least, at_most, ..self.clone() }
     }
 
     /// The names of the figures that the reason cites, in order.
@@ -368,8 +497,28 @@ impl Experiment {
         let mut e: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
         (e.id, e.file) = (id.to_string(), file.to_string());
         let cells = e.cells(1, false)?;
+        let mut seen = std::collections::BTreeSet::new();
+        for c in &mut e.claim {
+            let bad = |why: &str| bad(format!("claim {:?}: {why}", c.id));
+            let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+            if c.id.is_empty() || !c.id.bytes().all(plain) || !seen.insert(c.id.clone()) {
+                return Err(bad("id: expected a name of its own, of a to z, 0 to 9 and hyphens"));
+            }
+            if (c.origin == Origin::Paper && c.verdict != Verdict::Holds) != c.cause.is_some() {
+                return Err(bad(
+                    "cause: expected for a claim of the paper that does not hold, and only there",
+                ));
+            }
+            if let Some(printed) = &c.printed {
+                if c.at_least.is_some() || c.at_most.is_some() {
+                    return Err(bad("printed: expected without at_least and at_most"));
+                }
+                let (low, high) = printed.bound(c.take).ok_or_else(|| bad("printed: expected a number"))?;
+                (c.at_least, c.at_most) = (Some(low), Some(high));
+            }
+        }
         for c in &e.claim {
-            let bad = |why: &str| bad(format!("claim {:?}: {why}", c.says));
+            let bad = |why: &str| bad(format!("claim {:?}: {why}", c.id));
             if c.measure.is_none() != (c.verdict == Verdict::NotCheckable) {
                 return Err(bad("expected a measure, or the verdict not-checkable"));
             }

@@ -6,8 +6,9 @@ use crate::result::RunResult;
 use crate::spectrum;
 use crate::web;
 use serde::Deserialize;
+use slowstart::step::Exit;
 use slowstart_lab::eval::{self, Ended};
-use slowstart_lab::record::{Class, Row};
+use slowstart_lab::record::{Class, Row, Sample};
 use std::str::FromStr;
 
 /// A measure: a name, with numbers after a colon if it needs them (`utilisation:10,70`). Times are in seconds since the
@@ -21,6 +22,12 @@ pub enum Measure {
     ExitBdp,
     /// The window at that time, in segments.
     ExitPackets,
+    /// The distance of that window from the BDP, in BDPs.
+    ExitDistanceBdp,
+    /// 1 if it left because of this, else 0.
+    ExitBy(Exit),
+    /// 1 if it left by a rule of its own, and not by loss, timeout or another sign of congestion.
+    ExitByRule,
     /// Time at which the path's true capacity was reached.
     CapacityS,
     /// The same by the thesis' heuristic.
@@ -71,6 +78,10 @@ pub enum Measure {
     TimeToBdpRtts,
     /// The longest RTT divided by the base RTT.
     MaxRttRatio,
+    /// How long the RTT was above nine tenths of its maximum, seconds.
+    NearMaxRttS,
+    /// The same in base RTTs.
+    NearMaxRttRtts,
     /// The longest RTT before the exit divided by the first RTT.
     MaxRttOverFirst,
     /// The longest RTT before the exit, seconds.
@@ -97,8 +108,9 @@ pub enum Measure {
     QueueMeanPackets(f64, f64),
     /// The period of the queue's oscillation: twice the mean time between crossings of its mean.
     QueuePeriodS(f64, f64),
-    /// The frequency of the greatest peak in the spectrum of the RTT before capacity.
-    RttPeakHz,
+    /// The frequency of the greatest peak in the spectrum of the RTT before the first loss, of the average of all runs. It has no
+    /// value in one run.
+    MeanRttPeakHz,
     /// 1 if SEARCH 2.0 with this many bins in its window leaves before capacity. For runs that keep their ACKs.
     BinsEarly(usize),
     /// 1 if it leaves between capacity and the first detected loss.
@@ -152,6 +164,8 @@ impl FromStr for Measure {
             ("exit_s", []) => Self::ExitS,
             ("exit_bdp", []) => Self::ExitBdp,
             ("exit_packets", []) => Self::ExitPackets,
+            ("exit_distance_bdp", []) => Self::ExitDistanceBdp,
+            ("exit_by_rule", []) => Self::ExitByRule,
             ("capacity_s", []) => Self::CapacityS,
             ("heuristic_capacity_s", []) => Self::HeuristicCapacityS,
             ("first_loss_s", []) => Self::FirstLossS,
@@ -175,6 +189,8 @@ impl FromStr for Measure {
             ("time_to_mb", [mb]) => Self::TimeToMb(*mb),
             ("time_to_bdp_s", []) => Self::TimeToBdpS,
             ("max_rtt_ratio", []) => Self::MaxRttRatio,
+            ("near_max_rtt_s", []) => Self::NearMaxRttS,
+            ("near_max_rtt_rtts", []) => Self::NearMaxRttRtts,
             ("max_rtt_over_first", []) => Self::MaxRttOverFirst,
             ("late_rtt_ratio", []) => Self::LateRttRatio,
             ("max_rtt_before_exit_s", []) => Self::MaxRttBeforeExitS,
@@ -189,7 +205,7 @@ impl FromStr for Measure {
             ("queue_swing_packets", [from, to]) => Self::QueueSwingPackets(*from, *to),
             ("queue_mean_packets", [from, to]) => Self::QueueMeanPackets(*from, *to),
             ("queue_period_s", [from, to]) => Self::QueuePeriodS(*from, *to),
-            ("rtt_peak_hz", []) => Self::RttPeakHz,
+            ("mean_rtt_peak_hz", []) => Self::MeanRttPeakHz,
             ("bins_early", [n]) => Self::BinsEarly(*n as usize),
             ("bins_choke-point", [n]) => Self::BinsChokePoint(*n as usize),
             ("bins_agree", [a, b]) => Self::BinsAgree(*a as usize, *b as usize),
@@ -206,6 +222,10 @@ impl FromStr for Measure {
                 web::Measure::named(name, &numbers)
                     .ok_or_else(|| format!("found {text:?}, expected a measure"))?,
             ),
+            _ if name.starts_with("exit_by_") => {
+                let why = REASONS.into_iter().find(|w| name.strip_prefix("exit_by_") == Some(w.name()));
+                Self::ExitBy(why.ok_or_else(|| format!("found {text:?}, expected a measure"))?)
+            }
             _ => match name.strip_prefix("heuristic_").and_then(class) {
                 Some(c) => Self::HeuristicIs(c),
                 None => {
@@ -216,6 +236,19 @@ impl FromStr for Measure {
         Ok(found)
     }
 }
+
+/// The reasons that a claim can name.
+const REASONS: [Exit; 9] = [
+    Exit::Ssthresh,
+    Exit::Loss,
+    Exit::Timeout,
+    Exit::LocalStall,
+    Exit::AckTrain,
+    Exit::Delay,
+    Exit::CssRounds,
+    Exit::RateFlat,
+    Exit::Estimate,
+];
 
 /// Width of the bins of bytes delivered, seconds.
 const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
@@ -270,6 +303,24 @@ impl Measure {
         }
     }
 
+    /// The value over all runs of a startup, with the ends of its resolution, if the measure needs them together.
+    pub fn of_all(&self, results: &[&RunResult]) -> Option<(f64, f64, f64)> {
+        if *self != Self::MeanRttPeakHz {
+            return None;
+        }
+        let series: Vec<Vec<(f64, f64)>> = results
+            .iter()
+            .filter_map(|r| {
+                let until = r.start_s + r.rows.first()?.first_loss_time_s?;
+                let before = r.samples.iter().filter(|s| s.time_s <= until);
+                Some(before.filter_map(|s| Some((s.time_s - r.start_s, s.rtt_s?))).collect())
+            })
+            .collect();
+        let (peak, length) = spectrum::peak_of_mean(&series)?;
+        let half = 0.5 / length;
+        Some((peak.hz, peak.hz - half, peak.hz + half))
+    }
+
     /// The value in a run, if the run has one.
     pub fn of(&self, result: &RunResult, flow: usize) -> Option<f64> {
         if let Some(web) = &result.web {
@@ -285,6 +336,12 @@ impl Measure {
             Self::ExitS => exit.map(|e| e.time_s),
             Self::ExitBdp => exit.map(|e| e.detected_cwnd_bytes as f64 / bdp),
             Self::ExitPackets => exit.map(|e| e.detected_cwnd_bytes as f64 / result.mss),
+            Self::ExitDistanceBdp => exit.map(|e| (e.detected_cwnd_bytes as f64 / bdp - 1.0).abs()),
+            Self::ExitBy(why) => Some(flag(exit.is_some_and(|e| e.reason == why.name()))),
+            Self::ExitByRule => {
+                let forced = |r: &str| REASONS.iter().any(|w| w.name() == r && w.by_congestion());
+                Some(flag(exit.is_some_and(|e| !forced(&e.reason))))
+            }
             Self::CapacityS => row.capacity_time_s,
             Self::HeuristicCapacityS => row.capacity_time_by_heuristic_s,
             Self::FirstLossS => row.first_loss_time_s,
@@ -341,6 +398,13 @@ impl Measure {
                 let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
                 Some(most / row.base_rtt_s)
             }
+            Self::NearMaxRttS => {
+                let most = samples().filter_map(|s| s.rtt_s).max_by(f64::total_cmp)?;
+                let near = |s: &&Sample| s.rtt_s.is_some_and(|r| r >= 0.9 * most);
+                let interval = row.duration_s / samples().count() as f64;
+                Some(samples().filter(near).count() as f64 * interval)
+            }
+            Self::NearMaxRttRtts => Some(Self::NearMaxRttS.of(result, flow)? / row.base_rtt_s),
             Self::MaxRttOverFirst => {
                 let left = start + exit.map_or(f64::INFINITY, |e| e.time_s);
                 let before = || samples().filter(move |s| s.time_s <= left).filter_map(|s| s.rtt_s);
@@ -392,14 +456,6 @@ impl Measure {
                 let crossings = queue.windows(2).filter(|w| (w[0] < middle) != (w[1] < middle)).count();
                 (crossings > 0).then(|| 2.0 * (to - from) / crossings as f64)
             }
-            Self::RttPeakHz => {
-                let until = start + row.capacity_time_s?;
-                let points: Vec<(f64, f64)> = samples()
-                    .filter(|s| s.time_s <= until)
-                    .filter_map(|s| Some((s.time_s, s.rtt_s?)))
-                    .collect();
-                spectrum::peak(&points).map(|p| p.hz)
-            }
             Self::BinsEarly(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::Early)),
             Self::BinsChokePoint(n) => Some(flag(by_bins(result, row, n, ALL)? == Class::ChokePoint)),
             Self::BinsAgree(a, b) => {
@@ -417,8 +473,8 @@ impl Measure {
             | Self::DoublingRounds(..)
             | Self::SearchDifference(..)
             | Self::SearchCrossing(..) => self.formula(),
-            // The run has no web clients.
-            Self::Web(_) => None,
+            // The run has no web clients, or the measure needs all runs.
+            Self::Web(_) | Self::MeanRttPeakHz => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The HTML page of an experiment: its claims with verdicts, its charts and its table of runs.
 
 use crate::claim::{self, Judged, Measured};
-use crate::experiment::{Column, Comparison, Experiment};
+use crate::experiment::{Column, Comparison, Experiment, Origin, Verdict};
 use crate::figure;
 use crate::measure::Measure;
 use crate::result::RunResult;
@@ -138,12 +138,27 @@ fn measured(all: &[Measured]) -> Markup {
 /// With more measured values than this they are a table instead of a sentence.
 const FEW: usize = 2;
 
+/// The colour of a verdict, in the palette for all kinds of colour vision (Okabe & Ito, 2008).
+const fn colour(v: Verdict) -> &'static str {
+    match v {
+        Verdict::Holds => "#009e73",
+        Verdict::Differs => "#d55e00",
+        Verdict::Undecided => "#e69f00",
+        Verdict::NotStated | Verdict::NotCheckable => "#999999",
+    }
+}
+
 fn judged(j: &Judged) -> Markup {
     let many = j.measured.len() > FEW;
     html! {
-        p class="verdict" {
+        p class="verdict" id=(j.claim.id) style={ "border-left-color:" (colour(j.verdict)) } {
             b { (j.verdict.name()) } ": " (j.claim.says)
-            @if j.claim.ours { " (ours, not the paper's)" }
+            @match j.claim.origin {
+                Origin::Paper => {},
+                Origin::Arithmetic => " (arithmetic, not counted)",
+                Origin::Fitted => " (fitted, not counted)",
+                Origin::Ours => " (ours, not the paper's)",
+            }
         }
         p class="note" {
             @if !j.claim.claimed.is_empty() { "Claimed: " (j.claim.claimed) ". " }
@@ -165,16 +180,17 @@ pub fn html(e: &Experiment, claims: &[Judged], results: &[RunResult]) -> String 
     let body = html! {
         p class="about" { (e.figure) "; catalogue rows " (e.covers.join(", ")) }
         p { (e.about) }
+        @let web = results.first().is_some_and(|s| s.web.is_some());
+        @if !web && !results.is_empty() { (figure::charts(&studies, results)) }
         h2 { "Claims" }
         @for j in claims { (judged(j)) }
         @if !e.ours.is_empty() {
             h2 { "Values that the paper does not give, and our choices" }
             ul { @for o in &e.ours { li { (o) } } }
         }
-        @if results.first().is_some_and(|s| s.web.is_some()) {
+        @if web {
             (web_figures::charts_and_table(&studies, results))
         } @else if !results.is_empty() {
-            (figure::charts(&studies, results))
             h2 { "Runs" }
             (medians(results, &e.columns))
             @if let Some(b) = &e.beside { (beside(b, results)) }

@@ -69,6 +69,28 @@ pub fn peak(points: &[(f64, f64)]) -> Option<Peak> {
     spectrum(points).into_iter().skip(2).max_by(|a, b| a.amplitude.total_cmp(&b.amplitude))
 }
 
+/// The greatest peak of the average of several series, up to the time at which half of them have ended, and that time. The thesis
+/// transforms the average of its downloads.
+pub fn peak_of_mean(series: &[Vec<(f64, f64)>]) -> Option<(Peak, f64)> {
+    const POINTS: usize = 2048;
+    let mut ends: Vec<f64> = series.iter().filter_map(|s| s.last().map(|p| p.0)).collect();
+    ends.sort_by(f64::total_cmp);
+    let end = *ends.get(ends.len() / 2)?;
+    let at = |s: &[(f64, f64)], t: f64| {
+        let next = s.partition_point(|p| p.0 <= t);
+        (next > 0 && next < s.len()).then(|| s[next - 1].1)
+    };
+    let mean: Vec<(f64, f64)> = (0..POINTS)
+        .filter_map(|i| {
+            let t = end * i as f64 / POINTS as f64;
+            let values: Vec<f64> = series.iter().filter_map(|s| at(s, t)).collect();
+            (values.len() * 2 >= series.len()).then(|| (t, values.iter().sum::<f64>() / values.len() as f64))
+        })
+        .collect();
+    let length = mean.last()?.0 - mean.first()?.0;
+    Some((peak(&mean)?, length))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

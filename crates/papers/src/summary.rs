@@ -1,51 +1,214 @@
-//! The table of all claims in Markdown: claimed figure, bound, measured value, verdict, reason.
+//! The claims of all experiments as records, one line of JSON each, and the texts that are written from them: the summary in
+//! `docs/results/README.md` and the list of all claims.
 
 use crate::claim::Judged;
-use crate::experiment::{Experiment, Verdict};
+use crate::experiment::{Experiment, Origin};
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
+
+/// A judged claim, as `claims.jsonl` keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// `paper/experiment/claim`.
+    pub id: String,
+    /// Whose claim it is: `paper`, `arithmetic`, `fitted` or `ours`.
+    pub origin: String,
+    /// The statement.
+    pub says: String,
+    /// The figure that the paper prints.
+    pub claimed: String,
+    /// The bound.
+    pub bound: String,
+    /// The measured values.
+    pub measured: String,
+    /// Number of runs of each value; the smallest.
+    pub runs: usize,
+    /// The verdict.
+    pub verdict: String,
+    /// Why a claim of the paper does not hold; empty if it does.
+    pub cause: String,
+    /// The reason, with figures.
+    pub reason: String,
+}
+
+impl Record {
+    /// The record of a judged claim of an experiment.
+    pub fn new(e: &Experiment, j: &Judged) -> Self {
+        Self {
+            id: format!("{}/{}", e.id, j.claim.id),
+            origin: j.claim.origin.name().into(),
+            says: j.claim.says.clone(),
+            claimed: j.claim.claimed.clone(),
+            bound: j.bound_text(),
+            measured: j.measured_text(),
+            runs: j.measured.iter().map(|m| m.runs).min().unwrap_or(0),
+            verdict: j.verdict.name().into(),
+            cause: j.claim.cause.map_or(String::new(), |c| c.name().into()),
+            reason: j.reason.clone(),
+        }
+    }
+
+    fn experiment(&self) -> &str {
+        self.id.rsplit_once('/').map_or("", |(e, _)| e)
+    }
+
+    fn paper(&self) -> &str {
+        self.id.split('/').next().unwrap_or("")
+    }
+}
+
+/// The records of the experiments that were run in place of those of the same experiments in `before`, in the order of the
+/// experiments.
+pub fn merge(before: &[Record], run: &[(&Experiment, Vec<Judged>)]) -> Vec<Record> {
+    let mut all = Vec::new();
+    for e in Experiment::all() {
+        match run.iter().find(|(r, _)| r.id == e.id) {
+            Some((_, judged)) => all.extend(judged.iter().map(|j| Record::new(e, j))),
+            None => all.extend(before.iter().filter(|r| r.experiment() == e.id).cloned()),
+        }
+    }
+    for (e, judged) in run.iter().filter(|(r, _)| !Experiment::all().iter().any(|e| e.id == r.id)) {
+        all.extend(judged.iter().map(|j| Record::new(e, j)));
+    }
+    all
+}
+
+/// A paper as the summary shows it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Paper {
+    name: String,
+    title: String,
+    concludes: String,
+    stands: String,
+    rows: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Papers {
+    paper: Vec<Paper>,
+}
 
 /// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// The table of all claims, preceded by the number of each verdict.
-pub fn markdown(results: &[(&Experiment, Vec<Judged>)]) -> String {
+/// Measured values for a table: the first and last of many.
+fn short(text: &str) -> String {
+    let parts: Vec<&str> = text.split("; ").collect();
+    match parts.as_slice() {
+        [first, .., last] if parts.len() > 2 => format!("{first}; ...; {last}"),
+        _ => text.to_string(),
+    }
+}
+
+const VERDICTS: [&str; 5] = ["holds", "differs", "undecided", "the paper does not say", "not checkable here"];
+
+fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
+    let records: Vec<&Record> = records.collect();
+    let n = |v: &str| records.iter().filter(|r| r.verdict == v).count();
+    let counts: Vec<String> = VERDICTS.iter().filter(|v| n(v) > 0).map(|v| format!("{} {v}", n(v))).collect();
+    counts.join(", ")
+}
+
+/// The summary: for each paper its conclusion, whether it stands, and ten of its claims.
+///
+/// # Errors
+/// Says which row of `papers.toml` is no claim.
+pub fn readme(records: &[Record]) -> Result<String, String> {
+    let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
-        "# Claims of five papers and measured values\n\nWritten by `slowstart reproduce --all --out docs/results` \
-         (`make results`). Every measured figure comes from the simulator as `docs/method.md` describes it. The page of \
-         each experiment states what it runs, which values the paper does not give, and which we chose. A claim *holds* \
-         if the whole 95 % interval of the measured value lies within its bound, *differs* if the whole interval lies \
-         outside, and is *undecided* otherwise. With another seed (`make seeds`) a verdict may become undecided or cease \
-         to be, but none that holds becomes *differs*, and none that differs becomes *holds*. Claims in italics are ours: \
-         the paper leaves the question to future work, or assumes the answer.\n\n",
+        "# What five papers claim, and what is measured\n\nWritten by `slowstart reproduce --all --out docs/results` (`make \
+         results`). Measured figures come from the simulator (docs/method.md). [claims.md](claims.md) lists every claim with \
+         its bound, runs and reason, `claims.jsonl` the same for programs, and the page of an experiment what it runs and what \
+         we chose. [changes.md](changes.md) says which verdicts changed and why.\n\n\
+         A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
+         and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
+         leaves out, and differs with others. One rule gives all bounds: a printed number has half a unit of its last digit on \
+         either side, a whole unit after \"about\" or off a figure, and the 95 % interval of the paper's own sample beyond that \
+         where it gives size and spread; \"more\" is more than 1, \"the same\" 0.95 to 1.05, \"slightly\" up to 1.1, \"much\" \
+         1.5 or more.\n\nCauses of what does not hold: a, the paper; b, its network, of which something unknown matters; c, ours; \
+         d, unclear.\n\n",
     );
-    let all = || results.iter().flat_map(|(_, j)| j);
-    let verdicts = [Verdict::Holds, Verdict::Differs, Verdict::Undecided, Verdict::NotCheckable];
-    let counts: Vec<String> = verdicts
-        .iter()
-        .map(|v| format!("{} {}", all().filter(|j| j.verdict == *v).count(), v.name()))
-        .collect();
-    let _ =
-        writeln!(out, "{} experiments, {} claims: {}.\n", results.len(), all().count(), counts.join(", "));
-    out.push_str("| Experiment | Claim | Claimed | Bound | Measured | Verdict | Reason |\n|---|---|---|---|---|---|---|\n");
-    for (e, judged) in results {
-        for j in judged {
-            let says = cell(&j.claim.says);
-            let says = if j.claim.ours { format!("*{says}*") } else { says };
+    let of = |origin: Origin| records.iter().filter(move |r| r.origin == origin.name());
+    out.push_str("| Paper | holds | differs | undecided | does not say | not checkable | a | b | c | d |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    let row = |name: &str, all: &[&Record]| {
+        let mut line = format!("| {name} |");
+        for v in VERDICTS {
+            let _ = write!(line, " {} |", all.iter().filter(|r| r.verdict == v).count());
+        }
+        for c in ["a", "b", "c", "d"] {
+            let _ = write!(line, " {} |", all.iter().filter(|r| r.cause.starts_with(c)).count());
+        }
+        line + "\n"
+    };
+    for p in &papers.paper {
+        let all: Vec<&Record> = of(Origin::Paper).filter(|r| r.paper() == p.name).collect();
+        out.push_str(&row(&p.title, &all));
+    }
+    out.push_str(&row("all", &of(Origin::Paper).collect::<Vec<_>>()));
+    let _ = writeln!(
+        out,
+        "\nNot counted: {} hypotheses of ours ({}), {} of arithmetic ({}), {} to which the networks were fitted ({}).\n",
+        of(Origin::Ours).count(),
+        count(of(Origin::Ours)),
+        of(Origin::Arithmetic).count(),
+        count(of(Origin::Arithmetic)),
+        of(Origin::Fitted).count(),
+        count(of(Origin::Fitted)),
+    );
+    for p in &papers.paper {
+        let _ = writeln!(out, "## {}\n\n{} {}\n", p.title, p.concludes, p.stands);
+        out.push_str("| Claim | Paper | Ours | Verdict | Cause |\n|---|---|---|---|---|\n");
+        for id in &p.rows {
+            let wanted = format!("{}/{id}", p.name);
+            let Some(r) = records.iter().find(|r| r.id == wanted) else {
+                if records.iter().any(|r| wanted.starts_with(&format!("{}/", r.experiment()))) {
+                    return Err(format!("papers.toml: found {wanted:?}, expected the id of a claim"));
+                }
+                continue;
+            };
             let _ = writeln!(
                 out,
-                "| [{}]({}.html) ({}) | {says} | {} | {} | {} | **{}** | {} |",
-                e.id,
-                e.id.replace('/', "-"),
-                cell(&e.covers.join(", ")),
-                cell(&j.claim.claimed),
-                j.bound_text(),
-                cell(&j.measured_text()),
-                j.verdict.name(),
-                cell(&j.reason),
+                "| [{}]({}.html) | {} | {} | **{}** | {} |",
+                cell(&r.says),
+                r.experiment().replace('/', "-"),
+                cell(&r.claimed),
+                cell(&short(&r.measured)),
+                r.verdict,
+                r.cause.get(..1).unwrap_or(""),
             );
         }
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// The list of all claims.
+pub fn list(records: &[Record]) -> String {
+    let mut out = String::from(
+        "# All claims\n\nWritten by `slowstart reproduce --all --out docs/results`. README.md summarises it and states the rule of \
+         the bounds. The third column says whose a claim is; only those of the papers are counted.\n\n\
+         | Claim | | Whose | Claimed | Bound | Measured | Runs | Verdict | Cause | Reason |\n|---|---|---|---|---|---|--:|---|---|---|\n",
+    );
+    for r in records {
+        let _ = writeln!(
+            out,
+            "| [{}]({}.html) | {} | {} | {} | {} | {} | {} | **{}** | {} | {} |",
+            r.id,
+            r.experiment().replace('/', "-"),
+            cell(&r.says),
+            r.origin,
+            cell(&r.claimed),
+            r.bound,
+            cell(&r.measured),
+            r.runs,
+            r.verdict,
+            r.cause,
+            cell(&r.reason),
+        );
     }
     out
 }

@@ -82,8 +82,9 @@ fn errors_name_file_and_value() {
     let study =
         "[[study]]\nname = 's'\npath = 'rate=1Mbit rtt=10ms'\nstartups = ['standard']\nduration = '1s'\n";
     let say = |text: &str| Experiment::read("x/y", text).expect_err(text).to_string();
-    let claim =
-        |more: &str| format!("{head}{study}[[claim]]\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\n{more}");
+    let claim = |more: &str| {
+        format!("{head}{study}[[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\n{more}")
+    };
     assert!(say(&claim("")).contains("expected a measure"));
     assert!(say(&claim("measure = 'exits'\nat_most = 1.0")).contains("expected a measure"));
     assert!(say(&claim("measure = 'exit_s'\nof = ['standard']")).contains("expected at_least or at_most"));
@@ -97,7 +98,7 @@ fn errors_name_file_and_value() {
     assert!(
         say(&beside("['s', 'ess', [1.0]]").replace("claim = []\n", "")).contains("missing field `claim`")
     );
-    let claimed = "[[claim]]\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\nmeasure = 'exit_s'\nof = ['standard']\nat_most = 1.0\n";
+    let claimed = "[[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\nwhy = 'w'\nmeasure = 'exit_s'\nof = ['standard']\nat_most = 1.0\n";
     let row = |row: &str| say(&beside(row).replace("claim = []\n", claimed));
     assert!(row("['s', 'ess', [1.0]]").contains("expected it to be run there"));
     assert!(row("['s', 'standard', [1.0, 2.0]]").contains("found 2 values, expected 1"));

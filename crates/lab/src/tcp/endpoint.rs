@@ -1,6 +1,7 @@
 //! One end of a connection: the handshake, the close, and both halves, with segments in and out.
 
 use super::accecn::{EcnOption, FULL_OPTION, LATEST};
+use super::backlog::Backlog;
 use super::ecn::{ACE, Feedback, Prompt};
 use super::gro::Gro;
 use super::profile::Profile;
@@ -50,7 +51,8 @@ struct Header {
     feedback: Feedback,
     /// The codepoint of new data, of data sent again, and (twice) of all else.
     ect: [Ecn; 4],
-    /// True if the connection is established, without receive offload, ECN and a slow reader. Written by `set_state` alone.
+    /// True if the connection is established, without receive offload, ECN, a slow reader and a CPU that takes time. Written by
+    /// `set_state` alone.
     plain: bool,
 }
 
@@ -162,6 +164,8 @@ pub struct Endpoint<C> {
     peer_syn: Ecn,
     /// Segments that are merged before they are processed; `None` without receive offload.
     gro: Option<Box<Gro>>,
+    /// Segments that wait for the CPU; `None` if it takes no time.
+    backlog: Option<Box<Backlog>>,
     header: Header,
     /// The receiving half.
     pub rx: Receiver,
@@ -201,6 +205,7 @@ impl<C: Controller + Clone> Endpoint<C> {
                 ect: [Ecn::NotEct; 4],
             },
             peer_syn: Ecn::NotEct,
+            backlog: (profile.sack_cost > Span::ZERO).then(|| Box::new(Backlog::new(profile.sack_cost))),
             gro: (profile.gro > 0).then(|| Box::new(Gro::new(profile.gro, profile.gro_wait))),
             tx: Sender::new(profile, control),
             rx: Receiver::new(profile),
@@ -268,6 +273,7 @@ impl<C: Controller + Clone> Endpoint<C> {
         self.state = state;
         self.header.plain = state == State::Established
             && self.gro.is_none()
+            && self.backlog.is_none()
             && self.header.feedback == Feedback::None
             && !self.rx.reads_slowly();
     }
@@ -417,11 +423,30 @@ impl<C: Controller + Clone> Endpoint<C> {
     /// own so that the code for all others stays short (docs/engine.md, "Inlining").
     #[inline(never)]
     pub(crate) fn on_special_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
-        if self.gro.is_some() && self.state == State::Established {
-            self.merge(now, s, out);
-            return true;
+        if self.state == State::Established {
+            if let Some(backlog) = &mut self.backlog {
+                backlog.arrive(s);
+                self.work(now, out);
+                return true;
+            }
+            if self.gro.is_some() {
+                self.merge(now, s, out);
+                return true;
+            }
         }
         self.process(now, s, out)
+    }
+
+    /// Processes the segments for which the CPU has time. Those with SACK blocks take it for each packet of the write queue.
+    #[inline(never)]
+    fn work(&mut self, now: Instant, out: &mut impl Wire) {
+        while let Some(s) = self.backlog.as_mut().and_then(|b| b.take(now)) {
+            let packets = if s.sacks > 0 { self.tx.board().out.packets } else { 0 };
+            self.process(now, &s, out);
+            if let Some(backlog) = &mut self.backlog {
+                backlog.look_at(now, u64::from(packets));
+            }
+        }
     }
 
     /// Holds a segment to be merged with those that follow, or processes it. What is complete is processed.
@@ -675,11 +700,12 @@ impl<C: Controller + Clone> Endpoint<C> {
         }
     }
 
-    /// When the delayed ACK, or what receive offload holds, is due; [`Instant::NEVER`] if neither is.
+    /// When the delayed ACK, or what receive offload or the CPU holds, is due; [`Instant::NEVER`] if none is.
     #[inline]
     pub fn receiver_deadline(&self) -> Instant {
         let held = self.gro.as_ref().map_or(Instant::NEVER, |g| g.due());
-        self.rx.ack_deadline().min(held)
+        let busy = self.backlog.as_ref().map_or(Instant::NEVER, |b| b.due());
+        self.rx.ack_deadline().min(held).min(busy)
     }
 
     /// When [`Endpoint::on_timer`] is to be called next, for each clock; [`Instant::NEVER`] if it is not set. The
@@ -714,6 +740,7 @@ impl<C: Controller + Clone> Endpoint<C> {
             return;
         }
         self.process_merged(now, out);
+        self.work(now, out);
         if self.rx.on_timer(now) {
             self.acknowledge(now, out);
         }

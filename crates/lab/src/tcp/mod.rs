@@ -19,6 +19,7 @@
 //! - [`endpoint`]: both halves with handshake and close
 
 pub mod accecn;
+mod backlog;
 pub mod ecn;
 pub mod endpoint;
 mod gro;

@@ -114,6 +114,9 @@ pub struct Profile {
     pub ecn: EcnRule,
     /// Segments carry the `AccECN` option, where both ends have accurate feedback (`tcp_ecn_option`).
     pub ecn_option: bool,
+    /// CPU time that an acknowledgement with SACK blocks takes at the sender for each packet of its write queue; 0 for none. Linux
+    /// until 2.6.24 walked the queue (`tcp_sacktag_write_queue`); what a packet takes depends on the machine.
+    pub sack_cost: Span,
     /// Close with a FIN, and wait for its acknowledgement.
     pub fin: bool,
 }
@@ -163,6 +166,7 @@ impl Profile {
         stalls: false,
         ecn: EcnRule::Off,
         ecn_option: false,
+        sack_cost: Span::ZERO,
         fin: true,
     };
 
@@ -296,7 +300,7 @@ impl Profile {
     }
 
     /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 37] = [
+    pub const KEYS: [(&'static str, &'static str, &'static str); 38] = [
         ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
         ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
         (
@@ -386,6 +390,11 @@ impl Profile {
             "The most that small queues let wait (tcp_limit_output_bytes).",
         ),
         (
+            "sack_cost",
+            "a time such as 0.05us",
+            "CPU time for an ACK with SACK blocks, for each packet of the sender's queue (Linux until 2.6.24).",
+        ),
+        (
             "syn_linear",
             "a number of retransmissions from 0 to 10",
             "SYN retransmissions 1 s apart before the timer doubles.",
@@ -419,6 +428,7 @@ impl Profile {
             "read_rate" => quantity::rate(value).filter(|r| *r > Rate(0)).map(|r| self.read_rate = Some(r)),
             "rto_min" => Span::read(value).map(|t| self.rto_min = t),
             "rto_lost_syn" => Span::read(value).filter(|t| *t > Span::ZERO).map(|t| self.rto_lost_syn = t),
+            "sack_cost" => Span::read(value).map(|t| self.sack_cost = t),
             "gro" => number(0, 65536).map(|n| self.gro = n),
             "gro_wait" => Span::read(value).map(|t| self.gro_wait = t),
             "delack" => Span::read(value).map(|t| self.delack = t),
