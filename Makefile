@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom
+.PHONY: check test fuzz bless picture bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -12,9 +12,13 @@ test:
 fuzz:
 	@bash ci/fuzz.sh
 
-# Rewrites what tests compare to the byte, after an intended change of results: the golden rows and docs/compare-geo.md.
+# Rewrites what tests compare to the byte, after an intended change of results: the golden rows, docs/compare-geo.md, and the table and picture of the README.
 bless:
 	@bash ci/bless.sh
+
+# Draws the picture of the README from runs of this version.
+picture:
+	@bash ci/picture.sh
 
 # Speed of the simulator, one JSON line a case.
 bench:

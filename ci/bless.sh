@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # After an intended change of results: rewrites what tests compare to the byte, for the reviewer to read. These are the
-# golden rows, the figures of the small league, docs/compare-geo.md and the table of the README.
+# golden rows, the figures of the small league, docs/compare-geo.md, and the table and the picture of the README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/printed.sh
@@ -12,4 +12,5 @@ for file in "${printed[@]}"; do
   [[ $output ]] || { echo "slowstart $command printed nothing" >&2; exit 1; }
   printf '%s\n' "$output" | rewrite_block "$file"
 done
+bash ci/picture.sh
 git diff --stat

@@ -6,9 +6,15 @@ printed=(README.md docs/compare-geo.md)
 # The arguments of `slowstart` whose output the document FILE shows.
 printed_command() { # FILE
   case $1 in
-    README.md) sed -n 's/^slowstart \(compare geo --startup .*\)$/\1/p' README.md | head -1 ;;
-    docs/compare-geo.md) echo compare geo --wide ;;
+    README.md) echo compare geo ;;
+    docs/compare-geo.md) echo compare geo --all --wide ;;
   esac
+}
+
+# The picture of the README, and the arguments of `slowstart` that draw it to FILE.
+picture=docs/compare-geo.svg
+picture_command() { # FILE
+  echo compare geo --quiet --picture "$1"
 }
 
 # The block.

@@ -11,7 +11,8 @@ use slowstart::startup::foreign::Foreign;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Engine, Watched, run_jobs};
 use slowstart_lab::record::Row;
-use slowstart_lab::report::study::{middle, sampling};
+use slowstart_lab::report::decision::Terms;
+use slowstart_lab::report::study::{middle, sampling, shown_run};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study, StudyText};
 use std::collections::BTreeMap;
@@ -182,13 +183,18 @@ fn computed(
     })?;
     let mut median = Vec::new();
     if samples {
-        // The median run of each startup once more, with samples.
+        // The run with the baseline's median time, of each startup, once more with samples.
         let runs = study.runs as usize;
-        let chosen = rows.chunks(runs).enumerate().map(|(contender, rows)| {
-            let row = middle(rows);
-            (Job { contender, run: row.run }, sampling(row))
-        });
-        let chosen: Vec<_> = chosen.collect();
+        let run = if engine.is_real_clock() {
+            middle(&rows[..runs.min(rows.len())]).run
+        } else {
+            shown_run(&rows, &Terms::default())
+        };
+        let chosen: Vec<_> = rows
+            .chunks(runs)
+            .enumerate()
+            .map(|(contender, rows)| (Job { contender, run }, sampling(&rows[run as usize])))
+            .collect();
         if engine.is_real_clock() {
             for (job, _) in &chosen {
                 let index = job.contender * runs + job.run as usize;

@@ -7,12 +7,13 @@ use slowstart_lab::columns::columns;
 use slowstart_lab::record::{EVENT_SCHEMA, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
 use slowstart_lab::report;
 use slowstart_lab::report::data::SAMPLES;
+use slowstart_lab::report::decision::{Decision, Terms};
 use slowstart_lab::report::link::PLAYGROUND;
 use slowstart_lab::report::study::{Drawn, curve, page};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::scenario::Study;
 
-/// The result of a comparison or a study: a row for each run, and the median run of each startup over time.
+/// The result of a comparison or a study: a row for each run, and one run of each startup over time, over the same path.
 #[pyclass(module = "slowstart", frozen)]
 pub(crate) struct Comparison {
     pub(crate) study: Study,
@@ -20,7 +21,7 @@ pub(crate) struct Comparison {
     pub(crate) call: String,
     /// In the order of [`Study::jobs`].
     pub(crate) rows: Vec<Row>,
-    /// The index of the row of the median run of each startup, and that run over time.
+    /// The index of the row of the run with the baseline's median, of each startup, and that run over time.
     pub(crate) median: Vec<(usize, Trace)>,
 }
 
@@ -52,22 +53,22 @@ impl Comparison {
         Table::of(columns(ROW_SCHEMA), &self.rows)
     }
 
-    /// The median run of each startup over time.
+    /// The run with the baseline's median time, of each startup, over time: all over the same path.
     #[getter]
     fn samples(&self) -> PyResult<Table> {
         self.of_median(SAMPLE_SCHEMA, |t| &t.samples)
     }
 
-    /// The events of the median run of each startup.
+    /// The events of those runs.
     #[getter]
     fn events(&self) -> PyResult<Table> {
         self.of_median(EVENT_SCHEMA, |t| &t.events)
     }
 
-    /// Which startup suits the path, and why, in a sentence.
+    /// What the baseline needs, the best answer that costs nothing, and what the fastest costs.
     #[getter]
     fn verdict(&self) -> String {
-        report::verdict(&self.rows)
+        report::verdict(&Decision::new(&self.rows, &Terms::default()))
     }
 
     /// The page with the table and the charts, as HTML.
@@ -80,7 +81,7 @@ impl Comparison {
             .map(|((at, trace), label)| Drawn { label, row: &self.rows[*at], trace })
             .collect();
         let curves = self.median.iter().map(|(at, t)| curve(&self.study, *at, &self.rows[*at], t, SAMPLES));
-        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND)
+        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND, &Terms::default())
     }
 
     /// The page in a frame, for Jupyter.

@@ -1,5 +1,6 @@
 //! `slowstart compare` and `slowstart run`: startups over one path or several.
 
+use crate::comparison::{Column, Comparison, Order, View};
 use crate::engine::{EngineArg, interrupt_of, interrupt_of_all};
 use crate::folder::{Contents, folder_name};
 use crate::interrupt::{Interrupt, Interrupted};
@@ -8,18 +9,19 @@ use crate::paths_summary::{self, PathResult};
 use crate::printable::printable;
 use crate::row_output::{RowArgs, RowWriter};
 use crate::study_args::StudyArgs;
-use crate::table::{Column, Comparison, Order, View};
-use crate::{spark, table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use slowstart_lab::axis;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Capture, Engine, Part, Watched, run_jobs};
+use slowstart_lab::harm;
 use slowstart_lab::record::{ROW_SCHEMA, Row, Trace};
 use slowstart_lab::report::data::{Curve, SAMPLES};
+use slowstart_lab::report::decision::{CHOSEN, Decision, Harm, Terms};
 use slowstart_lab::report::link::PLAYGROUND;
 use slowstart_lab::report::study::{self as report, caveats, middle, title};
-use slowstart_lab::report::summary::label;
+use slowstart_lab::report::summary::{Measure, label, label_of};
+use slowstart_lab::report::verdict;
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_lab::split;
@@ -30,31 +32,37 @@ use std::time::Instant;
 
 /// Compare startups over one path or several
 ///
-/// Every startup transfers the same data over the same path, several times with different random seeds, in a
-/// deterministic simulator. The table shows medians, best first. Over several paths, a summary shows how far each startup
-/// is from the best one on each path.
+/// The startups that people choose among (--all: every one) transfer the same data over the same path, several times with
+/// different random seeds, in a deterministic simulator. The table shows what each gains and costs against a baseline, which is
+/// what Linux runs today, run by run. Over several paths a summary shows both for each path; without a path, over seven common
+/// ones.
 ///
 /// docs/glossary.md explains the terms, docs/method.md the measures.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  slowstart compare
   slowstart compare geo
   slowstart compare \"rate=50Mbit rtt=80ms queue=2bdp\" --startup search,hystart:detect=delay
   slowstart compare \"rate=10,50,200Mbit rtt=20..300ms/4 queue=1bdp\" --startup search,hystart
   slowstart compare lte --against cubic@-10s --top 5
+  slowstart compare geo --all --baseline standard
   slowstart compare geo leo scenarios/paths --startup standard,search,bbr --out results
 
-Where standard output is not a terminal, tables are 100 columns wide. If a table is too wide, columns are
-dropped in this order: queue, 1mb, at, 10mb, cwnd, lost.
+Where standard output is not a terminal, tables are 100 columns wide. If a table is too wide, it drops first the 95 %
+interval, then these columns: queue, all, cwnd.
 
 Exit status: 0, or 2 for bad input, or 130 after Ctrl-C (what is finished is shown and kept).")]
 pub(crate) struct Compare {
     /// Paths. Each is a built-in name (`geo`, see `slowstart list paths`), a TOML file (`my.toml`), a folder of TOML files,
     /// or written inline as "rate=100Mbit rtt=40ms queue=1bdp" (see `slowstart list path-keys`). An inline path may begin with one
     /// whose keys it replaces ("geo rate=20Mbit"), and have lists and ranges ("rate=10,50Mbit rtt=20..300ms/4")
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(value_name = "PATH")]
     paths: Vec<String>,
     #[command(flatten)]
     study: StudyArgs,
+    /// Every startup, not only those that people choose among
+    #[arg(long, conflicts_with = "startup")]
+    all: bool,
     #[command(flatten)]
     engine: EngineArg,
     #[command(flatten)]
@@ -98,19 +106,32 @@ struct How {
     /// With --out: interval of the samples, such as 10ms, or `ack` for one at each acknowledgement [default: 4000 per run]
     #[arg(long, help_heading = "Output", value_name = "INTERVAL")]
     samples: Option<String>,
-    /// With --out: write the packets of the median run of each startup as captures at both ends (pcapng)
+    /// With --out: write the packets of the drawn run of each startup as captures at both ends (pcapng)
     #[arg(long, requires = "out", help_heading = "Output")]
     pcap: bool,
-    /// With --out: write the windows of the median run of each startup as qlog
+    /// With --out: write the windows of the drawn run of each startup as qlog
     #[arg(long, requires = "out", help_heading = "Output")]
     qlog: bool,
+    /// Write a picture (SVG) of the startups that matter on this path
+    #[arg(long, help_heading = "Output", value_name = "FILE")]
+    picture: Option<PathBuf>,
     /// Print on standard error how long the runs took, and the number of packets and events
     #[arg(long, help_heading = "Output")]
     timing: bool,
+    /// The startup that others are compared with [default: what the engine runs by default, hystart for the simulator; else the
+    /// first startup]
+    #[arg(long, help_heading = "Table", value_name = "STARTUP")]
+    baseline: Option<String>,
+    /// Differences of less than so many percent are none
+    #[arg(long, help_heading = "Table", value_name = "PERCENT", default_value = "3", value_parser = margin)]
+    margin: f64,
+    /// Measure also what each startup does to a CUBIC flow beside it, where that takes long (elsewhere it is measured anyway)
+    #[arg(long, help_heading = "Table")]
+    harm: bool,
     /// Columns of the table, in this order and whatever the width, such as all,exit,lost
     #[arg(long, value_enum, value_delimiter = ',', help_heading = "Table", value_name = "COLUMN")]
     columns: Vec<Column>,
-    /// Sort by `startup` or by a column instead of by rank
+    /// Sort by `startup` or by a column instead of by what each gains
     #[arg(long, value_parser = order, help_heading = "Table", value_name = "COLUMN")]
     sort: Option<Order>,
     /// Show only the first N lines
@@ -119,19 +140,28 @@ struct How {
     /// Show every column with its intervals and a line for each startup, whatever the width
     #[arg(long, help_heading = "Table")]
     wide: bool,
+    /// Versions of an algorithm are one line.
+    #[arg(skip)]
+    fold: bool,
+}
+
+/// Reads the argument of `--margin`; returns a share.
+pub(crate) fn margin(text: &str) -> Result<f64, String> {
+    let percent = text.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+    percent.map(|p| p / 100.0).ok_or_else(|| "expected percent from 0 to 100".to_string())
 }
 
 /// Reads the argument of `--sort`.
 fn order(text: &str) -> Result<Order, String> {
     match text {
-        "rank" => Ok(Order::Rank),
+        "gain" => Ok(Order::Gain),
         "startup" => Ok(Order::Startup),
         _ => Column::from_str(text, false).map(Order::Column).map_err(|_| {
             let columns: Vec<String> = Column::value_variants()
                 .iter()
                 .filter_map(|c| Some(c.to_possible_value()?.get_name().to_string()))
                 .collect();
-            format!("found {text:?}, expected rank, startup or a column: {}", columns.join(", "))
+            format!("found {text:?}, expected gain, startup or a column: {}", columns.join(", "))
         }),
     }
 }
@@ -186,14 +216,31 @@ fn folders(out: &Path, names: &[String]) -> Result<Vec<PathBuf>> {
 }
 
 impl Compare {
-    pub(crate) fn main(self) -> Result<()> {
-        let paths = expand(&self.paths)?;
+    pub(crate) fn main(mut self) -> Result<()> {
         let engine = self.engine.of(&StudyText::default())?;
+        if self.paths.is_empty() {
+            if engine.is_real_clock() {
+                bail!("--engine kernel: found no path, expected one: seven on the real clock take hours");
+            }
+            self.paths = paths_summary::COMMON.map(String::from).to_vec();
+        }
+        self.how.fold = self.all;
+        let paths = expand(&self.paths)?;
         engine.require(&self.how.parts())?;
-        let studies = paths
+        let mut studies = paths
             .iter()
             .map(|path| Ok(engine.study(&self.study.text(path)?, None)?))
             .collect::<Result<Vec<_>>>()?;
+        if self.study.startup.is_empty() && !self.all {
+            // The kernel's own default besides.
+            let chosen = |name: &str| CHOSEN.contains(&name) || name == "cubic";
+            for study in &mut studies {
+                study.contenders.retain(|c| chosen(&c.startup_name));
+            }
+        }
+        if self.how.picture.is_some() && studies.len() > 1 {
+            bail!("--picture: found {} paths, expected one", studies.len());
+        }
         let interrupt = interrupt_of(&*engine)?;
         let mut writer = self.how.rows.writer(ROW_SCHEMA)?;
         let result = match &studies[..] {
@@ -216,12 +263,12 @@ impl Compare {
         let mut results = Vec::new();
         let (mut done, of) = (0, studies.iter().map(|s| s.jobs().len()).sum());
         for (i, study) in studies.iter().enumerate() {
+            self.how.check_baseline(study)?;
             let finished =
                 self.how.run(engine, study, dirs.as_ref().map(|d| d[i].as_path()), interrupt, writer)?;
             done += finished.rows.len();
             if !self.how.rows.printed() {
                 print(&output::wrap(&printable(&title(study)), 2))?;
-                print(&output::wrap(&format!("  {}", printable(&table::verdict(&finished.rows))), 2))?;
             }
             results.push(PathResult { name: study.path.name.clone(), rows: finished.rows });
             if interrupt.signal().is_some() {
@@ -231,9 +278,13 @@ impl Compare {
         if !self.how.rows.printed() {
             let view = self.how.view();
             print("")?;
-            let (text, legend) = paths_summary::render(&results, &view, output::color(), output::width());
+            let terms = self.how.terms(&[]);
+            let (text, legend, verdict) =
+                paths_summary::render(&results, &view, &terms, output::color(), output::width());
             print(text.trim_end())?;
             print_legend(&legend)?;
+            print("")?;
+            print(&output::wrap(&printable(&verdict), 0))?;
         }
         check_finished(interrupt, done, of)
     }
@@ -296,11 +347,12 @@ fn check_finished(interrupt: &Interrupt, done: usize, of: usize) -> Result<()> {
 /// The finished runs of a study.
 struct Finished {
     rows: Vec<Row>,
-    drawn: Vec<Drawn>,
+    /// What each startup did to another flow, if it was measured already, for a page.
+    harm: Option<Vec<Harm>>,
 }
 
-/// Traces of runs that cannot be repeated, by the index of the row: of a startup whose runs are all finished, that of its
-/// median run.
+/// Traces of runs that cannot be repeated, by the index of the row: of a startup whose runs are all finished, that of the
+/// run with the median of the first startup.
 #[derive(Default)]
 struct Traces(BTreeMap<usize, Trace>);
 
@@ -311,7 +363,7 @@ impl Traces {
         let runs = study.runs as usize;
         if rows.len().is_multiple_of(runs) {
             let first = rows.len() - runs;
-            let chosen = first + middle(&rows[first..]).run as usize;
+            let chosen = first + middle(&rows[..runs]).run as usize;
             self.0.retain(|index, _| *index < first || *index == chosen);
         }
     }
@@ -331,7 +383,46 @@ impl How {
             order: self.sort.unwrap_or_default(),
             top: self.top.map(|n| n as usize),
             wide: self.wide,
+            fold: self.fold,
         }
+    }
+
+    /// What differences are judged by.
+    fn terms<'a>(&'a self, harm: &'a [Harm]) -> Terms<'a> {
+        Terms { baseline: self.baseline.as_deref(), margin: self.margin, harm }
+    }
+
+    /// Fails if there is no such baseline.
+    fn check_baseline(&self, study: &Study) -> Result<()> {
+        let labels: Vec<String> =
+            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
+        match &self.baseline {
+            Some(b) if !labels.contains(b) => {
+                bail!("--baseline: found {b:?}, expected one of the startups: {}", labels.join(", "))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Measures what each startup does to a CUBIC flow beside it, if that is asked for or takes little; nothing for a study
+    /// that is not finished.
+    fn measure_harm(&self, study: &Study, rows: &[Row]) -> Result<Vec<Harm>> {
+        let is_simulated = rows.iter().all(|r| r.engine == "sim");
+        let why = if is_simulated { harm::unable(study) } else { Some("only the simulator measures it") };
+        if let Some(why) = why.filter(|_| self.harm) {
+            bail!("--harm: {why}");
+        }
+        if why.is_some() || study.contenders.len() < 2 || rows.len() < study.jobs().len() {
+            return Ok(Vec::new());
+        }
+        let decision = Decision::new(rows, &self.terms(&[]));
+        let alone = decision.baseline().and_then(|b| {
+            b.summary.of_all_runs(Measure::Time10MB).or_else(|| b.summary.of_all_runs(Measure::Completion))
+        });
+        let Some(alone) = alone.filter(|a| self.harm || harm::is_affordable(study, a.mid)) else {
+            return Ok(Vec::new());
+        };
+        Ok(harm::measure(study, alone.mid))
     }
 
     /// Runs a study and shows it.
@@ -343,9 +434,38 @@ impl How {
         interrupt: &Interrupt,
         writer: &mut RowWriter,
     ) -> Result<()> {
+        self.check_baseline(study)?;
         let finished = self.run(engine, study, out, interrupt, writer)?;
-        self.show(study, &finished.rows, &finished.drawn, &title(study))?;
+        let harm = match finished.harm {
+            None if !self.rows.printed() => self.measure_harm(study, &finished.rows)?,
+            harm => harm.unwrap_or_default(),
+        };
+        self.show(&finished.rows, &harm, &title(study))?;
+        if let Some(file) = &self.picture {
+            self.draw_picture(engine, study, &finished.rows, &harm, file)?;
+        }
         check_finished(interrupt, finished.rows.len(), study.jobs().len())
+    }
+
+    /// Writes the picture of a study.
+    fn draw_picture(
+        &self,
+        engine: &dyn Engine,
+        study: &Study,
+        rows: &[Row],
+        harm: &[Harm],
+        file: &Path,
+    ) -> Result<()> {
+        let terms = self.terms(harm);
+        if engine.is_real_clock() {
+            bail!("--picture: only for an engine whose runs can be repeated");
+        }
+        let drawn = draw(engine, study, rows, None, &terms, &Traces::default())?;
+        let shown: Vec<report::Drawn> =
+            drawn.iter().map(|d| report::Drawn { label: &d.label, row: &d.row, trace: &d.trace }).collect();
+        let what = format!("slowstart compare {}", study.path.name);
+        let svg = report::picture(study, rows, &shown, &terms, &what).context("--picture: found no runs")?;
+        std::fs::write(file, svg).with_context(|| format!("--picture {}", file.display()))
     }
 
     /// Runs a study: what is missing in its folder, if it has one. Writes the folder and the rows.
@@ -422,16 +542,15 @@ impl How {
         if self.timing {
             timing(&rows[before..], started.elapsed().as_secs_f64());
         }
-        if self.rows.printed() && folder.is_none() {
-            return Ok(Finished { rows, drawn: Vec::new() });
+        if folder.is_none() {
+            return Ok(Finished { rows, harm: None });
         }
-        // A line of the table needs one drawing; the page has one for each startup.
-        let wanted: Option<Vec<String>> = folder.is_none().then(|| {
-            Comparison::new(&rows, &self.view()).lines.into_iter().map(|l| l.labels[0].clone()).collect()
-        });
-        let drawn = draw(engine, study, &rows, sampling, wanted.as_deref(), &traces)?;
+        let harm = self.measure_harm(study, &rows)?;
         if let Some(folder) = &folder {
-            write(folder, study, &rows, &drawn, curves(engine, study, &rows, sampling, &traces)?)?;
+            let terms = self.terms(&harm);
+            let drawn = draw(engine, study, &rows, sampling, &terms, &traces)?;
+            let curves = curves(engine, study, &rows, sampling, &terms, &traces)?;
+            write(folder, study, &rows, &drawn, curves, &terms)?;
             let splits = split::splits(&rows);
             folder.lines(
                 "splits.jsonl",
@@ -441,18 +560,23 @@ impl How {
                 self.record(engine, folder, study, d)?;
             }
         }
-        Ok(Finished { rows, drawn })
+        Ok(Finished { rows, harm: Some(harm) })
     }
 
-    /// Prints a result: the table and its legend, what happened to other flows, sparklines, the verdict and notes.
-    fn show(&self, study: &Study, rows: &[Row], drawn: &[Drawn], title: &str) -> Result<()> {
+    /// Prints a result: the verdict, the table and its legend, what happened to flows of --against, and notes.
+    fn show(&self, rows: &[Row], harm: &[Harm], title: &str) -> Result<()> {
         if self.rows.printed() {
             return Ok(());
         }
         let (color, width) = (output::color(), output::width());
         let view = self.view();
-        let comparison = Comparison::new(rows, &view);
+        let decision = Decision::new(rows, &self.terms(harm));
+        let mut comparison = Comparison::new(&decision, &view);
+        comparison.harm_left_out =
+            harm.is_empty() && rows.iter().all(|r| r.engine == "sim" && r.others.is_none());
         print(&output::wrap(&printable(title), 2))?;
+        print(&output::wrap(&printable(&verdict(&decision)), 0))?;
+        print("")?;
         let (text, left_out) = comparison.render(&view, color, width);
         print(text.trim_end())?;
         print_legend(&comparison.legend(&view, &left_out, width))?;
@@ -460,13 +584,10 @@ impl How {
             print("")?;
             print(others.trim_end())?;
         }
-        print("")?;
-        print(&spark::windows(study, &comparison, drawn, width))?;
-        print(&output::wrap(&printable(&table::verdict(rows)), 0))?;
-        for sentence in split::sentences(rows) {
-            print(&output::wrap(&printable(&sentence), 2))?;
-        }
         if !output::quiet() {
+            for sentence in self.wide.then(|| split::sentences(rows)).into_iter().flatten() {
+                print(&output::wrap(&printable(&sentence), 2))?;
+            }
             for caveat in caveats(rows) {
                 print(&output::wrap(&format!("note: {caveat}"), 2))?;
             }
@@ -561,33 +682,48 @@ pub(crate) struct Drawn {
     pub(crate) trace: Trace,
 }
 
-/// Draws the median run of each startup, or only of those with the labels `wanted`.
+/// Draws one run of each startup: the same, so that all are over the same path.
 fn draw(
     engine: &dyn Engine,
     study: &Study,
     rows: &[Row],
     sampling: Option<Sampling>,
-    wanted: Option<&[String]>,
+    terms: &Terms,
     traces: &Traces,
 ) -> Result<Vec<Drawn>> {
-    rows.chunks(study.runs as usize)
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs = study.runs as usize;
+    let run = if engine.is_real_clock() {
+        middle(&rows[..runs.min(rows.len())]).run
+    } else {
+        report::shown_run(rows, terms)
+    };
+    rows.chunks(runs)
         .enumerate()
-        .filter(|(_, rows)| wanted.is_none_or(|w| w.contains(&label(&rows[0]))))
-        .map(|(contender, rows)| {
-            let row = middle(rows);
+        .filter_map(|(contender, rows)| Some((contender, rows.iter().find(|r| r.run == run)?)))
+        .map(|(contender, row)| {
             let trace = if engine.is_real_clock() {
-                traces.0[&(contender * study.runs as usize + row.run as usize)].clone()
+                traces.0[&(contender * runs + row.run as usize)].clone()
             } else {
                 let sampling = sampling.unwrap_or_else(|| report::sampling(row));
                 let watched = Watched { internals: true, ..Watched::samples(sampling) };
-                engine.run(study, Job { contender, run: row.run }, &watched)?.trace
+                engine.run(study, Job { contender, run }, &watched)?.trace
             };
             Ok(Drawn { label: label(row), row: row.clone(), trace })
         })
         .collect()
 }
 
-fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], curves: Vec<Curve>) -> Result<()> {
+fn write(
+    folder: &Folder,
+    study: &Study,
+    rows: &[Row],
+    drawn: &[Drawn],
+    curves: Vec<Curve>,
+    terms: &Terms,
+) -> Result<()> {
     #[derive(serde::Serialize)]
     struct Of<'a, T> {
         startup: &'a str,
@@ -603,7 +739,7 @@ fn write(folder: &Folder, study: &Study, rows: &[Row], drawn: &[Drawn], curves: 
     folder.lines("events.jsonl", drawn.iter().flat_map(|d| d.trace.events.iter().map(move |e| tag(d, e))))?;
     let shown: Vec<report::Drawn> =
         drawn.iter().map(|d| report::Drawn { label: &d.label, row: &d.row, trace: &d.trace }).collect();
-    folder.text("report.html", &report::page(study, rows, &shown, curves, &command(), &playground()))
+    folder.text("report.html", &report::page(study, rows, &shown, curves, &command(), &playground(), terms))
 }
 
 /// The address of the playground to which reports link: the project's, or that of the environment variable
@@ -618,13 +754,14 @@ fn curves(
     study: &Study,
     rows: &[Row],
     sampling: Option<Sampling>,
+    terms: &Terms,
     traces: &Traces,
 ) -> Result<Vec<Curve>> {
     if engine.is_real_clock() {
         let curve = |(n, trace): (&usize, &Trace)| report::curve(study, *n, &rows[*n], trace, SAMPLES);
         return Ok(traces.0.iter().map(curve).collect());
     }
-    let jobs = report::sampled(study, rows);
+    let jobs = report::sampled(study, rows, terms);
     let mut curves = Vec::new();
     let run = |s: report::Sampled| {
         let row = &rows[s.index];

@@ -2,13 +2,13 @@
 
 use crate::output::{color, print, quiet, width, wrap};
 use crate::printable::printable;
-use crate::table::{Align, Cell, Table};
+use crate::table::{Align, Cell, Table, Tone};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use slowstart_lab::record::{Class, Row};
+use slowstart_lab::record::Row;
 use slowstart_lab::report::summary::{Measure, Summary, summarise};
-use slowstart_lab::report::words::spread;
-use slowstart_lab::stats;
+use slowstart_lab::report::words::{number, spread};
+use slowstart_lab::report::{decision, when};
 use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Results are matched by path and startup. If both have runs with the same random seeds, a startup differs if the 95 %
 /// interval of the differences, run by run, excludes 0; otherwise if the 95 % intervals of its medians do not overlap.
+/// Differences below the margin are none.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart diff before after
@@ -31,6 +32,9 @@ pub(crate) struct Diff {
     /// The result to compare with A
     #[arg(value_name = "B")]
     b: PathBuf,
+    /// Differences of less than so many percent are none
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::compare::margin)]
+    margin: f64,
 }
 
 /// Reads the rows of a folder or of a file.
@@ -68,7 +72,7 @@ fn by_path(rows: &[Row]) -> Vec<(String, Vec<Row>)> {
 enum Change {
     Faster,
     Slower,
-    /// The difference is not certain.
+    /// The difference is not certain, or within the margin.
     NotCertain,
     /// Every run has the same figures.
     Same,
@@ -86,7 +90,7 @@ impl Change {
 }
 
 /// Compares two summaries of one startup: the measure that both have, and the change from `a` to `b`.
-fn change(a: &Summary, b: &Summary) -> (Measure, Change) {
+fn change(a: &Summary, b: &Summary, margin: f64) -> (Measure, Change) {
     let both = |m: Measure| a.of_all_runs(m).is_some() && b.of_all_runs(m).is_some();
     let by = if both(Measure::Completion) { Measure::Completion } else { Measure::Goodput };
     let values = |s: &Summary| -> Vec<Vec<Option<f64>>> {
@@ -96,30 +100,34 @@ fn change(a: &Summary, b: &Summary) -> (Measure, Change) {
         return (by, Change::Same);
     }
     let seeds = |s: &Summary| s.rows.iter().map(|r| r.seed).collect::<Vec<u64>>();
-    let order = if seeds(a) == seeds(b) {
+    let less_is_better = by == Measure::Completion;
+    let judged = if seeds(a) == seeds(b) {
         let values = |s: &Summary| s.rows.iter().filter_map(|r| by.of(r)).collect::<Vec<f64>>();
-        stats::compare(&values(a), &values(b))
+        decision::relative(&values(b), &values(a), margin, less_is_better).map(|d| d.change)
     } else {
-        a.of_all_runs(by).zip(b.of_all_runs(by)).and_then(|(a, b)| a.compare(&b))
+        a.of_all_runs(by).zip(b.of_all_runs(by)).map(|(a, b)| {
+            let beyond = (b.mid / a.mid - 1.0).abs() >= margin;
+            match b.compare(&a).filter(|_| beyond) {
+                Some(order) if (order == Ordering::Less) == less_is_better => decision::Change::Better,
+                Some(_) => decision::Change::Worse,
+                None => decision::Change::Even,
+            }
+        })
     };
-    let change = match (order, by) {
-        (Some(Ordering::Less), Measure::Completion) | (Some(Ordering::Greater), Measure::Goodput) => {
-            Change::Slower
-        }
-        (Some(Ordering::Greater), Measure::Completion) | (Some(Ordering::Less), Measure::Goodput) => {
-            Change::Faster
-        }
+    let change = match judged {
+        Some(decision::Change::Better) => Change::Faster,
+        Some(decision::Change::Worse) => Change::Slower,
         _ => Change::NotCertain,
     };
     (by, change)
 }
 
 fn class(s: &Summary) -> &'static str {
-    s.classes().first().map_or("-", |(c, _)| if *c == Class::ChokePoint { "choke" } else { c.name() })
+    s.classes().first().map_or("-", |(c, _)| when(*c))
 }
 
 /// The table of one path. Returns the number of startups that differ.
-fn table(a: &[Row], b: &[Row]) -> (Table, usize, Vec<String>) {
+fn table(a: &[Row], b: &[Row], margin: f64) -> (Table, usize, Vec<String>) {
     let (all_a, all_b) = (summarise(a), summarise(b));
     let mut differing = 0;
     let mut lines = Vec::new();
@@ -137,7 +145,7 @@ fn table(a: &[Row], b: &[Row]) -> (Table, usize, Vec<String>) {
     }
     for sa in &all_a {
         let Some(sb) = all_b.iter().find(|s| s.label == sa.label) else { continue };
-        let (by, change) = change(sa, sb);
+        let (by, change) = change(sa, sb, margin);
         differing += usize::from(matches!(change, Change::Faster | Change::Slower));
         let typical = |s: &Summary, m: Measure| -> Cell {
             s.typical(m).map_or("-".into(), |(median, _)| {
@@ -162,7 +170,14 @@ fn table(a: &[Row], b: &[Row]) -> (Table, usize, Vec<String>) {
             typical(sa, by),
             typical(sb, by),
             percent.into(),
-            Cell { text: change.name().into(), bold: matches!(change, Change::Faster | Change::Slower) },
+            Cell {
+                text: change.name().into(),
+                tone: match change {
+                    Change::Faster => Tone::Good,
+                    Change::Slower => Tone::Bad,
+                    _ => Tone::Plain,
+                },
+            },
             exit.into(),
             lost.into(),
         ]);
@@ -194,7 +209,7 @@ impl Diff {
                 differing += 1;
                 continue;
             };
-            let (table, n, notes) = table(rows, others);
+            let (table, n, notes) = table(rows, others, self.margin);
             differing += n;
             let stacks = if rows[0].profile == others[0].profile && rows[0].engine == others[0].engine {
                 format!("{}, {}", rows[0].engine, rows[0].profile)
@@ -216,8 +231,11 @@ impl Diff {
         }
         if !quiet() {
             print(&wrap(
-                "\nMedians over runs with 95 % intervals. B is: faster or slower = certainly, run by run or by intervals that \
-                 do not overlap; no difference = not certain; same = every run has the same figures.",
+                &format!(
+                    "\nMedians over runs with 95 % intervals. B is: faster or slower = certainly, run by run or by intervals that \
+                     do not overlap, and by {} % at least; no difference = not that; same = every run has the same figures.",
+                    number(100.0 * self.margin)
+                ),
                 2,
             ))?;
         }
@@ -228,18 +246,18 @@ impl Diff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::tests::row;
+    use crate::comparison::tests::row;
 
     #[test]
     fn changes_are_named() {
         let of = |times: [f64; 2]| -> Vec<Row> { times.map(|t| row("search", Some(t))).to_vec() };
-        let change = |a: &[Row], b: &[Row]| super::change(&summarise(a)[0], &summarise(b)[0]).1;
+        let change = |a: &[Row], b: &[Row]| super::change(&summarise(a)[0], &summarise(b)[0], 0.03).1;
         let (a, b, c) = (of([7.0, 7.2]), of([7.1, 7.3]), of([9.0, 9.2]));
         assert_eq!(change(&a, &a), Change::Same);
         assert_eq!(change(&a, &b), Change::NotCertain);
         assert_eq!(change(&a, &c), Change::Slower);
         assert_eq!(change(&c, &a), Change::Faster);
-        assert_eq!(table(&a, &c).1, 1);
-        assert_eq!(table(&a, &[row("standard", Some(7.0))]).1, 2);
+        assert_eq!(table(&a, &c, 0.03).1, 1);
+        assert_eq!(table(&a, &[row("standard", Some(7.0))], 0.03).1, 2);
     }
 }

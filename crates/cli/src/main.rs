@@ -4,6 +4,7 @@
 
 mod analyse;
 mod compare;
+mod comparison;
 mod condensed;
 mod diff;
 #[cfg(feature = "kernel")]
@@ -35,7 +36,6 @@ mod row_output;
 mod shell;
 #[cfg(feature = "kernel")]
 mod signals;
-mod spark;
 mod study_args;
 #[cfg(not(feature = "sweep"))]
 #[path = "no_sweep.rs"]
@@ -82,7 +82,8 @@ const STYLES: Styles = Styles::plain()
     max_term_width = 100,
     styles = STYLES,
     after_help = "Examples:
-  slowstart compare geo                 every startup over a satellite path
+  slowstart compare                     what each startup gains and costs over common paths
+  slowstart compare geo                 the same over a satellite path, in detail
   slowstart explain geo hystart         one run, step by step
   slowstart list paths                  the built-in paths
 

@@ -53,10 +53,14 @@ pub(crate) fn color() -> bool {
     }
 }
 
-/// Columns of standard output: those of the terminal, or [`WIDTH`] where it is none.
+/// Columns of standard output: those of the terminal or, if it does not know its size, of `COLUMNS`; [`WIDTH`] where it is none.
 pub(crate) fn width() -> usize {
-    let terminal = if io::stdout().is_terminal() { terminal_size::terminal_size() } else { None };
-    terminal.map_or(WIDTH, |(columns, _)| usize::from(columns.0)).max(LEAST_WIDTH)
+    if !io::stdout().is_terminal() {
+        return WIDTH;
+    }
+    let known = terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0));
+    let said = || std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    known.or_else(said).unwrap_or(WIDTH).max(LEAST_WIDTH)
 }
 
 /// `text` in lines of at most [`width`] columns; lines after the first are indented.

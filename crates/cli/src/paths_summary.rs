@@ -1,10 +1,17 @@
-//! One summary over several paths: how far each startup is from the best one on each path.
+//! One summary over several paths: what each startup gains and loses on each, against the baseline.
 
+use crate::comparison::View;
 use crate::printable::printable;
-use crate::table::{Align, Cell, Table, View};
+use crate::table::{Align, Cell, Table, Tone};
+use slowstart::registry::Need;
 use slowstart_lab::record::Row;
-use slowstart_lab::report::summary::{Measure, rank};
-use slowstart_lab::report::words::number;
+use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, Terms, role};
+use slowstart_lab::report::summary::{Measure, Summary};
+use slowstart_lab::report::words::{list, number, signed};
+
+/// The paths over which `slowstart compare` without one compares: those that differ in what decides.
+pub(crate) const COMMON: [&str; 7] =
+    ["geo", "leo", "lte", "wifi-weak", "cable", "transatlantic", "rate=20Mbit rtt=80ms queue=1bdp"];
 
 /// The rows of one path.
 pub(crate) struct PathResult {
@@ -14,142 +21,239 @@ pub(crate) struct PathResult {
     pub rows: Vec<Row>,
 }
 
-/// A startup over all paths.
-#[derive(Clone, Debug, PartialEq)]
-struct Line {
-    labels: Vec<String>,
-    /// For each path, the median time to completion over the least one there, or the greatest goodput over its own.
-    ratios: Vec<f64>,
-    /// Number of paths where no startup is certainly better.
-    firsts: usize,
+/// Widest cell of a path.
+const LONGEST: usize = 11;
+/// Names in a sentence.
+const NAMED: usize = 4;
+
+/// The startups that have runs on every path: the baseline of the first, then by how many paths they are sooner on less those
+/// where they are later, then by the mean of their differences.
+fn labels(all: &[Decision]) -> Vec<String> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let everywhere = |label: &str| all.iter().all(|d| d.standings.iter().any(|s| s.summary.label == label));
+    let base = first.baseline().map(|b| b.summary.label.clone()).unwrap_or_default();
+    let mut labels: Vec<(bool, i64, f64, String)> = Vec::new();
+    for s in first.standings.iter().filter(|s| everywhere(&s.summary.label)) {
+        let label = &s.summary.label;
+        let of = Totals::of(all, label);
+        let rare = s.need.is_some_and(Need::is_rare);
+        labels.push((rare && *label != base, -(of.sooner as i64 - of.later as i64), of.mean, label.clone()));
+    }
+    labels.sort_by(|a, b| {
+        (a.3 != base).cmp(&(b.3 != base)).then(a.0.cmp(&b.0)).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2))
+    });
+    labels.into_iter().map(|l| l.3).collect()
 }
 
-impl Line {
-    fn mean(&self) -> f64 {
-        self.ratios.iter().sum::<f64>() / self.ratios.len() as f64
-    }
-
-    /// The greatest ratio and the index of its path.
-    fn worst(&self) -> (f64, usize) {
-        let worst = self.ratios.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-        worst.map_or((1.0, 0), |(i, r)| (*r, i))
-    }
+/// On how many paths a startup is certainly sooner, later, and loses certainly more than the baseline; and its mean difference.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+struct Totals {
+    sooner: usize,
+    later: usize,
+    loses: usize,
+    mean: f64,
 }
 
-/// The startups that have runs on every path, least mean ratio first; those with equal ratios on every path are one
-/// line, unless `wide`.
-fn lines(results: &[PathResult], wide: bool) -> Vec<Line> {
-    let mut all: Vec<Line> = Vec::new();
-    for (i, result) in results.iter().enumerate() {
-        let (by, places) = rank(&result.rows);
-        let median = |p: &slowstart_lab::report::summary::Place| {
-            p.summary.of_all_runs(by).map_or(f64::INFINITY, |m| m.mid)
-        };
-        let best = places.first().map_or(1.0, |first| {
-            places
-                .iter()
-                .map(median)
-                .fold(median(first), |a, b| if by == Measure::Completion { a.min(b) } else { a.max(b) })
-        });
-        for p in &places {
-            let ratio = if by == Measure::Completion { median(p) / best } else { best / median(p) };
-            let first = usize::from(p.rank == 1);
-            match all.iter_mut().find(|l| l.labels[0] == p.summary.label) {
-                Some(line) => {
-                    line.ratios.push(ratio);
-                    line.firsts += first;
-                }
-                None if i == 0 => all.push(Line {
-                    labels: vec![p.summary.label.clone()],
-                    ratios: vec![ratio],
-                    firsts: first,
-                }),
-                None => {}
+impl Totals {
+    fn of(all: &[Decision], label: &str) -> Self {
+        let mut t = Self::default();
+        for d in all {
+            let Some(s) = find(d, label) else { continue };
+            let change = |f| d.against(s, f).map(|x| x.change);
+            match change(Figure::Of(d.by)) {
+                Some(Change::Better) => t.sooner += 1,
+                Some(Change::Worse) => t.later += 1,
+                _ => {}
             }
+            t.loses += usize::from(change(Figure::Of(Measure::StartupLost)) == Some(Change::Worse));
+            let sign = if d.by == Measure::Goodput { -1.0 } else { 1.0 };
+            t.mean += sign * d.against(s, Figure::Of(d.by)).map_or(0.0, |x| x.median.mid) / all.len() as f64;
         }
+        t
     }
-    all.retain(|l| l.ratios.len() == results.len());
-    all.sort_by(|a, b| a.mean().total_cmp(&b.mean()));
-    let mut grouped: Vec<Line> = Vec::new();
-    for line in all {
-        match grouped.iter_mut().find(|g| !wide && g.ratios == line.ratios) {
-            Some(group) => group.labels.extend(line.labels),
-            None => grouped.push(line),
-        }
-    }
-    grouped
 }
 
-/// Widest label column.
-const NAMES: usize = 30;
+fn find<'d, 'a>(d: &'d Decision<'a>, label: &str) -> Option<&'d Summary<'a>> {
+    d.standings.iter().find(|s| s.summary.label == label).map(|s| &s.summary)
+}
 
-/// Returns the table, with as many paths as fit into `width`, and its legend.
+fn standing<'d, 'a>(all: &'d [Decision<'a>], label: &str) -> Option<&'d Standing<'a>> {
+    all.first()?.standings.iter().find(|s| s.summary.label == label)
+}
+
+/// A count of packets in at most five characters: `781`, `5.4k`, `13k`.
+fn short_count(n: f64) -> String {
+    match n {
+        n if n < 999.5 => format!("{n:.0}"),
+        n if n < 9950.0 => format!("{:.1}k", n / 1e3),
+        n => format!("{:.0}k", n / 1e3),
+    }
+}
+
+/// The two cells of a startup on a path: its time against the baseline (of the baseline, its own), and the packets it lost.
+fn cells(d: &Decision, label: &str) -> [Cell; 2] {
+    let Some(s) = find(d, label) else { return [Cell::default(), Cell::default()] };
+    let tone = |x: Option<Change>| match x {
+        Some(Change::Better) => Tone::Good,
+        Some(Change::Worse) => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    let time = if let Some(x) = d.against(s, Figure::Of(d.by)) {
+        let unsure = if matches!(x.change, Change::NotShown { .. }) { "?" } else { "" };
+        let mid = x.median.mid;
+        let text = if mid.abs() < 0.5 { "0".to_string() } else { signed(mid.round()) };
+        Cell { text: format!("{text} %{unsure}"), tone: tone(Some(x.change)) }
+    } else {
+        let unit = if d.by == Measure::Goodput { "" } else { " s" };
+        let text = s.of_all_runs(d.by).map_or("-".into(), |m| format!("{}{unit}", number(m.mid)));
+        Cell { text, tone: Tone::Bold }
+    };
+    let lost = s.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
+    let change = d.against(s, Figure::Of(Measure::StartupLost)).map(|x| x.change);
+    [time, Cell { text: short_count(lost), tone: tone(change) }]
+}
+
+/// Returns the table, in as many parts as its paths need in `width`, its legend, and the verdict.
 pub(crate) fn render(
     results: &[PathResult],
     view: &View,
+    terms: &Terms,
     color: bool,
     width: usize,
-) -> (String, Vec<String>) {
-    let all = lines(results, view.wide);
-    if all.is_empty() {
-        return ("no runs\n".into(), Vec::new());
-    }
-    let shown = &all[..view.top.unwrap_or(all.len()).min(all.len())];
-    let names: Vec<String> = results.iter().map(|r| short(&r.name)).collect();
-    let name = |l: &Line| crate::table::name_group(&l.labels, if view.wide { usize::MAX } else { NAMES });
-    let table = |paths: usize| {
-        let mut headers = ["startup", "mean", "worst", "on path", "first"].map(String::from).to_vec();
-        headers.extend(names[..paths].iter().cloned());
-        let mut alignments = vec![Align::Right; headers.len()];
-        (alignments[0], alignments[3]) = (Align::Left, Align::Left);
-        let row = |l: &Line| {
-            let (worst, at) = l.worst();
-            let mut cells: Vec<Cell> = vec![
-                name(l).into(),
-                ratio(l.mean()).into(),
-                ratio(worst).into(),
-                names[at].clone().into(),
-                format!("{}/{}", l.firsts, results.len()).into(),
-            ];
-            cells.extend(l.ratios[..paths].iter().map(|r| Cell { text: ratio(*r), bold: *r <= 1.0 }));
-            cells
+) -> (String, Vec<String>, String) {
+    let all: Vec<Decision> = results.iter().map(|r| Decision::new(&r.rows, terms)).collect();
+    let labels = labels(&all);
+    let (Some(first), Some(row)) = (labels.first(), results.first().and_then(|r| r.rows.first())) else {
+        return ("no runs\n".into(), Vec::new(), String::new());
+    };
+    let shown = &labels[..view.top.unwrap_or(labels.len()).min(labels.len())];
+    let name = |label: &str| {
+        let need = standing(&all, label).and_then(|s| s.need).filter(|n| n.is_rare());
+        format!("{label}{}", if need.is_some() { " +" } else { "" })
+    };
+    let table = |from: usize, to: usize| {
+        let mut headers = vec!["startup".to_string()];
+        let mut alignments = vec![Align::Left];
+        for r in &results[from..to] {
+            headers.extend([short(&r.name), "lost".to_string()]);
+            alignments.extend([Align::Right, Align::Right]);
+        }
+        let line = |label: &String| {
+            let mut line: Vec<Cell> = vec![name(label).into()];
+            for d in &all[from..to] {
+                line.extend(cells(d, label));
+            }
+            line
         };
-        Table { headers, rows: shown.iter().map(row).collect(), alignments }
+        Table { headers, rows: shown.iter().map(line).collect(), alignments }
     };
     let fits = |t: &Table| t.render(false, None).lines().all(|l| l.chars().count() <= width);
-    let paths = (0..=results.len()).rev().find(|n| view.wide || fits(&table(*n))).unwrap_or(0);
-    let mut legend = vec![
-        "For each path, the median time to completion as a multiple of the least one there (or the greatest goodput as a \
-         multiple of the startup's own, where not every run completes). mean and worst: of these multiples over all \
-         paths. first: number of paths where no other startup is certainly better."
-            .to_string(),
-    ];
-    for l in shown.iter().filter(|l| name(l).ends_with(" more")) {
-        legend.push(format!("equal on every path: {}", l.labels.join(", ")));
+    let mut parts = Vec::new();
+    let mut from = 0;
+    while from < results.len() {
+        let to = (from + 1..=results.len())
+            .rev()
+            .find(|to| view.wide || fits(&table(from, *to)))
+            .unwrap_or(from + 1);
+        parts.push(table(from, to).render(color, None));
+        from = to;
     }
-    if shown.len() < all.len() {
-        legend.push(format!("{} of {} lines shown (--top)", shown.len(), all.len()));
+    let what = match all[0].by {
+        Measure::Time10MB => "Time to 10 MB",
+        Measure::Goodput => "Goodput in Mbit/s",
+        _ => "Time to completion",
+    };
+    let is = role(row, first).map_or(String::new(), |r| format!(" ({r})"));
+    let margin = number(100.0 * terms.margin);
+    let mut legend = vec![format!(
+        "{what} against {first}{is}, run by run, median; below {margin} % it is no difference; ?: these runs do not show it. lost: \
+         packets, in startup."
+    )];
+    let rare: Vec<&str> =
+        shown.iter().filter_map(|l| standing(&all, l)?.need).filter(|n| n.is_rare()).map(Need::name).fold(
+            Vec::new(),
+            |mut v, n| {
+                if !v.contains(&n) {
+                    v.push(n);
+                }
+                v
+            },
+        );
+    if !rare.is_empty() {
+        legend.push(format!("+: needs {}.", rare.join(" or ")));
     }
-    if paths < results.len() {
-        legend.push(format!(
-            "not shown in {width} columns: {}; --wide shows everything",
-            names[paths..].join(", ")
-        ));
+    if shown.len() < labels.len() {
+        legend.push(format!("{} of {} lines shown (--top)", shown.len(), labels.len()));
     }
-    (table(paths).render(color, None), legend)
+    (parts.join("\n"), legend, verdict(&all, &labels))
 }
 
-/// A ratio with two decimals, or fewer digits above 100.
-fn ratio(r: f64) -> String {
-    if r.is_finite() && r < 100.0 { format!("{r:.2}") } else { number(r) }
+/// The verdict over the paths, in at most three sentences.
+fn verdict(all: &[Decision], labels: &[String]) -> String {
+    let Some((base, others)) = labels.split_first() else { return String::new() };
+    let common: Vec<(&String, Totals)> = others
+        .iter()
+        .filter(|l| !standing(all, l).and_then(|s| s.need).is_some_and(Need::is_rare))
+        .map(|l| (l, Totals::of(all, l)))
+        .collect();
+    let n = all.len();
+    let faster = if all[0].by == Measure::Goodput { ("faster", "slower") } else { ("sooner", "later") };
+    let on = |k: usize| match k {
+        0 => "nowhere".to_string(),
+        k if k == n => format!("on all {n} paths"),
+        k => format!("on {k} of {n} paths"),
+    };
+    let says = |t: &Totals| {
+        format!("{} {}, {} {}, and loses more {}", faster.0, on(t.sooner), faster.1, on(t.later), on(t.loses))
+    };
+    // No harm first, then the most gain.
+    let best = common.iter().filter(|(_, t)| t.sooner > 0).min_by(|(_, a), (_, b)| {
+        (a.later + a.loses)
+            .cmp(&(b.later + b.loses))
+            .then(b.sooner.cmp(&a.sooner))
+            .then(a.mean.total_cmp(&b.mean))
+    });
+    let Some((label, t)) = best else {
+        return format!("Keep {base}: nothing is certainly {} on any of these paths.", faster.0);
+    };
+    let mut sentences = vec![format!("Against {base}, {label} is {}.", says(t))];
+    let fastest =
+        common.iter().filter(|(l, _)| l != label).min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    if let Some((l, f)) = fastest.filter(|(_, f)| f.mean < t.mean) {
+        sentences.push(format!("{l} gains most in the mean: {}.", says(f)));
+    }
+    let losers: Vec<String> = common
+        .iter()
+        .filter(|(l, t)| l != label && t.loses > 0 && fastest.is_none_or(|(f, _)| f != l))
+        .map(|(l, t)| format!("{l} {}", t.loses))
+        .collect();
+    if !losers.is_empty() {
+        let more = losers.len().saturating_sub(NAMED);
+        let mut named: Vec<String> = losers.into_iter().take(NAMED).collect();
+        named.extend((more > 0).then(|| format!("{more} other{}", if more == 1 { "" } else { "s" })));
+        sentences.push(format!("Paths on which others lose more: {}.", list(&named)));
+    }
+    sentences.join(" ")
 }
 
-/// A path's name, cut to fit a column header.
+/// A path's name, cut to fit a column header: an inline path without its keys.
 fn short(name: &str) -> String {
-    const LONGEST: usize = 16;
     let name = printable(name);
+    let words: Vec<&str> = name.split_whitespace().map(|w| w.split_once('=').map_or(w, |(_, v)| v)).collect();
+    let name = words.join(" ");
     if name.chars().count() <= LONGEST {
-        return name.into_owned();
+        return name;
+    }
+    // Two lines in the header.
+    match name.char_indices().rfind(|(i, c)| *c == ' ' && *i <= LONGEST) {
+        Some((at, _)) => format!("{}\n{}", &name[..at], cut(&name[at + 1..])),
+        None => cut(&name),
+    }
+}
+
+fn cut(name: &str) -> String {
+    if name.chars().count() <= LONGEST {
+        return name.to_string();
     }
     name.chars().take(LONGEST - 1).chain(['…']).collect()
 }
@@ -157,27 +261,39 @@ fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::tests::row;
+    use crate::comparison::tests::row;
+
+    fn path(name: &str, times: &[(&str, f64)]) -> PathResult {
+        let rows = times.iter().flat_map(|(s, t)| (0..6).map(move |run| Row { run, ..row(s, Some(*t)) }));
+        PathResult { name: name.to_string(), rows: rows.collect() }
+    }
 
     #[test]
-    fn startups_are_ordered_by_their_mean_ratio() {
-        let path = |name: &str, times: &[(&str, f64)]| PathResult {
-            name: name.to_string(),
-            rows: times.iter().map(|(s, t)| row(s, Some(*t))).collect(),
-        };
+    fn startups_are_ordered_by_what_they_gain_everywhere() {
         let results = [
-            path("geo", &[("standard", 12.0), ("search", 10.0), ("ess", 15.0), ("tsl", 12.0)]),
-            path("lte", &[("standard", 9.0), ("search", 12.0), ("ess", 6.0), ("tsl", 9.0)]),
+            path("geo", &[("standard", 10.0), ("hystart", 12.0), ("search", 10.0), ("ess", 15.0)]),
+            path("lte", &[("standard", 6.0), ("hystart", 9.0), ("search", 9.0), ("ess", 6.0)]),
         ];
-        let all = lines(&results, false);
-        assert_eq!(all[0].labels, ["ess"]);
-        assert!((all[0].mean() - 1.25).abs() < 1e-9 && all[0].worst() == (1.5, 0));
-        assert_eq!(all[1].labels, ["standard", "tsl"]);
-        assert_eq!(lines(&results, true).len(), 4);
-        for width in [50, 80, 160] {
-            let (text, legend) = render(&results, &View::default(), false, width);
+        let decisions: Vec<Decision> =
+            results.iter().map(|r| Decision::new(&r.rows, &Terms::default())).collect();
+        assert_eq!(labels(&decisions), ["hystart", "standard", "search", "ess"]);
+        let shown = |width| render(&results, &View::default(), &Terms::default(), false, width);
+        for width in [40, 80, 160] {
+            let (text, ..) = shown(width);
             assert!(text.lines().all(|l| l.chars().count() <= width), "{width}:\n{text}");
-            assert_eq!(text.contains(" lte\n"), !legend.join("").contains("not shown"), "{text}\n{legend:?}");
+            assert!(text.contains("geo") && text.contains("lte"), "{width}:\n{text}");
         }
+        let (_, legend, verdict) = shown(100);
+        assert!(legend[0].contains("hystart (Linux' default)"), "{legend:?}");
+        assert!(
+            verdict.starts_with("Against hystart, standard is sooner on all 2 paths, later nowhere"),
+            "{verdict}"
+        );
+    }
+
+    #[test]
+    fn names_and_counts_are_short() {
+        assert_eq!(short("rate=20Mbit rtt=80ms queue=1bdp"), "20Mbit 80ms\n1bdp");
+        assert_eq!([0.0, 781.0, 5360.0, 12501.0].map(short_count), ["0", "781", "5.4k", "13k"]);
     }
 }

@@ -9,6 +9,7 @@ use crate::table::{Align, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use slowstart_lab::columns::{Cell, Column};
+use slowstart_lab::report::decision::MARGIN;
 use slowstart_lab::report::words::number;
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::Plan;
@@ -299,8 +300,10 @@ impl MapArgs {
         print_table(headers, ys.iter().map(line).collect())?;
         if !output::quiet() {
             let legend = format!(
-                "first startup, by the median of {}; the second's over it; packets that the first loses in startup",
-                self.value
+                "first startup, by the median of {}; the second's over it; packets that the first loses in startup. A tie: medians \
+                 within {} %",
+                self.value,
+                number(100.0 * MARGIN)
             );
             print(&output::wrap(&legend, 2))?;
         }
@@ -308,7 +311,17 @@ impl MapArgs {
     }
 }
 
+/// Names of a tie that a cell has room for.
+const TIED: usize = 2;
+
 fn describe(p: &Place) -> String {
+    let tied = p.tied();
+    if tied.len() > 1 {
+        let names: Vec<&str> = tied.iter().take(TIED).map(|c| c.name.as_str()).collect();
+        let more = tied.len() - names.len();
+        let more = if more > 0 { format!(", {more} more") } else { String::new() };
+        return format!("tie: {}{more}", printable(&names.join(", ")));
+    }
     let over = p.over().map_or(String::new(), |o| format!(" {o:.2}x"));
     format!("{}{over}, {}", printable(&p.first().name), number(p.first().lost))
 }

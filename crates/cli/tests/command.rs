@@ -61,7 +61,7 @@ fn bad_input_is_refused_with_what_was_found_and_expected() {
     refuses(&["compare", "rate=1Mbit rtt=40ms qeue=1bdp"], &["did you mean \"queue\"?"]);
     refuses(&["compare", "geo", "--set", "pace=on"], &["did you mean \"pacing\"?"]);
     refuses(&["compare", "geo", "--avoidance", "cubick"], &["did you mean \"cubic\"?"]);
-    refuses(&["compare", "geo", "--sort", "speed"], &["speed", "rank, startup"]);
+    refuses(&["compare", "geo", "--sort", "speed"], &["speed", "gain, startup"]);
     refuses(&["compare", "geo", "--columns", "speed"], &["speed", "1mb", "lost"]);
     refuses(&["compare", "geo", "--startup", "search:threshold=2"], &["search:threshold", "\"2\"", "0 to 1"]);
     refuses(&["compare", "geo", "--startup", "search:thresh=0.3"], &["thresh", "threshold, window"]);
@@ -99,7 +99,7 @@ const QUICK: [&str; 6] =
 
 #[test]
 fn json_is_rows_and_nothing_else() {
-    let out = slowstart(&[&QUICK[..], &["--json"]].concat());
+    let out = slowstart(&[&QUICK[..], &["--all", "--json"]].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
     let rows: Vec<slowstart_lab::record::Row> =
         text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("a row")).collect();
@@ -112,11 +112,11 @@ fn json_is_rows_and_nothing_else() {
 
 #[test]
 fn the_wide_table_has_a_line_for_each_startup() {
-    let out = slowstart(&[&QUICK[..], &["--wide"]].concat());
+    let out = slowstart(&[&QUICK[..], &["--all", "--wide"]].concat());
     let table = text(&out.stdout);
     for e in slowstart::registry::all() {
         assert!(
-            table.lines().any(|l| l.split_whitespace().nth(1) == Some(e.name)),
+            table.lines().any(|l| l.split_whitespace().take(2).any(|w| w == e.name)),
             "no {} in {table}",
             e.name
         );
@@ -127,7 +127,9 @@ fn the_wide_table_has_a_line_for_each_startup() {
 #[test]
 fn a_folder_gets_rows_samples_events_and_a_page() {
     let dir = folder("out");
-    let out = slowstart(&[&QUICK[..], &["--out", &dir.display().to_string(), "--samples", "ack"]].concat());
+    let out = slowstart(
+        &[&QUICK[..], &["--all", "--out", &dir.display().to_string(), "--samples", "ack"]].concat(),
+    );
     assert!(out.status.success(), "{}", text(&out.stderr));
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
     assert_eq!(read("results.jsonl").lines().count(), 3 * slowstart::registry::all().count());

@@ -11,6 +11,7 @@
 //! - [`columns`]: flat columns of rows, from their JSON Schema
 //! - [`measured`]: what a run observed of a flow, and the row that follows from it
 //! - [`eval`]: what the simulator observed of a flow: exit, class, losses, times
+//! - [`harm`]: what a startup does to another flow
 //! - [`scenario`]: studies, read from TOML and checked
 //! - [`run`]: the runs of a study, in parallel and in order
 //! - [`stats`]: medians, intervals and paired differences
@@ -26,6 +27,7 @@ pub mod engine;
 pub mod engines;
 pub mod eval;
 mod fifo;
+pub mod harm;
 pub mod measured;
 pub mod packetdrill;
 pub mod path;

@@ -87,7 +87,7 @@ impl Study {
 
     /// Returns the state of an earlier connection, for startups that use it: that of the same transfer over the same path,
     /// alone, with other random numbers.
-    fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
+    pub(crate) fn memory(&self, flow: &FlowSpec, seed: u64) -> Option<PathMemory> {
         if !self.remember || !flow.startup.uses_path_memory() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Medians, intervals and comparisons that assume nothing about distributions.
+//! Medians and intervals that assume nothing about distributions.
 
 use std::cmp::Ordering;
 
@@ -58,33 +58,7 @@ impl Median {
 }
 
 /// Fewest pairs whose median difference has a 95 % interval.
-const FEWEST_PAIRS: usize = 6;
-
-/// The median of the paired differences `a[i] - b[i]`, with its 95 % interval; `None` if there are no pairs, or not as many
-/// of one as of the other.
-///
-/// Runs of one number have one seed, so that they meet the same path: their difference leaves out what the paths differ
-/// by.
-pub fn paired(a: &[f64], b: &[f64]) -> Option<Median> {
-    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
-    median(&differences).filter(|_| a.len() == b.len())
-}
-
-/// Which of two startups has the smaller values, from pairs of runs: by the interval of the paired differences, or, where
-/// there are fewer than six pairs, by the intervals of both medians. `None` is "no difference".
-pub fn compare(a: &[f64], b: &[f64]) -> Option<Ordering> {
-    if a.len() != b.len() || a.len() < FEWEST_PAIRS {
-        return median(a)?.compare(&median(b)?);
-    }
-    let difference = paired(a, b)?;
-    if difference.high < 0.0 {
-        Some(Ordering::Less)
-    } else if difference.low > 0.0 {
-        Some(Ordering::Greater)
-    } else {
-        None
-    }
-}
+pub const FEWEST_PAIRS: usize = 6;
 
 /// The mean, with Student's 95 % interval; `None` if there are no values. The interval assumes values that are spread about
 /// evenly around their mean.
@@ -138,20 +112,6 @@ mod tests {
         assert_eq!(m(1.0, 2.0).compare(&m(1.5, 3.0)), None);
         assert_eq!(m(1.0, 2.0).compare(&m(2.5, 3.0)), Some(Ordering::Less));
         assert_eq!(m(3.0, 4.0).compare(&m(1.0, 2.0)), Some(Ordering::Greater));
-    }
-
-    #[test]
-    fn pairs_tell_more_than_medians() {
-        // Ten paths from fast to slow, and a startup that takes a little longer on each.
-        let a: Vec<f64> = (1..=10).map(f64::from).collect();
-        let b: Vec<f64> = a.iter().map(|x| x + 0.1).collect();
-        assert_eq!(median(&a).unwrap().compare(&median(&b).unwrap()), None);
-        assert_eq!((compare(&a, &b), compare(&b, &a)), (Some(Ordering::Less), Some(Ordering::Greater)));
-        assert!((paired(&b, &a).unwrap().mid - 0.1).abs() < 1e-9);
-        // Once longer, once shorter: no difference; nor between equals; nor of few pairs.
-        let c: Vec<f64> = a.iter().map(|x| x + if *x > 5.0 { 0.1 } else { -0.1 }).collect();
-        assert_eq!((compare(&a, &c), compare(&a, &a), compare(&a[..5], &b[..5])), (None, None, None));
-        assert_eq!(paired(&a, &b[1..]), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use slowstart_lab::record::Row;
+use slowstart_lab::report::decision::Terms;
 use slowstart_lab::report::study::{Drawn, middle, page, sampling};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Study, StudyText};
@@ -33,7 +34,16 @@ fn compare(seed: u64) -> usize {
     });
     let row = middle(&rows[..2]);
     let trace = study.run(Job { contender: 0, run: row.run }, sampling(row), true).trace;
-    page(&study, &rows, &[Drawn { label: "standard", row, trace: &trace }], Vec::new(), "", "").len()
+    page(
+        &study,
+        &rows,
+        &[Drawn { label: "standard", row, trace: &trace }],
+        Vec::new(),
+        "",
+        "",
+        &Terms::default(),
+    )
+    .len()
 }
 
 #[test]

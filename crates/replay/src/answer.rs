@@ -192,8 +192,34 @@ fn quicker<'a>(t: &Transfer, fork: &'a Fork) -> Vec<(&'a ForkResult, f64)> {
     all
 }
 
-/// Which startups would have finished sooner on the fitted path.
+/// The time of the continuation that is closest to what was observed; `None` if none finished.
+fn closest(t: &Transfer, fork: &Fork) -> Option<f64> {
+    let away = |done: &f64| (done - t.duration_s).abs();
+    fork.startups.iter().filter_map(|s| s.done_s).min_by(|a, b| away(a).total_cmp(&away(b)))
+}
+
+/// True if the fitted path reproduces the transfer: some startup, which may be the sender's, takes as long on it as was observed,
+/// to the error of this method. On another path startups are not comparable with what was observed.
+pub fn is_reproduced(t: &Transfer, fork: &Fork) -> bool {
+    closest(t, fork).is_some_and(|done| (done - t.duration_s).abs() <= ERROR * t.duration_s)
+}
+
+/// Which startups would have finished sooner on the fitted path, if that reproduces the transfer.
 pub fn sooner(t: &Transfer, fork: &Fork) -> String {
+    if !is_reproduced(t, fork) {
+        let found = match closest(t, fork) {
+            Some(done) => format!(
+                "the closest startup needs {} s on it, observed {} s",
+                number(done),
+                number(t.duration_s)
+            ),
+            None => format!("no startup completes on it, observed {} s", number(t.duration_s)),
+        };
+        return format!(
+            "The path fitted to it ({}) does not reproduce this transfer: {found}. No startup is compared.",
+            fork.path.inline()
+        );
+    }
     let all = quicker(t, fork);
     let bound = if fork.path.queue_was_full() {
         ""

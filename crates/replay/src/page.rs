@@ -147,6 +147,8 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
         command,
         playground: fitted(t, base).as_deref(),
         rows: &rows,
+        decision: None,
+        full_bdps: None,
         opinions: Some(&predictions(t)),
         series: &series,
         data: Some(&data),

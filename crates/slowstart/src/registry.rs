@@ -31,6 +31,33 @@ pub enum Algorithm {
     Foreign(crate::startup::foreign::Foreign),
 }
 
+/// What an algorithm needs beyond a sender that counts bytes and times ACKs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The state of an earlier connection on the path.
+    PathMemory,
+    /// Routers that grant a rate.
+    Routers,
+    /// A sender that paces packets, as Linux and most QUIC stacks do.
+    Pacer,
+}
+
+impl Need {
+    /// True if most senders lack it.
+    pub const fn is_rare(self) -> bool {
+        matches!(self, Self::PathMemory | Self::Routers)
+    }
+
+    /// The need in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PathMemory => "memory of an earlier connection",
+            Self::Routers => "routers that grant a rate",
+            Self::Pacer => "a pacer",
+        }
+    }
+}
+
 /// One name in the list.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -126,6 +153,21 @@ impl Algorithm {
     /// Returns true if it uses the state of an earlier connection on the path (see [`Startup::uses_path_memory`]).
     pub fn uses_path_memory(&self) -> bool {
         matches!(self, Self::Startup(s) | Self::Landed(s, _) if s.uses_path_memory())
+    }
+
+    /// Returns what it needs that a sender may lack, if anything. Without it, it is plain slow start or does not work.
+    pub fn need(&self) -> Option<Need> {
+        match self {
+            Self::Startup(s) | Self::Landed(s, _) => match s {
+                AnyStartup::QuickStart(_) => Some(Need::Routers),
+                s if s.uses_path_memory() => Some(Need::PathMemory),
+                AnyStartup::JumpStart(_) | AnyStartup::Halfback(_) | AnyStartup::Suss(_) => Some(Need::Pacer),
+                _ => None,
+            },
+            Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_) => Some(Need::Pacer),
+            #[cfg(feature = "foreign")]
+            Self::Foreign(_) => None,
+        }
     }
 
     /// Returns true if it can end by a rule of its own (see [`Startup::has_exit_rule`]).

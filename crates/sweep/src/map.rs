@@ -4,6 +4,7 @@ pub use crate::page::html;
 use crate::query::{Filter, Query, QueryError, compare, query};
 use crate::store::Store;
 use slowstart_lab::columns::Cell;
+use slowstart_lab::report::decision::MARGIN;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A startup at a place.
@@ -32,6 +33,12 @@ impl Place {
     /// The startup with the least median.
     pub fn first(&self) -> &Contender {
         &self.contenders[0]
+    }
+
+    /// The startups whose median is within the margin of the least, by which nothing tells them apart: one, or a tie.
+    pub fn tied(&self) -> &[Contender] {
+        let within = |c: &Contender| c.value <= self.first().value * (1.0 + MARGIN);
+        &self.contenders[..self.contenders.iter().take_while(|c| within(c)).count().max(1)]
     }
 
     /// The second startup's median over that of the first; `None` if there is no second.

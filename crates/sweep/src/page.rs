@@ -73,13 +73,19 @@ fn heat(data: &Data, places: &[Place]) -> Markup {
                                     None => td {},
                                     Some(p) => {
                                         @let i = data.names.iter().position(|n| *n == p.first().name).unwrap_or(0);
-                                        td class={ "h" (i % 7) } style={ "--s: " (strength(p.over())) "%" } {
+                                        @let tied = p.tied();
+                                        @if tied.len() > 1 {
+                                            td class="tie" {
+                                                "tie of " (tied.len())
+                                                small { @for (i, c) in tied.iter().take(3).enumerate() { @if i > 0 { ", " } (c.name) } @if tied.len() > 3 { ", .." } }
+                                            }
+                                        } @else { td class={ "h" (i % 7) } style={ "--s: " (strength(p.over())) "%" } {
                                             b { (p.first().name) }
                                             small {
                                                 @if let Some(over) = p.over() { (number(over)) "x, " }
                                                 (number(p.first().lost)) " lost"
                                             }
-                                        }
+                                        } }
                                     },
                                 }
                             }
@@ -118,7 +124,7 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
         p class="about" {
             "By the median of " code { (value) } ". Each place has the startup with the least median, the second's median over "
             "it, and the median number of packets that the first loses in startup. The stronger the colour, the further the "
-            "second is behind."
+            "second is behind. Startups within 3 % of the least are a tie, in grey."
         }
         (live(&heat(&data, places), &data))
         h2 { "Places" }

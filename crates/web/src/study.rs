@@ -6,6 +6,7 @@ use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::Row;
 use slowstart_lab::report::data::{Curve, Data, Kind, SAMPLES};
+use slowstart_lab::report::decision::{Decision, Terms};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::{study as about, table, verdict};
 use slowstart_lab::run::Job;
@@ -60,13 +61,14 @@ impl Task {
 
     /// Returns the title, verdict and tables of the rows so far, as JSON.
     pub fn summary(&self) -> String {
+        let decision = Decision::new(&self.rows, &Terms::default());
         let summary = Summary {
             title: about::title(&self.study),
             about: about::about(&self.study),
-            verdict: verdict(&self.rows),
+            verdict: verdict(&decision),
             decides: split::sentences(&self.rows),
             caveats: about::caveats(&self.rows),
-            table: table::table(&self.rows).into_string(),
+            table: table::table(&decision).into_string(),
             rows: self.rows.clone(),
             labels: self.rows.iter().map(label).collect(),
         };
@@ -77,19 +79,19 @@ impl Task {
     pub fn report(&self, base: &str) -> String {
         let mut curves = Vec::new();
         let mut drawn = Vec::new();
-        for about::Sampled { index, job, samples } in about::sampled(&self.study, &self.rows) {
+        let terms = Terms::default();
+        let shown_run = about::shown_run(&self.rows, &terms);
+        for about::Sampled { index, job, samples } in about::sampled(&self.study, &self.rows, &terms) {
             let row = &self.rows[index];
             let trace = self.study.run(job, about::sampling(row), false).trace;
             curves.push(about::curve(&self.study, index, row, &trace, samples));
-            let first = index - index % self.study.runs as usize;
-            let of_startup = &self.rows[first..(first + self.study.runs as usize).min(self.rows.len())];
-            if about::middle(of_startup).run == job.run {
+            if shown_run == job.run {
                 drawn.push((label(row), row, trace));
             }
         }
         let shown: Vec<about::Drawn> =
             drawn.iter().map(|(label, row, trace)| about::Drawn { label, row, trace }).collect();
-        about::page(&self.study, &self.rows, &shown, curves, &self.request.command(), base)
+        about::page(&self.study, &self.rows, &shown, curves, &self.request.command(), base, &terms)
     }
 
     /// One run of each startup with about `samples` samples, as the data of a page. The runs are those with the index
@@ -109,9 +111,10 @@ impl Task {
         let mut data = Data::new(Kind::Study, &rows);
         data.curves = curves;
         let data = serde_json::to_string(&data).expect("rows and numbers are JSON");
-        let verdict = serde_json::to_string(&verdict(&rows)).expect("text");
+        let decision = Decision::new(&rows, &Terms::default());
+        let verdict = serde_json::to_string(&verdict(&decision)).expect("text");
         let title = serde_json::to_string(&about::title(&self.study)).expect("text");
-        let table = serde_json::to_string(&table::table(&rows).into_string()).expect("text");
+        let table = serde_json::to_string(&table::table(&decision).into_string()).expect("text");
         Ok(format!("{{\"title\":{title},\"verdict\":{verdict},\"table\":{table},\"data\":{data}}}"))
     }
 

@@ -263,10 +263,13 @@ impl<'a> Results<'a> {
         print("")?;
         if let Some(fork) = &row.fork {
             print(&wrap(&answer::sooner(row, fork), 2))?;
-            print("")?;
-            print(&render(&tables::continuations(row, fork, wide), wide))?;
+            if wide || answer::is_reproduced(row, fork) {
+                print("")?;
+                print(&render(&tables::continuations(row, fork, wide), wide))?;
+            }
         }
-        if row.startups.is_empty() || (row.fork.is_some() && !wide) {
+        let compared = row.fork.as_ref().is_some_and(|fork| answer::is_reproduced(row, fork));
+        if row.startups.is_empty() || (compared && !wide) {
             return Ok(());
         }
         if row.startups.iter().all(|w| w.class == ExitClass::None) {

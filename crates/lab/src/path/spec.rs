@@ -182,6 +182,11 @@ impl PathSpec {
         self.default_jitter
     }
 
+    /// The slots in which ACKs come: the time between two of them; `None` if ACKs do not wait for one.
+    pub const fn ack_slot(&self) -> Option<Span> {
+        self.back.aggregate
+    }
+
     /// The least mean rate that a run may draw; the path's own mean rate if it draws none.
     pub const fn least_rate(&self) -> Rate {
         self.least_rate

@@ -4,17 +4,21 @@
 //! - [`data`]: runs as data for the page's script
 //! - [`figure`]: figures of lines over any axis, as data for the script
 //! - [`link`]: the address at which the playground shows a study
-//! - [`summary`]: rows, a summary a startup, and their order
-//! - [`verdict()`]: one sentence with the reason
+//! - [`summary`]: rows, and a summary a startup
+//! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
+//! - [`verdict()`]: what a decision says, in three sentences
 //! - [`words`]: numbers and units as text
 //! - [`html()`]: the page, in one file that needs no network; without its script it shows tables and charts
 //! - [`document()`]: the skeleton of every page
+//! - [`overlay`]: one picture of the startups that matter over the same path
 //! - [`chart`]: charts as SVG
 
 pub mod chart;
 pub mod data;
+pub mod decision;
 pub mod figure;
 pub mod link;
+pub mod overlay;
 #[cfg(test)]
 pub(crate) mod sample;
 mod skeleton;
@@ -26,12 +30,13 @@ mod verdict;
 pub mod words;
 
 pub use skeleton::{Script, document, live};
-pub use verdict::verdict;
+pub use verdict::{verdict, when};
 
 use crate::record::{Row, Sample};
 use crate::split;
 use data::Data;
-use maud::html;
+use decision::Decision;
+use maud::{Markup, html};
 
 /// The contents of a page.
 #[derive(Copy, Clone, Debug)]
@@ -48,8 +53,12 @@ pub struct Page<'a> {
     pub playground: Option<&'a str>,
     /// All runs, of one path.
     pub rows: &'a [Row],
+    /// What decides between them; `None` on pages of one recorded connection.
+    pub decision: Option<&'a Decision<'a>>,
     /// The table in place of the medians, for pages of one recorded connection: when each startup would have exited.
     pub opinions: Option<&'a Opinions>,
+    /// What the path and its queue hold before a packet is dropped, in BDP, in the drawn run; `None` if there is no limit.
+    pub full_bdps: Option<f64>,
     /// Runs to draw, one chart each.
     pub series: &'a [Series<'a>],
     /// The runs as data for the script, if it is to draw them.
@@ -86,27 +95,33 @@ pub struct Series<'a> {
 pub fn html(page: &Page) -> String {
     let body = html! {
         p class="verdict" { (page.verdict) }
-        p class="about" {
-            (page.about)
-            @if let Some(address) = page.playground {
-                " " a href=(address) target="_blank" rel="noopener" { "Change the path in the playground" }
+        @if let Some(decision) = page.decision {
+            (table::table(decision))
+            @if let Some(first) = page.series.first() {
+                figure {
+                    (overlay::overlay(decision, page.series, page.full_bdps))
+                    figcaption {
+                        "Bytes in flight in BDP, on a logarithmic axis: doubling is a straight line. All startups over the path of run "
+                        (first.row.run) ", with " (words::rate(first.row.rate_bps as f64)) " and "
+                        (words::delay(first.row.base_rtt_s * 1e3)) ", the run with the median time of "
+                        (decision.baseline().map_or("", |b| &b.summary.label)) ". A ring is where slow start ends."
+                    }
+                }
             }
-        }
-        @match page.opinions {
-            None => { h2 { "Medians" } (table::table(page.rows)) },
-            Some(opinions) => { h2 { "What each would have done" } (table::opinions(opinions)) },
-        }
+            details class="about" { summary { "The path and its sources" } (about(page)) }
+        } @else { p class="about" { (about(page)) } }
+        @if let Some(opinions) = page.opinions { h2 { "What each would have done" } (table::opinions(opinions)) }
         @let decides = if page.opinions.is_none() { split::sentences(page.rows) } else { Vec::new() };
         @if !decides.is_empty() {
             h2 { "What decides" }
             ul { @for sentence in &decides { li { (sentence) } } }
         }
         @if !page.series.is_empty() {
-            h2 { "Startups" }
+            h2 { "Each startup" }
             p class="note" {
                 span class="swatch w" {} " window, " span class="swatch f" {}
                 @if page.opinions.is_none() {
-                    " bytes in flight, of the run with the median time to completion, as multiples of the "
+                    " bytes in flight, of the same run of each, as multiples of the "
                 } @else {
                     " bytes that were in flight, as multiples of the median throughput's "
                 }
@@ -127,6 +142,16 @@ pub fn html(page: &Page) -> String {
         pre { code { (page.command) } }
     };
     document(page.title, &body, if page.data.is_some() { Script::Charts } else { Script::Tables })
+}
+
+/// The path, its sources and where to change it.
+fn about(page: &Page) -> Markup {
+    html! {
+        (page.about)
+        @if let Some(address) = page.playground {
+            " " a href=(address) target="_blank" rel="noopener" { "Change the path in the playground" }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +189,9 @@ mod tests {
             command: "",
             playground: None,
             rows,
+            decision: Some(&Decision::new(rows, &decision::Terms::default())),
             opinions: None,
+            full_bdps: Some(1.5),
             series: &series,
             data: None,
             caveats: &[],
@@ -191,7 +218,7 @@ mod tests {
     fn a_chart_for_each_series_and_two_of_all() {
         let rows = rows("a", &[7.0, 8.0, 9.0]);
         let out = page("t", &rows, &["a", "b", "c"], &samples(3000));
-        assert_eq!(out.matches("<svg").count(), 5);
+        assert_eq!(out.matches("<svg").count(), 6);
         assert!(!has_word(&out, "NaN") && !has_word(&out, "inf"));
         assert_eq!(out, page("t", &rows, &["a", "b", "c"], &samples(3000)));
     }

@@ -1,46 +1,61 @@
 //! The words of a page and a terminal for a study: its title, its path, its caveats, and the run that is drawn.
 
 use super::data::{Curve, Data, Kind, SAMPLES, samples_of_each};
+use super::decision::{Decision, Terms};
 use super::summary::label;
 use super::{Page, Series, link, verdict, words};
 use crate::engine::Sampling;
+use crate::path::PathSpec;
 use crate::record::{Row, Trace};
 use crate::run::Job;
 use crate::scenario::Study;
-use crate::split;
 use slowstart::units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first line: path, transfer, runs and stack.
+/// The first line: what decides on the path (rate, RTT, the queue in BDP, slots of ACKs), transfer, runs and stack. Of an ensemble,
+/// from the least to the greatest value that its runs draw.
 pub fn title(study: &Study) -> String {
-    let facts = study.path.facts();
     let what = match study.size {
         Some(bytes) => words::bytes(bytes),
         None => format!("{:.0} s", study.duration.as_secs_f64()),
     };
-    let (name, profile) = (&study.path.name, &study.profile_label);
-    let runs = if study.runs == 1 { "1 run".to_string() } else { format!("{} runs", study.runs) };
-    if study.path.is_ensemble() {
-        let laws = study.path.distributions();
-        let laws: Vec<String> =
-            laws.iter().map(|(field, law)| format!("{} {law}", split::key(field))).collect();
-        let fixed = study.path.fixed().map_or(String::new(), |f| format!(" (one fixed path: {f})"));
-        // The name of an inline path has them all.
-        let drawn = if name.contains('=') { "its path".to_string() } else { laws.join(", ") };
-        return format!(
-            "{name}: an ensemble, each run draws {drawn}{fixed}; transfers of {what}, {runs}, {profile}"
-        );
-    }
-    let jitter = study.path.default_jitter().map_or(String::new(), |j| {
-        format!(", ACK jitter {} us (ack_jitter=0: none)", words::number(j.as_secs_f64() * 1e6))
-    });
+    let different = if study.path.is_ensemble() { study.runs.min(MOST_DRAWN) } else { 1 };
+    let drawn: Vec<_> = (0..different).map(|run| study.path.draw(study.run_seed(run))).collect();
+    let span = |of: &dyn Fn(&PathSpec) -> f64, text: &dyn Fn(f64) -> String| {
+        let values: Vec<f64> = drawn.iter().map(|p| of(p)).collect();
+        let [low, high] = [f64::min, f64::max].map(|f| text(values.iter().copied().fold(values[0], f)));
+        let unit = low.find(' ').map_or("", |at| &low[at..]);
+        let short = if high.ends_with(unit) { low.trim_end_matches(unit) } else { &low };
+        if low == high { low } else { format!("{short}..{high}") }
+    };
+    let rate = span(&|p| p.facts().rate.0 as f64, &words::rate);
+    let rtt = span(&|p| p.facts().base_rtt.as_secs_f64() * 1e3, &words::delay);
+    let bdp = span(&|p| p.facts().bdp.0 as f64, &|b| words::bytes(b as u64));
+    let queue = if study.path.facts().buffer.is_none() {
+        "a queue without limit".to_string()
+    } else {
+        let bdps = |p: &PathSpec| {
+            p.most_held().0.saturating_sub(p.facts().bdp.0) as f64 / p.facts().bdp.0.max(1) as f64
+        };
+        format!("a queue of {}", span(&bdps, &|x| format!("{} BDP", words::two_digits(x))))
+    };
+    let slots = match study.path.ack_slot() {
+        Some(slot) => format!(", ACKs in slots of {}", words::delay(slot.as_secs_f64() * 1e3)),
+        None => String::new(),
+    };
+    let runs = match (study.runs, study.path.is_ensemble()) {
+        (1, _) => "1 run".to_string(),
+        (n, false) => format!("{n} runs"),
+        (n, true) => format!("{n} runs, each over a path of its own"),
+    };
     format!(
-        "{name}: {}, {:.1} ms, BDP {}{jitter}; {what}, {runs}, {profile}",
-        words::rate(facts.rate.0 as f64),
-        facts.base_rtt.as_secs_f64() * 1e3,
-        words::bytes(facts.bdp.0),
+        "{}: {rate}, {rtt}, BDP {bdp}, {queue}{slots}; {what}, {runs}, {}",
+        study.path.name, study.profile_label
     )
 }
+
+/// Most runs whose paths are drawn for a title.
+const MOST_DRAWN: u32 = 100;
 
 /// The title, the description of the path, and its sources.
 pub fn about(study: &Study) -> String {
@@ -52,20 +67,46 @@ pub fn about(study: &Study) -> String {
     text
 }
 
-/// Each caveat once for the startups that have it in the same number of runs.
+/// Each caveat once: how many runs of which startups have it. One that every startup has in the same runs is about the path and
+/// names none.
 pub fn caveats(rows: &[Row]) -> Vec<String> {
-    let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    const NAMED: usize = 6;
+    let mut all: BTreeMap<&str, Vec<(String, BTreeSet<u32>)>> = BTreeMap::new();
+    let labels: BTreeSet<String> = rows.iter().map(label).collect();
     for r in rows {
         for c in &r.caveats {
-            *counts.entry((c, label(r))).or_default() += 1;
+            let who = all.entry(c).or_default();
+            let name = label(r);
+            match who.iter_mut().find(|(l, _)| *l == name) {
+                Some((_, runs)) => _ = runs.insert(r.run),
+                None => who.push((name, [r.run].into())),
+            }
         }
     }
-    let mut all: BTreeMap<(&str, usize), Vec<String>> = BTreeMap::new();
-    for ((caveat, startup), n) in counts {
-        all.entry((caveat, n)).or_default().push(startup);
-    }
-    let runs = |n: usize| if n == 1 { "1 run".to_string() } else { format!("{n} runs") };
-    all.into_iter().map(|((c, n), who)| format!("{}: {c} (in {} each)", who.join(", "), runs(n))).collect()
+    let runs: BTreeSet<u32> = rows.iter().map(|r| r.run).collect();
+    let sentence = |(caveat, mut who): (&str, Vec<(String, BTreeSet<u32>)>)| {
+        // The sender sends the first packet of the handshake again after a second, whether it was lost or late.
+        let caveat = match caveat {
+            "a handshake packet was lost" => {
+                "the handshake was repeated: its round trip took more than a second, or a packet of it was lost"
+            }
+            other => other,
+        };
+        let of = |n: usize| {
+            if n == runs.len() { "every run".to_string() } else { format!("{n} of {} runs", runs.len()) }
+        };
+        if who.len() == labels.len() && who.iter().all(|(_, r)| *r == who[0].1) {
+            return format!("in {}, {caveat}", of(who[0].1.len()));
+        }
+        who.sort_by_key(|(_, r)| std::cmp::Reverse(r.len()));
+        let mut names: Vec<String> = who.iter().map(|(l, r)| format!("{l} in {}", of(r.len()))).collect();
+        if names.len() > NAMED {
+            let others = names.split_off(NAMED - 1).len();
+            names.push(format!("{others} others"));
+        }
+        format!("{caveat}: {}", words::list(&names))
+    };
+    all.into_iter().map(sentence).collect()
 }
 
 /// The runs of one startup from the shortest time to completion to the longest; those that did not complete come last,
@@ -82,6 +123,14 @@ pub fn by_completion(rows: &[Row]) -> Vec<&Row> {
 /// The run with the median time to completion; of an even number, the faster of the two. `rows` has at least one.
 pub fn middle(rows: &[Row]) -> &Row {
     by_completion(rows)[(rows.len() - 1) / 2]
+}
+
+/// The run that is drawn of every startup, so that all that is drawn is over the same path: that with the baseline's median time
+/// to completion. `rows` has at least one.
+pub fn shown_run(rows: &[Row], terms: &Terms) -> u32 {
+    let decision = Decision::new(rows, terms);
+    let base: Vec<Row> = decision.standings[0].summary.rows.iter().map(|r| (*r).clone()).collect();
+    middle(&base).run
 }
 
 /// Samples of a run that is drawn, over the longest time it may take.
@@ -107,20 +156,22 @@ pub struct Sampled {
 
 /// The runs of which a page has samples: the same seeds for all startups where it can. `rows` are those of
 /// [`Study::jobs`] from the first on.
-pub fn sampled(study: &Study, rows: &[Row]) -> Vec<Sampled> {
+pub fn sampled(study: &Study, rows: &[Row], terms: &Terms) -> Vec<Sampled> {
     let runs = study.runs as usize;
+    let shown = if rows.is_empty() { 0 } else { shown_run(rows, terms) };
     let each = |(contender, rows): (usize, &[Row])| {
         let order = by_completion(rows);
-        let ends = [order[0], middle(rows), order[order.len() - 1]].map(|r| r.run);
-        let mut wanted: BTreeSet<u32> = ends.into();
+        let mut wanted: BTreeSet<u32> =
+            [order[0], middle(rows), order[order.len() - 1]].map(|r| r.run).into();
+        wanted.extend(rows.iter().map(|r| r.run).filter(|r| *r == shown));
+        let ends = wanted.clone();
         let others = rows.iter().map(|r| r.run).filter(|r| !ends.contains(r)).take(SAMPLED - wanted.len());
         wanted.extend(others.collect::<Vec<u32>>());
-        let middle = ends[1];
         wanted
             .into_iter()
             .map(|run| {
                 let most = samples_of_each(study.contenders.len() * runs.min(SAMPLED));
-                let samples = if run == middle { (3 * most).min(SAMPLES) } else { most };
+                let samples = if run == shown { (3 * most).min(SAMPLES) } else { most };
                 Sampled { index: contender * runs + run as usize, job: Job { contender, run }, samples }
             })
             .collect::<Vec<Sampled>>()
@@ -144,6 +195,30 @@ pub fn curve(study: &Study, index: usize, row: &Row, trace: &Trace, samples: usi
     Curve::new(index, row, trace, Span(study.start().0).as_secs_f64(), samples)
 }
 
+fn series<'a>(study: &Study, drawn: &[Drawn<'a>]) -> Vec<Series<'a>> {
+    let mss = u64::from(study.profile.mss);
+    let start_s = Span(study.start().0).as_secs_f64();
+    drawn
+        .iter()
+        .map(|d| Series { label: d.label, row: d.row, samples: &d.trace.samples, start_s, mss })
+        .collect()
+}
+
+/// The picture of a study as a file ([`super::overlay::picture`]): curves of the run that [`shown_run`] names, and the medians of
+/// `rows`.
+pub fn picture(study: &Study, rows: &[Row], drawn: &[Drawn], terms: &Terms, command: &str) -> Option<String> {
+    let decision = Decision::new(rows, terms);
+    let full = drawn.first().and_then(|d| full_bdps(study, d.row));
+    super::overlay::picture(&decision, &series(study, drawn), full, command)
+}
+
+/// What the path of a run and its queue hold before a packet is dropped, in BDP; `None` if the queue has no limit.
+pub fn full_bdps(study: &Study, row: &Row) -> Option<f64> {
+    let path = study.path.draw(row.seed);
+    let bdp = path.facts().bdp.0.max(1) as f64;
+    path.facts().buffer.map(|_| path.most_held().0 as f64 / bdp)
+}
+
 /// The page of a study. `command` is the command line that makes it, `base` the address of the playground it links to.
 pub fn page(
     study: &Study,
@@ -152,23 +227,22 @@ pub fn page(
     curves: Vec<Curve>,
     command: &str,
     base: &str,
+    terms: &Terms,
 ) -> String {
-    let mss = u64::from(study.profile.mss);
-    let start_s = Span(study.start().0).as_secs_f64();
-    let series: Vec<Series> = drawn
-        .iter()
-        .map(|d| Series { label: d.label, row: d.row, samples: &d.trace.samples, start_s, mss })
-        .collect();
+    let decision = Decision::new(rows, terms);
+    let series = series(study, drawn);
     let mut data = Data::new(Kind::Study, rows);
     data.curves = curves;
     super::html(&Page {
         title: &format!("slowstart: {}", study.path.name),
         about: &about(study),
-        verdict: &verdict(rows),
+        verdict: &verdict(&decision),
+        decision: Some(&decision),
         command,
         playground: link::playground(base, study).as_deref(),
         rows,
         opinions: None,
+        full_bdps: drawn.first().and_then(|d| full_bdps(study, d.row)),
         series: &series,
         data: Some(&data),
         caveats: &caveats(rows),

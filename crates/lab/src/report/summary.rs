@@ -1,10 +1,10 @@
-//! Summaries of the rows of one path, one for each startup, and their order.
+//! Summaries of the rows of one path, one for each startup.
 
 use crate::record::{Class, Param, Row};
 use crate::scenario::params;
-use crate::stats::{self, Median, median};
+use crate::stats::{Median, median};
 use slowstart::registry;
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A measure of a run, in the unit in which it is shown.
@@ -26,17 +26,6 @@ pub enum Measure {
     QueueDelay,
     /// Megabits a second.
     Goodput,
-}
-
-/// The standing of a startup in a column.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Its median is the best, and it is certainly better than some other.
-    Best,
-    /// No difference from the best.
-    Even,
-    /// Certainly worse; or not every run has a value; or the column has no better and worse.
-    Other,
 }
 
 impl Measure {
@@ -77,37 +66,6 @@ impl Measure {
             _ => Some(true),
         }
     }
-
-    /// Which of two startups is certainly better, run by run: `Less` is the first, `None` is no difference.
-    fn compare(self, a: &Summary, b: &Summary) -> Option<Ordering> {
-        let values = |s: &Summary| s.rows.iter().filter_map(|r| self.of(r)).collect::<Vec<f64>>();
-        let order = stats::compare(&values(a), &values(b))?;
-        Some(if self.less_is_better()? { order } else { order.reverse() })
-    }
-
-    /// Which of two middles is better: `Less` is the first.
-    fn order(self, a: &Median, b: &Median) -> Ordering {
-        let order = a.mid.total_cmp(&b.mid);
-        if self.less_is_better() == Some(false) { order.reverse() } else { order }
-    }
-
-    /// Returns the standing of each of `summaries`.
-    pub fn standings(self, summaries: &[&Summary]) -> Vec<Standing> {
-        let typical: Vec<_> = summaries.iter().map(|s| (s, s.of_all_runs(self))).collect();
-        let known = typical.iter().filter_map(|(s, m)| Some((s, (*m)?)));
-        let best = known.min_by(|a, b| self.order(&a.1, &b.1));
-        let Some((best, middle)) = best.filter(|_| self.less_is_better().is_some()) else {
-            return vec![Standing::Other; summaries.len()];
-        };
-        let worse = |s: &Summary| self.compare(best, s) == Some(Ordering::Less);
-        let differ = typical.iter().any(|(s, m)| m.is_none() || worse(s));
-        let stand = |(s, m): &(&&Summary, Option<Median>)| match m {
-            Some(m) if differ && self.order(m, &middle).is_eq() => Standing::Best,
-            Some(_) if !worse(s) => Standing::Even,
-            _ => Standing::Other,
-        };
-        typical.iter().map(stand).collect()
-    }
 }
 
 /// The runs of one startup with the same parameters.
@@ -121,10 +79,15 @@ pub struct Summary<'a> {
 
 /// Returns the label of a startup: its name, and the parameters that differ from those in the registry.
 pub fn label(row: &Row) -> String {
-    let own = registry::named(&row.startup).map(|e| params(&e.algorithm)).unwrap_or_default();
-    let mut out = row.startup.clone();
+    label_of(&row.startup, &row.params)
+}
+
+/// The same for a startup and its parameters.
+pub fn label_of(startup: &str, of: &BTreeMap<String, Param>) -> String {
+    let own = registry::named(startup).map(|e| params(&e.algorithm)).unwrap_or_default();
+    let mut out = startup.to_string();
     let mut sign = ':';
-    for (key, value) in row.params.iter().filter(|(k, v)| own.get(*k) != Some(v)) {
+    for (key, value) in of.iter().filter(|(k, v)| own.get(*k) != Some(v)) {
         let done = match value {
             Param::Number(x) => write!(out, "{sign}{key}={x}"),
             Param::Word(w) => write!(out, "{sign}{key}={w}"),
@@ -169,43 +132,6 @@ impl Summary<'_> {
     }
 }
 
-/// The rank of a startup.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Place<'a> {
-    /// One more than the number of startups of better ranks.
-    pub rank: usize,
-    /// True if it shares its rank with the startup before it: no difference from the first of that rank.
-    pub tied: bool,
-    /// The difference to the first of all in the same run, in the unit of the measure of the ranking.
-    pub behind: Option<Median>,
-    /// The startup.
-    pub summary: Summary<'a>,
-}
-
-/// Ranks startups, best median first, and returns the measure: the time to completion if every run completed, else
-/// goodput. Startups that do not certainly differ, run by run, from the first of a rank share it.
-pub fn rank(rows: &[Row]) -> (Measure, Vec<Place<'_>>) {
-    let all = rows.iter().all(|r| Measure::Completion.of(r).is_some());
-    let by = if all { Measure::Completion } else { Measure::Goodput };
-    // Each run has a goodput, so each startup has a median.
-    let mut medians: Vec<_> =
-        summarise(rows).into_iter().filter_map(|s| s.of_all_runs(by).map(|m| (m, s))).collect();
-    medians.sort_by(|a, b| by.order(&a.0, &b.0));
-    let values = |s: &Summary| s.rows.iter().filter_map(|r| by.of(r)).collect::<Vec<f64>>();
-    let first = medians.first().map(|(_, s)| values(s)).unwrap_or_default();
-    let mut places: Vec<Place> = Vec::new();
-    let mut leader = 0;
-    for (_, summary) in medians {
-        let tied = places.get(leader).is_some_and(|l| by.compare(&l.summary, &summary).is_none());
-        if !tied {
-            leader = places.len();
-        }
-        let behind = stats::paired(&values(&summary), &first).filter(|_| !places.is_empty());
-        places.push(Place { rank: leader + 1, tied, behind, summary });
-    }
-    (by, places)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample::{rows, with};
@@ -218,35 +144,6 @@ mod tests {
         rows[1].params.insert("drain".into(), Param::Word("off".into()));
         let labels: Vec<_> = summarise(&rows).into_iter().map(|s| s.label).collect();
         assert_eq!(labels, ["search", "search:drain=off,threshold=0.5"]);
-    }
-
-    #[test]
-    fn startups_that_do_not_differ_share_a_rank() {
-        let all = [rows("c", &[9.0, 9.1]), rows("b", &[7.1, 7.3]), rows("a", &[7.0, 7.2])].concat();
-        let (by, places) = rank(&all);
-        assert_eq!(by, Measure::Completion);
-        let shown: Vec<_> = places.iter().map(|p| (p.rank, p.tied, p.summary.label.as_str())).collect();
-        assert_eq!(shown, [(1, false, "a"), (1, true, "b"), (3, false, "c")]);
-    }
-
-    #[test]
-    fn without_every_completion_goodput_counts() {
-        let mut all = [rows("a", &[7.0]), rows("b", &[8.0])].concat();
-        all[0].completion_s = None;
-        all[0].goodput_bps = 1;
-        let (by, places) = rank(&all);
-        assert_eq!((by, places[0].summary.label.as_str()), (Measure::Goodput, "b"));
-    }
-
-    #[test]
-    fn the_best_is_only_the_best_if_something_is_worse() {
-        let of = |rows: &[Row]| {
-            let all = summarise(rows);
-            Measure::Completion.standings(&all.iter().collect::<Vec<_>>())
-        };
-        let (a, b, c) = (rows("a", &[7.0, 7.2]), rows("b", &[7.1, 7.3]), rows("c", &[9.0]));
-        assert_eq!(of(&[a.clone(), b.clone()].concat()), [Standing::Even, Standing::Even]);
-        assert_eq!(of(&[b, c, a].concat()), [Standing::Even, Standing::Other, Standing::Best]);
     }
 
     #[test]

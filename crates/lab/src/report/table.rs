@@ -1,24 +1,11 @@
-//! The table of medians.
+//! The table of a decision, and that of a recorded connection.
 
-use super::Opinions;
-use super::summary::{Measure, Standing, Summary, summarise};
-use super::words::{number, spread};
-use crate::record::Row;
+use super::decision::{Change, Decision, Figure, Standing, role};
+use super::summary::{Measure, Summary};
+use super::words::{bytes, number, signed, spread};
+use super::{Opinions, when};
+use crate::stats::FEWEST_PAIRS;
 use maud::{Markup, html};
-
-/// The name of a column and its unit.
-const fn heading(measure: Measure) -> (&'static str, &'static str) {
-    match measure {
-        Measure::Time1MB => ("1 MB", "s"),
-        Measure::Time10MB => ("10 MB", "s"),
-        Measure::Completion => ("all", "s"),
-        Measure::ExitTime => ("exit", "s"),
-        Measure::ExitWindow => ("window at exit", "BDP"),
-        Measure::StartupLost => ("lost in startup", "packets"),
-        Measure::QueueDelay => ("peak queue", "ms"),
-        Measure::Goodput => ("goodput", "Mbit/s"),
-    }
-}
 
 /// Returns the table of a recorded connection: what each startup would have done.
 pub(super) fn opinions(o: &Opinions) -> Markup {
@@ -44,71 +31,153 @@ pub(super) fn opinions(o: &Opinions) -> Markup {
     }
 }
 
-/// Returns the table of medians over runs, with a line for each startup.
-pub fn table(rows: &[Row]) -> Markup {
-    let summaries = summarise(rows);
-    let all: Vec<&Summary> = summaries.iter().collect();
-    let shown = |m: &Measure| all.iter().any(|s| s.typical(*m).is_some());
-    let columns: Vec<_> = Measure::ALL.into_iter().filter(shown).map(|m| (m, m.standings(&all))).collect();
-    let fewest = all.iter().map(|s| s.rows.len()).min();
+/// A column of the table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Column {
+    Of(Measure),
+    Exit,
+    Harm,
+}
+
+/// The name of a column and its unit.
+fn heading(column: Column, d: &Decision) -> (String, &'static str) {
+    let size = || d.baseline().and_then(|b| b.summary.rows[0].size_bytes).map_or("all".to_string(), bytes);
+    match column {
+        Column::Of(Measure::Time1MB) => ("1 MB".into(), ""),
+        Column::Of(Measure::Time10MB) => ("10 MB".into(), ""),
+        Column::Of(Measure::Completion) => (size(), ""),
+        Column::Of(Measure::ExitTime) => ("at".into(), "s"),
+        Column::Of(Measure::ExitWindow) => ("window".into(), "BDP"),
+        Column::Of(Measure::StartupLost) => ("lost".into(), "packets"),
+        Column::Of(Measure::QueueDelay) => ("longest queue".into(), ""),
+        Column::Of(Measure::Goodput) => ("goodput".into(), ""),
+        Column::Exit => ("leaves slow start".into(), ""),
+        Column::Harm => ("a CUBIC flow got".into(), ""),
+    }
+}
+
+/// The columns that have a value and say something of their own; what decides is the first.
+fn columns(d: &Decision) -> Vec<Column> {
+    let all: Vec<&Summary> = d.standings.iter().map(|s| &s.summary).collect();
+    let is_10mb = all.iter().all(|s| s.rows[0].size_bytes == Some(10_000_000));
+    let has = |m: Measure| match m {
+        Measure::Goodput => d.by == m,
+        Measure::Completion if is_10mb && d.by == Measure::Time10MB => false,
+        m => all.iter().any(|s| s.typical(m).is_some()),
+    };
+    let times = [Measure::Time10MB, Measure::Time1MB, Measure::Completion, Measure::Goodput];
+    let mut shown: Vec<Column> = times.into_iter().filter(|m| has(*m)).map(Column::Of).collect();
+    shown.sort_by_key(|c| *c != Column::Of(d.by));
+    shown.push(Column::Exit);
+    let rest = [Measure::ExitTime, Measure::ExitWindow, Measure::StartupLost, Measure::QueueDelay];
+    shown.extend(rest.into_iter().filter(|m| has(*m)).map(Column::Of));
+    shown.extend(d.has_harm().then_some(Column::Harm));
+    shown
+}
+
+/// Returns the table of a decision, with a line for each startup: the baseline's own values, and the differences of the others
+/// from it.
+pub fn table(d: &Decision) -> Markup {
+    let Some(base) = d.baseline() else { return html! { p { "There are no runs to show." } } };
+    let columns = columns(d);
+    let (label, runs) = (&base.summary.label, d.runs());
     html! {
-        @if let Some(fewest) = fewest {
-            // A scrolling region must be reachable by keyboard.
-            div class="scroll" tabindex="0" role="region" aria-label="Medians" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "startup" }
-                            th scope="col" class="text" { "exit" }
-                            @for (m, _) in &columns {
-                                @let (name, unit) = heading(*m);
-                                th scope="col" { (name) br; small { (unit) } }
-                            }
-                        }
-                    }
-                    tbody {
-                        @for (i, s) in all.iter().enumerate() {
-                            tr {
-                                th scope="row" { (s.label) }
-                                td class="text" {
-                                    @for (class, n) in s.classes() {
-                                        span { (class.name()) " " (n) "/" (s.rows.len()) }
-                                    }
-                                }
-                                @for (m, standings) in &columns { (cell(s, *m, standings[i])) }
+        // A scrolling region must be reachable by keyboard.
+        div class="scroll" tabindex="0" role="region" aria-label="Startups" {
+            table class="startups" {
+                thead {
+                    tr {
+                        th scope="col" { "startup" }
+                        @for c in &columns {
+                            @let (name, unit) = heading(*c, d);
+                            th scope="col" class=[(*c == Column::Exit).then_some("text")] {
+                                (name) @if !unit.is_empty() { br; small { (unit) } }
                             }
                         }
                     }
                 }
+                tbody {
+                    @for (i, s) in d.standings.iter().enumerate() {
+                        tr class=[(i == 0).then_some("baseline")] {
+                            th scope="row" {
+                                (s.summary.label)
+                                @if s.unbeaten { " " b class="front" title="nothing beats it" { "★" } }
+                                @if let Some(need) = s.need.filter(|n| n.is_rare()) { small { "needs " (need.name()) } }
+                            }
+                            @for c in &columns { (cell(d, s, *c)) }
+                        }
+                    }
+                }
             }
-            p class="note" {
-                "Medians over runs, with the interval that holds the true median with 95 % confidence below them"
-                @if fewest < 6 { " (the whole range where there are fewer than six runs)" }
-                ". " b { "Bold" } " is the best; " span class="even" { "= shaded" }
-                " is no difference from it: the interval of the differences, run by run, includes 0. "
-                @if fewest == 1 { "A single run has no interval, so it cannot be said whether a difference is chance." }
+        }
+        p class="note" {
+            @if d.standings.len() > 1 {
+                "Times are differences from " b { (label) }
+                @if let Some(role) = role(base.summary.rows[0], label) { ", " (role) "," }
+                " run by run over the same path: the median, and below it the interval that holds it with 95 % confidence"
+                @if runs < FEWEST_PAIRS { " (the whole range where there are fewer than six runs)" }
+                ". " span class="good" { "Green" } " is certainly better, " span class="bad" { "red" } " certainly worse; below "
+                (number(100.0 * d.margin())) " % it is no difference; ? is not shown by this many runs. "
+                b class="front" { "★" } " nothing beats it in time, losses, delay"
+                @if d.has_harm() { " and harm" } " together. "
+                @if d.has_harm() { "A CUBIC flow got: of what it gets alone while the newcomer transfers 10 MB; points more or less. " }
             }
-        } @else {
-            p { "There are no runs to show." }
+            @if runs == 1 { "A single run has no interval, so it cannot be said whether a difference is chance." }
         }
     }
 }
 
-/// Returns the cell of a median.
-fn cell(s: &Summary, m: Measure, standing: Standing) -> Markup {
-    let class = match standing {
-        Standing::Best => "best",
-        Standing::Even => "even",
-        Standing::Other => "",
+/// Returns the cell of a startup.
+fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
+    let figure = match column {
+        Column::Exit => {
+            let runs = s.summary.rows.len();
+            return html! {
+                td class="text" { @for (class, n) in s.summary.classes() { span { (when(class)) @if n < runs { " " (n) "/" (runs) } } } }
+            };
+        }
+        Column::Of(Measure::ExitTime | Measure::ExitWindow) => None,
+        Column::Of(m) => Some(Figure::Of(m)),
+        Column::Harm => Some(Figure::OthersGot),
+    };
+    let difference = figure.and_then(|f| d.against(&s.summary, f));
+    let (class, unsure) = match difference.map(|x| x.change) {
+        Some(Change::Better) => ("good", ""),
+        Some(Change::Worse) => ("bad", ""),
+        Some(Change::NotShown { .. }) => ("", " ?"),
+        _ => ("", ""),
+    };
+    let relative = match column {
+        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion | Measure::Goodput) => {
+            Some(" %")
+        }
+        Column::Harm => Some(" points"),
+        _ => None,
+    };
+    if let (Some(unit), Some(x)) = (relative, difference) {
+        let [low, high] = [x.median.low, x.median.high].map(signed);
+        return html! {
+            td class=(class) { (signed(x.median.mid)) (unit) (unsure) @if low != high { small { (low) " to " (high) } } }
+        };
+    }
+    let of = match column {
+        Column::Of(m) => s.summary.typical(m),
+        Column::Harm | Column::Exit => d.others_got(&s.summary).map(|m| (m, s.summary.rows.len())),
+    };
+    let unit = match column {
+        Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion) => " s",
+        Column::Of(Measure::Goodput) => " Mbit/s",
+        Column::Of(Measure::QueueDelay) => " ms",
+        Column::Harm => " %",
+        _ => "",
     };
     html! {
         td class=(class) {
-            @if let Some((median, runs)) = s.typical(m) {
+            @if let Some((median, runs)) = of {
                 @let shown = spread(&median);
-                @if standing == Standing::Even { "= " }
-                (shown.mid)
+                (shown.mid) (unit)
                 @if let Some(range) = shown.range { small { (range) } }
-                @if runs < s.rows.len() { small { "of " (number(runs as f64)) "/" (s.rows.len()) " runs" } }
+                @if runs < s.summary.rows.len() { small { "of " (number(runs as f64)) "/" (s.summary.rows.len()) " runs" } }
             } @else { "-" }
         }
     }

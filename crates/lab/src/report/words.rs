@@ -67,6 +67,40 @@ pub fn rate(bps: f64) -> String {
     scaled(bps, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
+/// Formats a delay of `ms` milliseconds: `61 ms`, `3.99 s`.
+pub fn delay(ms: f64) -> String {
+    if ms >= 999.5 {
+        return format!("{} s", number(ms / 1e3));
+    }
+    format!("{} ms", if ms >= 10.0 { fixed(ms, 0) } else { number(ms) })
+}
+
+/// Formats a window in BDP: `2.9 % of the BDP`, `7.8 times the BDP`.
+pub fn share_of_bdp(bdps: f64) -> String {
+    let two = |x: f64| fixed(x, usize::from(x.abs() < 9.95));
+    if bdps < 0.995 {
+        format!("{} % of the BDP", two(bdps * 100.0))
+    } else {
+        format!("{} times the BDP", two(bdps))
+    }
+}
+
+/// Formats a multiple with two digits: `0.029`, `7.8`, `18`.
+pub fn two_digits(x: f64) -> String {
+    let steps = [9.95, 0.995, 0.0995, 0.00995];
+    fixed(x, steps.iter().position(|&step| x.abs() >= step).unwrap_or(steps.len()))
+}
+
+/// Formats a difference of `x` percent or points with its sign: `-41`, `+3`, `0`. Between -1 and 1 it has a decimal.
+pub fn signed(x: f64) -> String {
+    let text = fixed(x.abs(), usize::from(x.abs() < 0.95));
+    match text.as_str() {
+        "0.0" => "0".to_string(),
+        _ if x < 0.0 => format!("-{text}"),
+        _ => format!("+{text}"),
+    }
+}
+
 /// Joins items: `a`, `a and b`, `a, b and c`.
 pub fn list(items: &[String]) -> String {
     match items {

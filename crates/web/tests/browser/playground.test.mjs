@@ -118,7 +118,7 @@ test('a dropped Mahimahi trace is the path, and the link holds it', async () => 
   writeFileSync(short, readFileSync(trace, 'utf8').split('\n').slice(0, 400).join('\n'));
   await p.setInputFiles('#file', short);
   await p.waitForFunction(() => document.querySelector('[data-key=path]').value.includes('trace=short.down'));
-  await p.waitForFunction(() => document.querySelector('.verdict').textContent.includes('trace=short.down'), null, { timeout: 20_000 });
+  await p.waitForFunction(() => document.querySelector('.answer').textContent.includes('trace=short.down'), null, { timeout: 20_000 });
   await p.waitForFunction(() => location.hash.includes('file.short.down'));
   const { p: other, errors: none } = await page(await p.evaluate(() => location.hash));
   assert.equal(await other.locator('.verdict').first().textContent(), await p.locator('.verdict').first().textContent());
@@ -168,7 +168,7 @@ test('all runs, packets, and downloads', async () => {
 
 test('what is wrong is said in a sentence, and a name is text', async () => {
   const { p, errors } = await page(`#${new URLSearchParams({ path: 'rate=5Mbit rtt=20ms name="<img src=x onerror=boom()>"', size: '100kB' })}`);
-  assert.match(await p.locator('.verdict').first().textContent(), /<img src=x/);
+  assert.match(await p.locator('.answer').first().textContent(), /<img src=x/);
   assert.equal(await p.locator('img').count(), 0);
   await p.locator('[data-key=path]').fill('rate=5Mbit rtt=<script>alert(1)</script>');
   await p.locator('[data-key=path]').press('Enter');

@@ -2,6 +2,9 @@
 
 import { el, look, short } from './data.js';
 
+/** Medians within this share of the least are a tie. */
+const MARGIN = 0.03;
+
 /** The share of its colour, in per cent, of a place whose second needs `over` times as long as its first. */
 function strength(over) {
   return Math.round(15 + 45 * Math.min(1, Math.max(0, (over - 1) * 2)));
@@ -38,6 +41,12 @@ export function heatMap(data, { chips, choice, field }) {
     const td = el('td', { tabindex: -1, 'data-x': x, 'data-y': y });
     const one = of === '' ? all[0] : all.find(([i]) => String(i) === of);
     if (!one) return td;
+    const tied = all.filter(([, v]) => v <= all[0][1] * (1 + MARGIN));
+    if (of === '' && tied.length > 1) {
+      td.className = 'tie';
+      td.append(`tie of ${tied.length}`, el('small', {}, tied.slice(0, 3).map(([j]) => data.names[j]).join(', ') + (tied.length > 3 ? ', ..' : '')));
+      return td;
+    }
     const [i, value, lost] = one;
     const over = of === '' ? (all[1] ? all[1][1] / value : 9) : value / all[0][1];
     td.style.setProperty('--s', `${strength(over)}%`);

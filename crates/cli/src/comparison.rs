@@ -1,0 +1,705 @@
+//! The table of a comparison: a line a startup, against the baseline.
+
+use crate::table::{Align, Cell, Table, Tone, name_group};
+use clap::ValueEnum;
+use slowstart::registry::{self, Need};
+use slowstart_lab::record::{Others, Row};
+use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, role};
+use slowstart_lab::report::summary::{Measure, Summary};
+use slowstart_lab::report::when;
+use slowstart_lab::report::words::{bytes, delay, number, signed, spread, two_digits};
+use slowstart_lab::stats::{Median, median};
+
+/// A column, besides the name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Column {
+    /// One more than the number of startups that are certainly better.
+    Rank,
+    /// Time until the receiver had 10 MB.
+    #[value(name = "10mb")]
+    Time10MB,
+    /// Time until the receiver had 1 MB.
+    #[value(name = "1mb")]
+    Time1MB,
+    /// Time until the receiver had everything.
+    All,
+    /// Goodput.
+    Goodput,
+    /// When it left slow start, and in how many runs.
+    Exit,
+    /// Time at which the reason of the exit was seen.
+    At,
+    /// The window at that time, in BDP.
+    Cwnd,
+    /// Packets dropped of those sent before the exit.
+    Lost,
+    /// The longest wait at the bottleneck.
+    Queue,
+    /// What a CUBIC flow beside it got.
+    Harm,
+}
+
+impl Column {
+    /// All, in the order of the table.
+    const ORDER: [Self; 11] = [
+        Self::Rank,
+        Self::Time10MB,
+        Self::Time1MB,
+        Self::All,
+        Self::Goodput,
+        Self::Exit,
+        Self::At,
+        Self::Cwnd,
+        Self::Lost,
+        Self::Queue,
+        Self::Harm,
+    ];
+    /// The order in which columns are dropped from a table that is too wide, once its interval is.
+    const DROPPED: [Self; 3] = [Self::Queue, Self::All, Self::Cwnd];
+
+    const fn measure(self) -> Option<Measure> {
+        Some(match self {
+            Self::Time10MB => Measure::Time10MB,
+            Self::Time1MB => Measure::Time1MB,
+            Self::All => Measure::Completion,
+            Self::Goodput => Measure::Goodput,
+            Self::At => Measure::ExitTime,
+            Self::Cwnd => Measure::ExitWindow,
+            Self::Lost => Measure::StartupLost,
+            Self::Queue => Measure::QueueDelay,
+            Self::Rank | Self::Exit | Self::Harm => return None,
+        })
+    }
+
+    /// True if it is shown without being asked for.
+    const fn is_usual(self) -> bool {
+        !matches!(self, Self::Rank | Self::At)
+    }
+}
+
+/// How a comparison is sorted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The baseline, then by the difference from it.
+    #[default]
+    Gain,
+    /// By name.
+    Startup,
+    /// By a column: best first, or least first where neither is better.
+    Column(Column),
+}
+
+/// Which part of a comparison is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// The columns, in this order; those that fit if none is named.
+    pub columns: Vec<Column>,
+    /// The order of the lines.
+    pub order: Order,
+    /// The number of lines, if not all.
+    pub top: Option<usize>,
+    /// A line for each startup, every column, whatever the width.
+    pub wide: bool,
+    /// One line for the versions of an algorithm that is shown itself.
+    pub fold: bool,
+}
+
+/// A line: startups that did exactly the same in every run, or the versions of one algorithm.
+#[derive(Clone, Debug)]
+pub(crate) struct Line<'d, 'a> {
+    /// The labels of the startups.
+    pub labels: Vec<String>,
+    /// The startups that did the same: the first of them. Of versions: all.
+    pub standings: Vec<&'d Standing<'a>>,
+    /// True for the versions of the startup of an earlier line.
+    versions: bool,
+}
+
+impl<'a> Line<'_, 'a> {
+    fn first(&self) -> &Summary<'a> {
+        &self.standings[0].summary
+    }
+
+    /// The name as it is printed.
+    fn name(&self) -> String {
+        if self.versions {
+            return match &self.labels[..] {
+                [one] => format!("    {one}"),
+                all => format!("    {} versions", all.len()),
+            };
+        }
+        let front = if self.standings[0].unbeaten { "* " } else { "  " };
+        let need = match self.standings[0].need {
+            Some(need) if need.is_rare() => " +",
+            _ => "",
+        };
+        format!("{front}{}{need}", name_group(&self.labels, NAMES))
+    }
+}
+
+/// A comparison, grouped, sorted and cut as the view says.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison<'d, 'a> {
+    decision: &'d Decision<'a>,
+    /// The lines that are shown.
+    pub lines: Vec<Line<'d, 'a>>,
+    /// The number of lines there are.
+    of: usize,
+    /// True if a CUBIC flow could be measured but was not asked for.
+    pub harm_left_out: bool,
+}
+
+/// Widest label column where startups are grouped.
+const NAMES: usize = 28;
+/// Spaces between columns.
+const GAP: u16 = 1;
+
+/// True if two runs differ in nothing but the startup's name, its parameters and what it cost to compute them.
+fn same_run(a: &Row, b: &Row) -> bool {
+    let other = Row {
+        startup: a.startup.clone(),
+        params: a.params.clone(),
+        avoidance: a.avoidance.clone(),
+        cost: a.cost,
+        ..b.clone()
+    };
+    *a == other
+}
+
+fn same_runs(a: &Summary, b: &Summary) -> bool {
+    a.rows.len() == b.rows.len() && a.rows.iter().zip(&b.rows).all(|(a, b)| same_run(a, b))
+}
+
+/// The algorithm of which a startup is a version: `search` of `search-1.0`.
+fn algorithm_of(startup: &str) -> Option<&str> {
+    let (name, _) = startup.split_once('-')?;
+    registry::named(name).map(|_| name)
+}
+
+impl<'d, 'a> Comparison<'d, 'a> {
+    /// The startups of a decision. Versions of an algorithm that is among them are one line, if the view says so.
+    pub(crate) fn new(decision: &'d Decision<'a>, view: &View) -> Self {
+        let mut lines: Vec<Line> = Vec::new();
+        let named = |name: &str| decision.standings.iter().any(|s| s.summary.label == name);
+        let mut versions: Vec<(&str, Line)> = Vec::new();
+        for (i, s) in decision.standings.iter().enumerate() {
+            let label = s.summary.label.clone();
+            let own = || Line { labels: vec![label.clone()], standings: vec![s], versions: false };
+            if let Some(of) = algorithm_of(&s.summary.rows[0].startup)
+                .filter(|of| i > 0 && view.fold && !view.wide && named(of))
+            {
+                match versions.iter_mut().find(|(name, _)| *name == of) {
+                    Some((_, line)) => {
+                        line.labels.push(label);
+                        line.standings.push(s);
+                    }
+                    None => versions.push((of, Line { versions: true, ..own() })),
+                }
+                continue;
+            }
+            let same = |l: &&mut Line| !view.wide && i > 0 && same_runs(l.first(), &s.summary);
+            match lines.iter_mut().skip(1).find(same) {
+                Some(line) => line.labels.push(label),
+                None => lines.push(own()),
+            }
+        }
+        match view.order {
+            Order::Gain => {}
+            Order::Startup => lines.sort_by(|a, b| a.labels[0].cmp(&b.labels[0])),
+            Order::Column(column) => {
+                let key = |l: &Line| match column.measure() {
+                    Some(m) => l.first().typical(m).map_or(f64::INFINITY, |(median, _)| {
+                        if m.less_is_better() == Some(false) { -median.mid } else { median.mid }
+                    }),
+                    None if column == Column::Harm => {
+                        decision.others_got(l.first()).map_or(f64::INFINITY, |m| -m.mid)
+                    }
+                    None if column == Column::Rank => l.standings[0].rank as f64,
+                    None => l.first().classes().first().map_or(0.0, |(c, _)| f64::from(*c as u8)),
+                };
+                lines.sort_by(|a, b| key(a).total_cmp(&key(b)));
+            }
+        }
+        for (of, line) in versions {
+            let at = lines.iter().position(|l| l.labels.iter().any(|l| l == of)).unwrap_or(0);
+            lines.insert(at + 1, line);
+        }
+        let of = lines.len();
+        lines.truncate(view.top.unwrap_or(of));
+        Self { decision, lines, of, harm_left_out: false }
+    }
+
+    /// The columns of the view, or all that have a value and say something of their own.
+    fn columns(&self, view: &View) -> Vec<Column> {
+        if !view.columns.is_empty() {
+            return view.columns.clone();
+        }
+        let by = self.decision.by;
+        let is_10mb =
+            self.decision.standings.iter().all(|s| s.summary.rows[0].size_bytes == Some(10_000_000));
+        let has_value = |c: &Column| match c {
+            Column::Harm => self.decision.has_harm(),
+            Column::Goodput => by == Measure::Goodput,
+            Column::All if is_10mb && by == Measure::Time10MB => false,
+            Column::Rank | Column::At => view.wide,
+            Column::Exit => true,
+            _ => c.measure().is_some_and(|m| self.lines.iter().any(|l| l.first().typical(m).is_some())),
+        };
+        let mut all: Vec<Column> =
+            Column::ORDER.into_iter().filter(|c| (view.wide || c.is_usual()) && has_value(c)).collect();
+        // What decides comes first.
+        all.sort_by_key(|c| c.measure() != Some(by) && *c != Column::Rank);
+        all
+    }
+
+    fn heading(&self, column: Column) -> String {
+        let size = || self.decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
+        match column {
+            Column::Rank => "#".into(),
+            Column::Time10MB => "10 MB".into(),
+            Column::Time1MB => "1 MB".into(),
+            Column::All => size().map_or("all".into(), bytes),
+            Column::Goodput => "goodput".into(),
+            Column::Exit => "leaves slow start".into(),
+            Column::At => "at".into(),
+            Column::Cwnd => "BDP".into(),
+            Column::Lost => "lost".into(),
+            Column::Queue => "queue".into(),
+            Column::Harm => "CUBIC".into(),
+        }
+    }
+
+    /// The cell of a startup: of the baseline its own values, of others the difference from it for times, rates and harm.
+    fn cell(&self, s: &Standing, column: Column, all_intervals: bool, interval: bool) -> Cell {
+        let summary = &s.summary;
+        let figure = match column {
+            Column::Harm => Some(Figure::OthersGot),
+            Column::At | Column::Cwnd => None,
+            _ => column.measure().map(Figure::Of),
+        };
+        let difference = figure.and_then(|f| self.decision.against(summary, f));
+        let tone = match difference.map(|d| d.change) {
+            Some(Change::Better) => Tone::Good,
+            Some(Change::Worse) => Tone::Bad,
+            _ => Tone::Plain,
+        };
+        let unsure = match difference.map(|d| d.change) {
+            Some(Change::NotShown { .. }) => "?",
+            _ => "",
+        };
+        let relative = |unit: &str| {
+            difference.map(|d| {
+                let range = if interval { range(&d.median) } else { String::new() };
+                Cell { text: format!("{}{unit}{range}{unsure}", signed(d.median.mid)), tone }
+            })
+        };
+        let own = |unit: &str| {
+            summary.typical(column.measure().unwrap_or(Measure::Completion)).map_or(
+                "-".to_string(),
+                |(m, runs)| {
+                    let some = if runs < summary.rows.len() {
+                        format!(" {runs}/{}", summary.rows.len())
+                    } else {
+                        String::new()
+                    };
+                    let shown = spread(&m);
+                    let range =
+                        shown.range.filter(|_| all_intervals).map_or(String::new(), |r| format!(" ({r})"));
+                    format!("{}{unit}{range}{some}", shown.mid)
+                },
+            )
+        };
+        let baseline = self.decision.baseline().is_some_and(|b| b.summary.label == summary.label);
+        let bold = |text: String| Cell { text, tone: if baseline { Tone::Bold } else { tone } };
+        match column {
+            Column::Rank => s.rank.to_string().into(),
+            Column::Exit => classes(summary, all_intervals).into(),
+            Column::Time1MB | Column::Time10MB | Column::All => {
+                relative(" %").unwrap_or_else(|| bold(own(" s")))
+            }
+            Column::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
+            Column::At => own(" s").into(),
+            Column::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
+                Some((m, _)) => two_digits(m.mid).into(),
+                None => own("").into(),
+            },
+            Column::Lost => Cell { text: own(""), tone },
+            Column::Queue => {
+                let text = summary
+                    .of_all_runs(Measure::QueueDelay)
+                    .map_or("-".into(), |m| if all_intervals { own(" ms") } else { delay(m.mid) });
+                Cell { text, tone }
+            }
+            Column::Harm => relative(" pt").unwrap_or_else(|| {
+                bold(self.decision.others_got(summary).map_or("-".into(), |m| format!("{:.0} %", m.mid)))
+            }),
+        }
+    }
+
+    /// The cell of versions: from the least to the greatest median.
+    fn span(&self, line: &Line, column: Column) -> Cell {
+        let of = |s: &Standing| -> Option<(f64, String)> {
+            let against = |f, unit: &str| {
+                let d = self.decision.against(&s.summary, f)?;
+                Some((d.median.mid, signed(d.median.mid) + unit))
+            };
+            match column {
+                Column::Rank | Column::Exit | Column::At => None,
+                Column::Harm => against(Figure::OthersGot, " pt"),
+                Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => {
+                    against(Figure::Of(column.measure()?), " %")
+                }
+                Column::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
+                Column::Cwnd => {
+                    s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid)))
+                }
+                Column::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),
+            }
+        };
+        let mut all: Vec<(f64, String)> = line.standings.iter().filter_map(|s| of(s)).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        match &all[..] {
+            [] => Cell::default(),
+            [(_, one)] => one.clone().into(),
+            [(_, low), .., (_, high)] if low == high => low.clone().into(),
+            [(_, low), .., (_, high)] => {
+                let unit = low.find(' ').map_or("", |at| &low[at..]);
+                let low = if high.ends_with(unit) { low.trim_end_matches(unit) } else { low };
+                format!("{low}..{high}").into()
+            }
+        }
+    }
+
+    fn table(&self, columns: &[Column], intervals: Intervals) -> Table {
+        let mut headers = vec!["  startup".to_string()];
+        headers.extend(columns.iter().map(|c| self.heading(*c)));
+        let mut alignments = vec![Align::Left];
+        alignments
+            .extend(columns.iter().map(|c| if *c == Column::Exit { Align::Left } else { Align::Right }));
+        let line = |l: &Line| {
+            let mut cells: Vec<Cell> = vec![l.name().into()];
+            cells.extend(columns.iter().map(|c| {
+                if l.versions && l.standings.len() > 1 {
+                    return self.span(l, *c);
+                }
+                let decides = c.measure() == Some(self.decision.by);
+                let interval = intervals == Intervals::All || decides && intervals == Intervals::Deciding;
+                self.cell(l.standings[0], *c, intervals == Intervals::All, interval)
+            }));
+            cells
+        };
+        Table { headers, rows: self.lines.iter().map(line).collect(), alignments }
+    }
+
+    /// The table and the columns that it leaves out. In a `width`, first the interval of the deciding column goes, then columns
+    /// in the order of [`Column::DROPPED`]; then cells wrap.
+    pub(crate) fn render(&self, view: &View, color: bool, width: usize) -> (String, Vec<String>) {
+        if self.lines.is_empty() {
+            return ("no runs\n".into(), Vec::new());
+        }
+        let fits = |t: &Table| t.render_with(false, None, GAP).lines().all(|l| l.chars().count() <= width);
+        let mut columns = self.columns(view);
+        if view.wide {
+            return (self.table(&columns, Intervals::All).render_with(color, None, GAP), Vec::new());
+        }
+        let mut left_out = Vec::new();
+        for intervals in [Intervals::Deciding, Intervals::None] {
+            let table = self.table(&columns, intervals);
+            if fits(&table) {
+                return (table.render_with(color, None, GAP), left_out);
+            }
+            if intervals == Intervals::Deciding {
+                left_out.push("the 95 % interval".to_string());
+            }
+        }
+        // Columns that were asked for all stay.
+        for drop in Column::DROPPED.into_iter().filter(|_| view.columns.is_empty()) {
+            if let Some(at) = columns.iter().position(|c| *c == drop) {
+                left_out.push(self.heading(columns.remove(at)));
+            }
+            let table = self.table(&columns, Intervals::None);
+            if fits(&table) {
+                return (table.render_with(color, None, GAP), left_out);
+            }
+        }
+        let width = u16::try_from(width).unwrap_or(u16::MAX);
+        (self.table(&columns, Intervals::None).render_with(color, Some(width), GAP), left_out)
+    }
+
+    /// What each startup did to the flows of --against that were there before it; nothing if there were none.
+    pub(crate) fn others(&self, color: bool, width: usize) -> Option<String> {
+        self.lines.iter().flat_map(|l| &l.first().rows).find(|r| r.others.is_some())?;
+        let cell = |s: &Summary, of: &dyn Fn(&Others) -> Option<f64>| -> Cell {
+            let values: Vec<f64> = s.rows.iter().filter_map(|r| r.others.as_ref()).filter_map(of).collect();
+            let Some(m) = median(&values) else { return "-".into() };
+            let shown = spread(&m);
+            shown.range.map_or(shown.mid.clone(), |r| format!("{} ({r})", shown.mid)).into()
+        };
+        let line = |l: &Line| {
+            let s = l.first();
+            vec![
+                name_group(&l.labels, NAMES).into(),
+                cell(s, &|o| Some(o.lost_packets as f64)),
+                cell(s, &|o| o.goodput_dip.map(|d| d * 100.0)),
+                cell(s, &|o| o.delay_p99_s.map(|d| d * 1e3)),
+            ]
+        };
+        let headers = ["to the other flows", "lost", "worst second (% less)", "delay p99 (ms)"];
+        let table = Table {
+            headers: headers.map(String::from).to_vec(),
+            rows: self.lines.iter().map(line).collect(),
+            alignments: vec![Align::Left, Align::Right, Align::Right, Align::Right],
+        };
+        Some(table.render(color, u16::try_from(width).ok()))
+    }
+
+    /// What the table means, one note a line.
+    pub(crate) fn legend(&self, view: &View, left_out: &[String], width: usize) -> Vec<String> {
+        let d = self.decision;
+        let Some(base) = d.baseline() else { return Vec::new() };
+        let label = &base.summary.label;
+        let mut all = Vec::new();
+        if d.standings.len() > 1 {
+            let what = role(base.summary.rows[0], label).map_or(String::new(), |r| format!(" ({r})"));
+            let runs = d.runs();
+            let unsure = if runs == 1 { "one run does".to_string() } else { format!("{runs} runs do") };
+            let interval = if left_out.iter().any(|l| l.contains("interval")) {
+                "median"
+            } else {
+                "median and 95 % interval"
+            };
+            let margin = number(100.0 * d.margin());
+            all.push(format!(
+                "Difference from {label}{what}, run by run, {interval}; below {margin} % it is none; ?: {unsure} not show it."
+            ));
+            let harm = if d.has_harm() { ", delay and harm" } else { " and delay" };
+            all.push(format!(
+                "*: nothing beats it in time, losses{harm} together. BDP: the window when it leaves. lost: packets, in startup. queue: \
+                 the longest wait."
+            ));
+        }
+        if d.has_harm() && self.columns(view).contains(&Column::Harm) {
+            all.push(format!(
+                "CUBIC: what a CUBIC flow that was there before gets beside {label}, of what it gets alone; beside others, points more or \
+                 less."
+            ));
+        }
+        let mut needs: Vec<Need> =
+            self.lines.iter().filter_map(|l| l.standings[0].need).filter(|n| n.is_rare()).collect();
+        needs.dedup();
+        if !needs.is_empty() {
+            let names: Vec<&str> = needs.iter().map(|n| n.name()).collect();
+            all.push(format!("+: needs {}.", names.join(" or ")));
+        }
+        for l in self.lines.iter().filter(|l| !l.versions && l.name().contains(" more")) {
+            all.push(format!("same in every run: {}", l.labels.join(", ")));
+        }
+        if self.lines.iter().any(|l| l.versions && l.labels.len() > 1) {
+            all.push("Versions from the least to the greatest median; --wide shows each.".to_string());
+        }
+        if self.lines.len() < self.of {
+            all.push(format!("{} of {} lines shown (--top)", self.lines.len(), self.of));
+        }
+        if !left_out.is_empty() {
+            all.push(format!(
+                "Not shown in {width} columns: {}; --wide shows everything.",
+                left_out.join(", ")
+            ));
+        }
+        if self.harm_left_out {
+            all.push("What each does to a CUBIC flow beside it: --harm.".to_string());
+        }
+        all
+    }
+}
+
+/// Which columns have intervals.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Intervals {
+    All,
+    Deciding,
+    None,
+}
+
+/// ` (-44 to -35)`, unless it reads the same as the median.
+fn range(m: &Median) -> String {
+    let [low, mid, high] = [m.low, m.mid, m.high].map(signed);
+    if low == mid && high == mid { String::new() } else { format!(" ({low} to {high})") }
+}
+
+/// `link full 27/30`, or all classes.
+fn classes(summary: &Summary, all: bool) -> String {
+    let runs = summary.rows.len();
+    let shares = summary
+        .classes()
+        .into_iter()
+        .map(|(c, n)| if n == runs { when(c).to_string() } else { format!("{} {n}/{runs}", when(c)) });
+    shares.take(if all { usize::MAX } else { 1 }).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use slowstart_lab::report::decision::{Harm, Terms};
+
+    /// A run of `startup` with 10 MB and this time to completion.
+    pub(crate) fn row(startup: &str, completion: Option<f64>) -> Row {
+        let text = format!(
+            r#"{{"schema":1,"version":"0","engine":"sim","path":"geo","profile":"linux-6.18","startup":"{startup}",
+            "params":{{}},"avoidance":"cubic","flow":0,"run":0,"seed":0,"iw_bytes":14480,"size_bytes":10000000,
+            "duration_s":30.0,"rate_bps":100000000,"base_rtt_s":0.1,"bdp_bytes":1000000,"buffer_bytes":null,
+            "exit":{{"reason":"rate-flat","time_s":1.5,"left_s":1.5,"detected_cwnd_bytes":1200000,"cwnd_bytes":1,
+            "inflight_bytes":1}},"class":"choke-point","class_by_heuristic":null,"capacity_time_s":1.2,
+            "capacity_time_by_heuristic_s":null,"first_drop_time_s":null,"first_loss_time_s":null,
+            "peak_inflight_bytes":1,"peak_queue_delay_s":0.03,"startup_lost_packets":14210,"lost_packets":0,
+            "retransmitted_packets":0,"timeouts":0,"goodput_bps":9000000,"completion_s":null,
+            "time_to_bytes_s":{{"1000000":0.9}},"others":null,"cost":{{"packets":0,"events":0}},"caveats":[]}}"#
+        );
+        Row { completion_s: completion, ..serde_json::from_str(&text).expect("a row") }
+    }
+
+    /// Runs of `startup`.
+    fn runs(startup: &str, completions: &[f64]) -> Vec<Row> {
+        let row = |(run, c): (usize, &f64)| Row { run: run as u32, ..row(startup, Some(*c)) };
+        completions.iter().enumerate().map(row).collect()
+    }
+
+    fn rows() -> Vec<Row> {
+        let path = [7.0, 7.5, 9.0, 8.0, 7.2, 10.0];
+        let all = [("hystart", 1.0), ("slow", 1.3), ("b", 0.9), ("a", 0.7), ("same", 0.99)];
+        all.iter().flat_map(|(name, by)| runs(name, &path.map(|p| p * by))).collect()
+    }
+
+    /// The table without colour in `width` columns.
+    fn shown(rows: &[Row], view: &View, width: usize) -> String {
+        let d = Decision::new(rows, &Terms::default());
+        Comparison::new(&d, view).render(view, false, width).0
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().skip(2).map(|l| l.split_whitespace().take(4).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn the_baseline_and_then_what_gains_most() {
+        let text = shown(&rows(), &View::default(), 1000);
+        assert_eq!(
+            lines(&text),
+            ["hystart 7.75 s 0.900", "* a -30 %", "b -10 % 0", "same -1 % 0", "slow +30 % 0"],
+            "{text}"
+        );
+        assert!(text.contains("link full") && text.contains("14,210"), "{text}");
+        assert!(!text.contains('\x1b') && !text.contains("Mbit/s"), "{text}");
+    }
+
+    #[test]
+    fn certain_differences_have_a_colour_where_it_is_allowed() {
+        let all = rows();
+        let d = Decision::new(&all, &Terms::default());
+        let view = View::default();
+        let text = Comparison::new(&d, &view).render(&view, true, 1000).0;
+        let line = |name: &str| text.lines().find(|l| l.contains(name)).expect("a line").to_string();
+        assert!(line(" a ").contains("\x1b[38;5;10m") && line(" slow ").contains("\x1b[38;5;9m"), "{text:?}");
+        assert!(!line(" same ").contains("\x1b[38"), "{text:?}");
+    }
+
+    #[test]
+    fn without_every_completion_goodput_decides() {
+        let mut all = rows();
+        all[0].completion_s = None;
+        let text = shown(&all, &View::default(), 1000);
+        assert!(text.contains("goodput") && text.contains("Mbit/s"), "{text}");
+    }
+
+    #[test]
+    fn a_table_fits_its_width() {
+        let all = rows();
+        let view = View::default();
+        let d = Decision::new(&all, &Terms::default());
+        for width in [40, 50, 66, 80, 100, 120, 160] {
+            let (text, left_out) = Comparison::new(&d, &view).render(&view, false, width);
+            assert!(text.lines().all(|l| l.chars().count() <= width), "{width}:\n{text}");
+            for column in ["1 MB", "lost"] {
+                assert!(text.contains(column), "{width}:\n{text}");
+            }
+            assert_eq!(left_out.is_empty(), width >= 100, "{width}: {left_out:?}");
+        }
+        assert_eq!(shown(&[], &view, 80), "no runs\n");
+    }
+
+    #[test]
+    fn what_harms_another_flow_says_so() {
+        let all = rows();
+        let harm: Vec<Harm> = [("hystart", 80.0), ("a", 60.0), ("b", 80.0)]
+            .into_iter()
+            .flat_map(|(l, got_percent)| {
+                (0..6).map(move |run| Harm { label: l.to_string(), run, got_percent })
+            })
+            .collect();
+        let view = View::default();
+        let d = Decision::new(&all, &Terms { harm: &harm, ..Terms::default() });
+        let text = Comparison::new(&d, &view).render(&view, false, 120).0;
+        let line = |name: &str| text.lines().find(|l| l.contains(name)).expect("a line").to_string();
+        assert!(line(" hystart ").ends_with("80 %") && line(" a ").ends_with("-20 pt"), "{text}");
+        assert!(line(" b ").ends_with(" 0 pt"), "{text}");
+    }
+
+    #[test]
+    fn startups_that_did_the_same_are_one_line() {
+        let names = ["tsl", "standard", "abc", "restricted", "quick-start"];
+        let mut all: Vec<Row> = runs("hystart", &[8.0; 6]);
+        all.extend(names.iter().flat_map(|n| runs(n, &[7.0; 6])));
+        all.extend(runs("ess", &[7.6; 6]));
+        let view = View::default();
+        let d = Decision::new(&all, &Terms::default());
+        let grouped = Comparison::new(&d, &view);
+        assert_eq!(grouped.lines.len(), 3);
+        assert_eq!(grouped.lines[1].labels, ["tsl", "standard", "abc", "restricted"]);
+        let legend = grouped.legend(&view, &[], 100).join("\n");
+        assert!(legend.contains("same in every run: tsl, standard, abc, restricted"), "{legend}");
+        let wide = View { wide: true, ..View::default() };
+        assert_eq!(Comparison::new(&d, &wide).lines.len(), 7);
+    }
+
+    #[test]
+    fn versions_are_one_line_below_their_algorithm() {
+        let all = [
+            runs("hystart", &[8.0; 6]),
+            runs("search-1.0", &[6.0; 6]),
+            runs("ess", &[7.0; 6]),
+            runs("search", &[7.5; 6]),
+            runs("search-neqo", &[4.0; 6]),
+        ]
+        .concat();
+        let d = Decision::new(&all, &Terms::default());
+        let view = View { fold: true, ..View::default() };
+        let c = Comparison::new(&d, &view);
+        let names: Vec<String> = c.lines.iter().map(Line::name).collect();
+        assert_eq!(names, ["  hystart", "* ess", "  search", "    2 versions"]);
+        let text = c.render(&view, false, 200).0;
+        assert!(text.lines().last().expect("a line").contains("-50..-25 %"), "{text}");
+        assert_eq!(Comparison::new(&d, &View::default()).lines.len(), 5);
+    }
+
+    #[test]
+    fn a_view_chooses_columns_order_and_number() {
+        let all = rows();
+        let view = View {
+            columns: vec![Column::Lost, Column::All],
+            order: Order::Column(Column::All),
+            top: Some(2),
+            ..View::default()
+        };
+        let text = shown(&all, &view, 80);
+        let header: Vec<&str> = text.lines().next().expect("a header").split_whitespace().collect();
+        assert_eq!(header, ["startup", "lost", "10", "MB"]);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        let by_name = View { order: Order::Startup, ..View::default() };
+        let d = Decision::new(&all, &Terms::default());
+        let c = Comparison::new(&d, &by_name);
+        assert_eq!(
+            c.lines.iter().map(|l| l.labels[0].as_str()).collect::<Vec<_>>(),
+            ["a", "b", "hystart", "same", "slow"]
+        );
+    }
+}
