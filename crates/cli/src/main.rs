@@ -37,6 +37,7 @@ mod shell;
 #[cfg(feature = "kernel")]
 mod signals;
 mod study_args;
+mod suite;
 #[cfg(not(feature = "sweep"))]
 #[path = "no_sweep.rs"]
 mod sweep;
@@ -48,6 +49,7 @@ mod trial;
 #[cfg(feature = "kernel")]
 mod trial_output;
 mod validate;
+mod vectors;
 #[cfg(feature = "kernel")]
 mod watch;
 #[cfg(feature = "kernel")]
@@ -122,6 +124,8 @@ enum Command {
     Reproduce(reproduce::Reproduce),
     Analyse(analyse::Analyse),
     List(list::List),
+    Suite(suite::SuiteArgs),
+    Vectors(vectors::Vectors),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -152,6 +156,8 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Trial(t) => t.main(),
         Command::Emulate(e) => return e.main(),
         Command::List(l) => l.main().map(|()| true),
+        Command::Suite(s) => s.main(),
+        Command::Vectors(v) => v.main().map(|()| true),
         Command::Packetdrill(p) => p.main(),
         Command::Completions(c) => c.main(Args::command()).map(|()| true),
         Command::Man(m) => m.main(Args::command()).map(|()| true),

@@ -18,6 +18,7 @@
 //! - [`split`]: which drawn quantity decides a startup's class
 //! - [`report`]: one self-contained page of a study
 //! - [`validate`]: comparison with the live kernel and with ns-3
+//! - [`vectors`]: events and windows of every startup, to check ports with
 //! - [`packetdrill`]: packetdrill scripts against one endpoint
 
 pub mod app;
@@ -42,3 +43,4 @@ pub mod stats;
 pub mod suggest;
 pub mod tcp;
 pub mod validate;
+pub mod vectors;

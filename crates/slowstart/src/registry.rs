@@ -116,6 +116,13 @@ impl From<AnyStartup> for Algorithm {
     }
 }
 
+#[cfg(feature = "foreign")]
+impl From<crate::startup::foreign::Foreign> for Algorithm {
+    fn from(f: crate::startup::foreign::Foreign) -> Self {
+        Self::Foreign(f)
+    }
+}
+
 impl Algorithm {
     /// Sets the parameter `key` from text.
     ///

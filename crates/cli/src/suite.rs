@@ -1,0 +1,171 @@
+//! `slowstart suite`: whether startups meet the criteria of RFC 9743.
+
+use crate::output::print;
+use crate::study_args;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Subcommand};
+use slowstart_suite::run::Settings;
+use slowstart_suite::{Report, Suite, baseline, report};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+/// Judge startups by the sections of RFC 9743
+///
+/// Examples:
+///   slowstart suite list
+///   slowstart suite run --startup search,hystart++ --html suite.html
+///   slowstart suite run --startup search --against-baseline main.json
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct SuiteArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    List(List),
+    Run(Run),
+}
+
+/// List the scenarios of a suite: sections of RFC 9743, questions and criteria
+///
+/// Examples:
+///   slowstart suite list
+///   slowstart suite list --file mine.toml
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+struct List {
+    /// A suite file in place of the built-in suite
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Run a suite in the simulator and print its table in Markdown
+///
+/// The exit status is 1 if a criterion is not met (with `--against-baseline`: if something became worse), and 2 if the suite could
+/// not run. The same seed gives the same report.
+///
+/// Examples:
+///   slowstart suite run --startup search,hystart++ --html suite.html
+///   slowstart suite run --scenario geo --scenario leo --runs 30
+///   slowstart suite run --startup search --json now.json --against-baseline main.json
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+struct Run {
+    /// Startups, separated by commas, each name or name:key=value [default: all]
+    #[arg(long, value_name = "STARTUP")]
+    startup: Vec<String>,
+    /// The avoidance that follows each
+    #[arg(long, default_value = "cubic")]
+    avoidance: String,
+    /// Only this scenario; may be repeated
+    #[arg(long, value_name = "NAME")]
+    scenario: Vec<String>,
+    /// Runs of each scenario, in place of what the suite states
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: Option<u32>,
+    /// The seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A suite file in place of the built-in suite
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Write the report as one page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Compare with the JSON of an earlier run, and tell what became worse
+    #[arg(long, value_name = "FILE")]
+    against_baseline: Option<PathBuf>,
+}
+
+fn suite(file: Option<&PathBuf>) -> Result<Suite> {
+    let Some(file) = file else { return Ok(Suite::built_in()) };
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    Suite::read(&text).with_context(|| file.display().to_string())
+}
+
+impl SuiteArgs {
+    /// True if every criterion is met or undecided.
+    pub(crate) fn main(self) -> Result<bool> {
+        match self.what {
+            What::List(l) => l.main().map(|()| true),
+            What::Run(r) => r.main(),
+        }
+    }
+}
+
+impl List {
+    fn main(&self) -> Result<()> {
+        let suite = suite(self.file.as_ref())?;
+        let mut text = format!("{}, {} scenarios\n", suite.name, suite.scenarios.len());
+        for s in &suite.scenarios {
+            let _ = write!(
+                text,
+                "\n{} (RFC 9743 section {})\n  {}\n  path {}\n",
+                s.name, s.section, s.question, s.study.path
+            );
+            for c in &s.criteria {
+                let _ = write!(text, "  {c}\n");
+            }
+            let _ = write!(text, "  not tested: {}\n", s.not_tested);
+        }
+        print(&text)
+    }
+}
+
+impl Run {
+    fn main(self) -> Result<bool> {
+        let mut suite = suite(self.file.as_ref())?;
+        if let Some(unknown) = self.scenario.iter().find(|n| suite.scenarios.iter().all(|s| s.name != **n)) {
+            let names: Vec<&str> = suite.scenarios.iter().map(|s| s.name.as_str()).collect();
+            let hint = slowstart_lab::suggest::did_you_mean(unknown, &names);
+            bail!("--scenario: found {unknown:?}{hint}, expected a name that `slowstart suite list` shows");
+        }
+        if !self.scenario.is_empty() {
+            suite.scenarios.retain(|s| self.scenario.contains(&s.name));
+        }
+        let before = self.against_baseline.as_ref().map(|file| {
+            let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            serde_json::from_str::<Report>(&text)
+                .with_context(|| format!("{}: no report of a suite", file.display()))
+        });
+        let before = before.transpose()?;
+        let startups = if self.startup.is_empty() {
+            slowstart::registry::all().map(|e| e.name.to_string()).collect()
+        } else {
+            study_args::startups(&self.startup)
+        };
+        let settings = Settings { startups, avoidance: self.avoidance, seed: self.seed, runs: self.runs };
+        let report = slowstart_suite::run::run(&suite, &settings, |_| ())?;
+        print(&report::markdown(&suite, &report))?;
+        if let Some(file) = &self.html {
+            fs::write(file, report::html(&suite, &report)).with_context(|| file.display().to_string())?;
+        }
+        if let Some(file) = &self.json {
+            fs::write(file, report::json(&report)?).with_context(|| file.display().to_string())?;
+        }
+        let Some(before) = before else { return Ok(report.passed()) };
+        let (worse, both) =
+            baseline::worse(&report, &before).map_err(|why| anyhow!("--against-baseline: {why}"))?;
+        let mut text = format!("\nAgainst the baseline: {} of {both} criteria became worse.\n", worse.len());
+        for w in &worse {
+            let by = w.by.map_or(String::new(), |[low, high]| format!(", by {low:.4} to {high:.4}"));
+            let (e, was) = (&w.now, w.before.word());
+            let _ = write!(
+                text,
+                "- {}, {}: {}: {} (was: {was}){by}\n",
+                e.startup,
+                e.scenario,
+                e.criterion,
+                e.verdict.word()
+            );
+        }
+        print(&text)?;
+        Ok(worse.is_empty())
+    }
+}

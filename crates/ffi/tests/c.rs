@@ -1,0 +1,326 @@
+//! The interface for C: through C programs, and with the vectors that every startup has.
+
+#![allow(unsafe_code, reason = "calls the functions of the interface as C does")]
+
+use serde_json::Value;
+use slowstart_c::*;
+use std::ffi::{CStr, CString, c_char};
+use std::fmt::Write as _;
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::ptr;
+
+/// A C compiler, or `None`, and then one line.
+fn compiler() -> Option<&'static str> {
+    let found =
+        ["cc", "clang", "gcc"].into_iter().find(|c| Command::new(c).arg("--version").output().is_ok());
+    if found.is_none() {
+        eprintln!("skipped: no C compiler");
+    }
+    found
+}
+
+fn dir() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The static library that cargo built beside this test.
+fn library() -> PathBuf {
+    let exe = std::env::current_exe().expect("a test has a file");
+    let deps = exe.parent().expect("it is in a folder");
+    let newest = |d: &Path| {
+        let all = std::fs::read_dir(d).into_iter().flatten().flatten().map(|e| e.path());
+        let is_it = |p: &PathBuf| {
+            let name = p.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            name.starts_with("libslowstart_c") && p.extension().is_some_and(|e| e == "a")
+        };
+        all.filter(is_it).max_by_key(|p| p.metadata().and_then(|m| m.modified()).ok())
+    };
+    newest(deps).or_else(|| newest(deps.parent()?)).expect("cargo builds the static library with the tests")
+}
+
+fn compile(cc: &str, source: &Path, to: &Path, link: bool) {
+    let mut c = Command::new(cc);
+    c.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]).arg(dir().join("include")).arg(source);
+    if link {
+        c.arg(library()).args(["-lm", "-lpthread", "-ldl"]);
+    } else {
+        c.arg("-c");
+    }
+    let out = c.arg("-o").arg(to).output().expect("it runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// The header and the library agree on the place of every field.
+#[test]
+fn the_header_has_the_structures_of_the_library() {
+    let Some(cc) = compiler() else { return };
+    let mut text = String::from("#include \"slowstart.h\"\n");
+    macro_rules! same {
+        ($($t:ident { $($field:ident),+ })+) => {$(
+            let _ = write!(text, "_Static_assert(sizeof(struct {0}) == {1}, \"{0}\");\n", stringify!($t), size_of::<$t>());
+            $(let _ = write!(text,
+                "_Static_assert(offsetof(struct {0}, {1}) == {2}, \"{0}.{1}\");\n",
+                stringify!($t), stringify!($field), offset_of!($t, $field)
+            );)+
+        )+};
+    }
+    same! {
+        slowstart_facts {
+            size, now_ns, mss, iw, min_window, inflight, delivered, lost, marked, next, unacked, srtt_ns, min_rtt_ns, rwnd,
+            pacing_rate_bps, unsent, host_queue_used, host_queue_limit, nic_rate_bps, supports_pacing, pacing_on, in_recovery,
+            reserved
+        }
+        slowstart_sent {
+            size, mark, at_ns, bytes, sent_total, inflight, delivered, delivered_at_ns, first_sent_at_ns, lost, cwnd,
+            retransmission, app_limited
+        }
+        slowstart_ack { size, upto, bytes, delivered, newly_lost, prior_inflight, rtt_ns, limit, newest }
+        slowstart_handshake {
+            size, rtt_ns, syn_losses, spurious, granted_bps, remembered_cwnd, remembered_rtt_ns, remembered_rate_bps
+        }
+        slowstart_state {
+            size, cwnd, ssthresh, wake_ns, pace_kind, pace, resend, exit_detected_ns, exit_detected_cwnd, exit_cwnd, exit_why
+        }
+    }
+    let _ = writeln!(text, "_Static_assert(SLOWSTART_VERSION == {SLOWSTART_VERSION}, \"version\");");
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layout.c");
+    std::fs::write(&source, text).expect("the temporary folder is writable");
+    compile(cc, &source, &source.with_extension("o"), false);
+}
+
+/// The path holds 431 segments.
+#[test]
+fn a_host_in_c_leaves_slow_start_where_the_path_is_full() {
+    let Some(cc) = compiler() else { return };
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("host");
+    compile(cc, &dir().join("examples/host.c"), &program, true);
+    let run = |startup: &str| {
+        let out = Command::new(&program).arg(startup).output().expect("it was built");
+        (
+            out.status.code(),
+            String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr),
+        )
+    };
+    let (status, text) = run("search");
+    let (why, window) = text.trim().split_once(' ').expect("two words");
+    assert_eq!((status, why), (Some(0), "rate-flat"));
+    assert!((400..480).contains(&window.parse::<u64>().expect("a number")), "{text}");
+    assert_eq!(run("hystart++").0, Some(0));
+    let (status, text) = run("serch");
+    assert!(status == Some(2) && text.contains("found \"serch\""), "{text}");
+}
+
+/// A controller through the interface.
+struct C(*mut slowstart_controller);
+
+impl Drop for C {
+    fn drop(&mut self) {
+        // SAFETY: it is of `slowstart_create` and not used afterwards.
+        unsafe { slowstart_free(self.0) };
+    }
+}
+
+impl C {
+    fn new(startup: &str, avoidance: &str, iw: u64) -> Result<Self, String> {
+        let (s, a) = (CString::new(startup).expect("no zero"), CString::new(avoidance).expect("no zero"));
+        let mut why = [0 as c_char; 200];
+        // SAFETY: strings with a zero, and a buffer with its length.
+        let c = unsafe { slowstart_create(s.as_ptr(), a.as_ptr(), iw, 1, why.as_mut_ptr(), why.len()) };
+        if c.is_null() {
+            // SAFETY: it was ended by a zero.
+            return Err(unsafe { CStr::from_ptr(why.as_ptr()) }.to_string_lossy().into_owned());
+        }
+        Ok(Self(c))
+    }
+
+    fn state(&self) -> slowstart_state {
+        let mut s = slowstart_state {
+            size: size_of::<slowstart_state>() as u64,
+            cwnd: 0,
+            ssthresh: 0,
+            wake_ns: 0,
+            pace_kind: 0,
+            pace: 0,
+            resend: 0,
+            exit_detected_ns: 0,
+            exit_detected_cwnd: 0,
+            exit_cwnd: 0,
+            exit_why: ptr::null(),
+        };
+        // SAFETY: a controller that lives, and a structure with its size.
+        assert_eq!(unsafe { slowstart_get_state(self.0, &raw mut s) }, 0);
+        s
+    }
+}
+
+fn number(v: &Value) -> u64 {
+    v.as_u64().or_else(|| v.as_bool().map(u64::from)).unwrap_or(SLOWSTART_UNKNOWN)
+}
+
+fn sent(v: &Value) -> slowstart_sent {
+    let n = |key: &str| number(&v[key]);
+    slowstart_sent {
+        size: size_of::<slowstart_sent>() as u64,
+        mark: n("mark"),
+        at_ns: n("at_ns"),
+        bytes: n("bytes"),
+        sent_total: n("sent_total"),
+        inflight: n("inflight"),
+        delivered: n("delivered"),
+        delivered_at_ns: n("delivered_at_ns"),
+        first_sent_at_ns: n("first_sent_at_ns"),
+        lost: n("lost"),
+        cwnd: n("cwnd"),
+        retransmission: n("retransmission") as u32,
+        app_limited: n("app_limited") as u32,
+    }
+}
+
+fn facts(v: &serde_json::Map<String, Value>) -> slowstart_facts {
+    let n = |key: &str| v.get(key).map_or(SLOWSTART_UNKNOWN, number);
+    let queue = |i: usize| v.get("host_queue").map_or(SLOWSTART_UNKNOWN, |q| number(&q[i]));
+    let u = SLOWSTART_UNKNOWN;
+    slowstart_facts {
+        size: size_of::<slowstart_facts>() as u64,
+        now_ns: n("now_ns"),
+        mss: n("mss"),
+        iw: n("iw"),
+        min_window: n("min_window"),
+        inflight: n("inflight"),
+        delivered: n("delivered"),
+        lost: n("lost"),
+        marked: n("marked"),
+        next: n("next"),
+        unacked: u,
+        srtt_ns: n("srtt_ns"),
+        min_rtt_ns: n("min_rtt_ns"),
+        rwnd: u,
+        pacing_rate_bps: u,
+        unsent: n("unsent"),
+        host_queue_used: queue(0),
+        host_queue_limit: queue(1),
+        nic_rate_bps: u,
+        supports_pacing: n("supports_pacing") as u32,
+        pacing_on: 0,
+        in_recovery: n("in_recovery") as u32,
+        reserved: 0,
+    }
+}
+
+/// Makes the call of a line.
+fn play(c: &C, f: &slowstart_facts, line: &Value) -> i32 {
+    // SAFETY: the controller lives, and every structure has its size.
+    unsafe {
+        match line["event"].as_str().expect("an event") {
+            "established" => {
+                let n = |key: &str| number(&line["handshake"][key]);
+                let m = |key: &str| number(&line["handshake"]["remembered"][key]);
+                let hs = slowstart_handshake {
+                    size: size_of::<slowstart_handshake>() as u64,
+                    rtt_ns: n("rtt_ns"),
+                    syn_losses: n("syn_losses"),
+                    spurious: n("spurious"),
+                    granted_bps: n("granted_bps"),
+                    remembered_cwnd: m("cwnd"),
+                    remembered_rtt_ns: m("rtt_ns"),
+                    remembered_rate_bps: m("rate_bps"),
+                };
+                slowstart_on_established(c.0, f, &raw const hs)
+            }
+            "sent" => slowstart_on_sent(c.0, f, &sent(&line["sent"])),
+            "ack" => {
+                let n = |key: &str| number(&line["ack"][key]);
+                let a = slowstart_ack {
+                    size: size_of::<slowstart_ack>() as u64,
+                    upto: n("upto"),
+                    bytes: n("bytes"),
+                    delivered: n("delivered"),
+                    newly_lost: n("newly_lost"),
+                    prior_inflight: n("prior_inflight"),
+                    rtt_ns: n("rtt_ns"),
+                    limit: if line["ack"]["limit"] == "application" { 2 } else { 0 },
+                    newest: sent(&line["ack"]["newest"]),
+                };
+                slowstart_on_ack(c.0, f, &raw const a)
+            }
+            "congestion" => {
+                let e = &line["congestion"];
+                let signal =
+                    ["loss", "ecn", "timeout"].iter().position(|s| e["signal"] == **s).expect("a signal");
+                let (first, lost, ranges) =
+                    (number(&e["first"]) as u32, number(&e["lost"]), number(&e["lost_ranges"]) as u32);
+                slowstart_on_congestion(c.0, f, signal as u32, first, lost, ranges, &sent(&e["newest"]))
+            }
+            "recovered" => slowstart_on_recovered(c.0, f, 0, number(&line["recovery"]["undone"]) as u32),
+            "timer" => slowstart_on_timer(c.0, f),
+            "idle" => slowstart_on_idle(
+                c.0,
+                f,
+                number(&line["idle"]["idle_ns"]),
+                number(&line["idle"]["restart_ns"]),
+            ),
+            other => panic!("no event {other}"),
+        }
+    }
+}
+
+/// What `slowstart vectors` prints, through the interface for C: the same windows, thresholds, timers and exits.
+#[test]
+fn every_vector_has_the_same_states() {
+    let mut out = Vec::new();
+    let all: Vec<_> = slowstart::registry::all().collect();
+    slowstart_lab::vectors::write(&all, &mut out).expect("memory");
+    let text = String::from_utf8(out).expect("JSON");
+    let (mut c, mut known, mut case, mut events) = (None, serde_json::Map::new(), String::new(), 0);
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        if line.get("case").is_some() {
+            let word = |key: &str| line[key].as_str().expect("text").to_string();
+            case = format!("{} {}", word("startup"), word("case"));
+            c = Some(C::new(&word("startup"), &word("avoidance"), number(&line["iw"])).expect("it is known"));
+            known.clear();
+            continue;
+        }
+        let c = c.as_ref().expect("a case has begun");
+        known.extend(line["facts"].as_object().expect("facts").clone());
+        assert_eq!(play(c, &facts(&known), &line), 0, "{case}: {line}");
+        let s = c.state();
+        let wanted = (number(&line["cwnd"]), number(&line["ssthresh"]), number(&line["wake_ns"]));
+        assert_eq!((s.cwnd, s.ssthresh, s.wake_ns), wanted, "{case}: {line}");
+        if let Some(exit) = line.get("exit") {
+            // SAFETY: a static string, since the line says that it left.
+            let why = unsafe { CStr::from_ptr(s.exit_why) }.to_str().expect("a word");
+            assert_eq!(
+                (why, s.exit_cwnd),
+                (exit["why"].as_str().expect("a word"), number(&exit["cwnd"])),
+                "{case}"
+            );
+        }
+        events += 1;
+    }
+    assert!(events > 10_000, "{events}");
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    let why = |s: &str, a: &str| C::new(s, a, 10_000).err().expect("refused");
+    assert!(why("serch", "cubic").contains("found \"serch\""));
+    assert!(why("search:threshold=7", "cubic").contains("threshold"));
+    assert!(why("search", "renoo").contains("renoo"));
+    let c = C::new("search", "cubic", 10_000).expect("known");
+    let mut f = facts(&serde_json::Map::new());
+    (f.mss, f.now_ns) = (0, 0);
+    // SAFETY: null pointers and structures without sense are what is tested.
+    unsafe {
+        assert_eq!(slowstart_on_timer(c.0, &raw const f), -1, "no mss");
+        assert_eq!(slowstart_on_timer(c.0, ptr::null()), -1);
+        assert_eq!(slowstart_on_timer(ptr::null_mut(), &raw const f), -1);
+        f.mss = 1000;
+        f.size = 4;
+        assert_eq!(slowstart_on_timer(c.0, &raw const f), -1, "a size that is too small");
+        assert_eq!(slowstart_get_state(c.0, ptr::null_mut()), -1);
+        slowstart_free(ptr::null_mut());
+    }
+}

@@ -1,0 +1,18 @@
+//! The suite: scenarios by the sections of RFC 9743, each with criteria that a startup meets, does not meet, or about which the
+//! runs leave doubt.
+//!
+//! - [`scenario`]: what a suite file says
+//! - [`judge`]: the verdict of a criterion from runs
+//! - [`run`]: runs a suite and collects the verdicts
+//! - [`baseline`]: what became worse since an earlier report
+//! - [`report`]: the page, the Markdown table and the JSON
+
+pub mod baseline;
+pub mod judge;
+pub mod report;
+pub mod run;
+pub mod scenario;
+
+pub use judge::Verdict;
+pub use run::{Report, Settings};
+pub use scenario::{Suite, SuiteError};

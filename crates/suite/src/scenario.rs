@@ -1,0 +1,399 @@
+//! What a suite file says: scenarios, each with a study and criteria.
+
+use serde::Deserialize;
+use slowstart_lab::path::Files;
+use slowstart_lab::record::Row;
+use slowstart_lab::scenario::{Study, StudyError, StudyText};
+use std::collections::BTreeSet;
+use std::fmt;
+use thiserror::Error;
+
+/// The text of the suite that is built in, `startup-1`.
+pub const STARTUP_1: &str = include_str!("../scenarios/startup-1.toml");
+
+/// The sections of RFC 9743 that a suite may refer to, with their titles.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("5.1.1", "Protection against congestion collapse"),
+    ("5.1.2", "Protection against bufferbloat"),
+    ("5.1.3", "Protection against high packet loss"),
+    ("5.1.4", "Fairness within the proposed algorithm"),
+    ("5.1.5", "Short flows"),
+    ("5.2.1", "Existing general-purpose congestion control"),
+    ("5.2.2", "Real-time congestion control"),
+    ("5.2.3", "Short and long flows"),
+    ("5.3.1", "Differences with congestion control principles"),
+    ("5.3.2", "Incremental deployment"),
+    ("6.1", "Paths with tail-drop queues"),
+    ("6.2", "Tunnel behavior"),
+    ("6.3", "Wired paths"),
+    ("6.4", "Wireless paths"),
+    ("7.1", "Active queue management"),
+    ("7.2", "Network circuit breakers"),
+    ("7.3", "Paths with varying delay"),
+    ("7.4", "Internet of Things and constrained nodes"),
+    ("7.5", "Paths with high delay"),
+    ("7.6", "Misbehaving nodes"),
+    ("7.7", "Extreme packet reordering"),
+    ("7.8", "Transient events"),
+    ("7.9", "Sudden changes in the path"),
+    ("7.10", "Multipath transport"),
+    ("7.11", "Data centers"),
+];
+
+/// Returns the title of a section of RFC 9743.
+pub fn title(section: &str) -> &'static str {
+    SECTIONS.iter().find(|s| s.0 == section).map_or("", |s| s.1)
+}
+
+/// What is wrong with a suite.
+#[derive(Debug, Error)]
+pub enum SuiteError {
+    /// It is no TOML, or a key is unknown or missing.
+    #[error("suite: {0}")]
+    Toml(String),
+    /// A value: where, what was found and what was expected.
+    #[error("{place}: found {found:?}, expected {expected}")]
+    Value {
+        /// The scenario and the key.
+        place: String,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// The study of a scenario.
+    #[error("{scenario}: {why}")]
+    Study {
+        /// The scenario.
+        scenario: String,
+        /// What is wrong.
+        why: Box<StudyError>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuiteText {
+    name: String,
+    runs: u32,
+    scenario: Vec<ScenarioText>,
+    #[serde(default)]
+    gap: Vec<Gap>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScenarioText {
+    name: String,
+    section: String,
+    question: String,
+    source: String,
+    not_tested: String,
+    study: StudyText,
+    criteria: Vec<String>,
+}
+
+/// What RFC 9743 asks and a suite does not show.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gap {
+    /// The section.
+    pub section: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// A suite.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// Its name with its version, such as `startup-1`.
+    pub name: String,
+    /// Its scenarios, in the order of sections.
+    pub scenarios: Vec<Scenario>,
+    /// What it does not show.
+    pub gaps: Vec<Gap>,
+}
+
+/// A scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name, unique in the suite.
+    pub name: String,
+    /// The section of RFC 9743 that asks for it.
+    pub section: String,
+    /// What it asks, in one sentence.
+    pub question: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What it does not test.
+    pub not_tested: String,
+    /// Path, workload and other flows; its startups are set when it runs.
+    pub study: StudyText,
+    /// The criteria.
+    pub criteria: Vec<Criterion>,
+}
+
+/// What is measured in a run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// When the receiver had everything, seconds; infinite if it never had.
+    Completion,
+    /// Data packets that the network dropped.
+    Lost,
+    /// Of these, those sent before the startup ended.
+    StartupLost,
+    /// Timeouts of the retransmission timer.
+    Timeouts,
+    /// The longest wait at the bottleneck, seconds.
+    QueueDelay,
+    /// The most in flight, in bandwidth-delay products.
+    PeakFlight,
+    /// What the receiver's application got, Mbit/s.
+    Goodput,
+    /// Packets that others lost.
+    OthersLost,
+    /// How far others' goodput fell, as a share.
+    OthersDip,
+    /// The 99th percentile of others' queueing delay, seconds.
+    OthersDelay,
+}
+
+/// Measures by name.
+const MEASURES: [(&str, Measure); 10] = [
+    ("completion_s", Measure::Completion),
+    ("lost_packets", Measure::Lost),
+    ("startup_lost_packets", Measure::StartupLost),
+    ("timeouts", Measure::Timeouts),
+    ("queue_delay_s", Measure::QueueDelay),
+    ("peak_flight_bdp", Measure::PeakFlight),
+    ("goodput_mbps", Measure::Goodput),
+    ("others_lost_packets", Measure::OthersLost),
+    ("others_dip", Measure::OthersDip),
+    ("others_delay_s", Measure::OthersDelay),
+];
+
+impl Measure {
+    /// Returns the value in a row; `None` if it was not observed.
+    pub fn of(self, row: &Row) -> Option<f64> {
+        let others = row.others.as_ref();
+        match self {
+            Self::Completion => row.size_bytes.map(|_| row.completion_s.unwrap_or(f64::INFINITY)),
+            Self::Lost => Some(row.lost_packets as f64),
+            Self::StartupLost => Some(row.startup_lost_packets as f64),
+            Self::Timeouts => Some(row.timeouts as f64),
+            Self::QueueDelay => Some(row.peak_queue_delay_s),
+            Self::PeakFlight => Some(row.peak_inflight_bytes as f64 / row.bdp_bytes.max(1) as f64),
+            Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
+            Self::OthersLost => others.map(|o| o.lost_packets as f64),
+            Self::OthersDip => others.and_then(|o| o.goodput_dip),
+            Self::OthersDelay => others.and_then(|o| o.delay_p99_s),
+        }
+    }
+}
+
+/// A criterion: `MEASURE <= [FACTOR REFERENCE +] NUMBER`, or `>=`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Criterion {
+    /// As written.
+    pub text: String,
+    /// What is measured.
+    pub measure: Measure,
+    /// True if the value must be at least the limit.
+    pub at_least: bool,
+    /// A factor, and the startup whose value in the same run it applies to.
+    pub reference: Option<(f64, Reference)>,
+    /// What is added to that, or the limit itself.
+    pub plus: f64,
+}
+
+/// Whose value a limit refers to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// Slow start of RFC 5681.
+    Standard,
+    /// The default of Linux.
+    HyStart,
+}
+
+impl Reference {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Standard, Self::HyStart];
+
+    /// Its name in the registry.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::HyStart => "hystart",
+        }
+    }
+}
+
+impl fmt::Display for Criterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Criterion {
+    /// Reads a criterion; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (&[name, sign], rest) = words.split_first_chunk::<2>()?;
+        let measure = MEASURES.iter().find(|m| m.0 == name)?.1;
+        let at_least = match sign {
+            "<=" => false,
+            ">=" => true,
+            _ => return None,
+        };
+        let number = |w: &str| w.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+        let reference = |w: &str| Reference::ALL.into_iter().find(|r| r.name() == w);
+        let (of, plus) = match rest {
+            [n] => (None, number(n)?),
+            [n, r] => (Some((number(n)?, reference(r)?)), 0.0),
+            [n, r, "+", p] => (Some((number(n)?, reference(r)?)), number(p)?),
+            _ => return None,
+        };
+        Some(Self { text: text.to_string(), measure, at_least, reference: of, plus })
+    }
+}
+
+impl Suite {
+    /// Returns the suite that is built in.
+    pub fn built_in() -> Self {
+        Self::read(STARTUP_1).unwrap_or_else(|e| unreachable!("a test reads it: {e}"))
+    }
+
+    /// Reads a suite and checks every study.
+    ///
+    /// # Errors
+    /// If it is no suite, a criterion or section is unknown, two scenarios have one name, or a study cannot run.
+    pub fn read(text: &str) -> Result<Self, SuiteError> {
+        let text: SuiteText = toml::from_str(text).map_err(|e| SuiteError::Toml(e.to_string()))?;
+        let value = |place: String, found: &str, expected: &str| SuiteError::Value {
+            place,
+            found: found.into(),
+            expected: expected.into(),
+        };
+        if text.runs == 0 || text.runs > 10_000 {
+            return Err(value("runs".into(), &text.runs.to_string(), "a number of runs from 1 to 10000"));
+        }
+        let mut names = BTreeSet::new();
+        let mut scenarios = Vec::new();
+        for s in text.scenario {
+            if !names.insert(s.name.clone()) {
+                return Err(value("scenario.name".into(), &s.name, "a name that no other scenario has"));
+            }
+            if title(&s.section).is_empty() {
+                return Err(value(
+                    format!("{}: section", s.name),
+                    &s.section,
+                    "a section of RFC 9743, such as 5.1.2",
+                ));
+            }
+            let criteria = s.criteria.iter().map(|c| {
+                Criterion::parse(c).ok_or_else(|| {
+                    let known: Vec<&str> = MEASURES.iter().map(|m| m.0).collect();
+                    let expected = format!(
+                        "a criterion such as \"lost_packets <= 1 standard + 10\" or \"timeouts <= 0\", with one of {}",
+                        known.join(", ")
+                    );
+                    value(format!("{}: criteria", s.name), c, &expected)
+                })
+            });
+            let criteria = criteria.collect::<Result<Vec<_>, _>>()?;
+            if criteria.is_empty() {
+                return Err(value(format!("{}: criteria", s.name), "", "at least one criterion"));
+            }
+            let mut study = s.study;
+            study.runs = study.runs.or(Some(text.runs));
+            let scenario = Scenario {
+                name: s.name,
+                section: s.section,
+                question: s.question,
+                source: s.source,
+                not_tested: s.not_tested,
+                study,
+                criteria,
+            };
+            let startups = Reference::ALL.map(|r| r.name().to_string()).to_vec();
+            scenario.study(&startups, "cubic", 1, None)?;
+            scenarios.push(scenario);
+        }
+        Ok(Self { name: text.name, scenarios, gaps: text.gap })
+    }
+}
+
+impl Scenario {
+    /// Returns the study of these startups with this avoidance. `runs` replaces the number of runs that the suite states.
+    ///
+    /// # Errors
+    /// If the study cannot run.
+    pub fn study(
+        &self,
+        startups: &[String],
+        avoidance: &str,
+        seed: u64,
+        runs: Option<u32>,
+    ) -> Result<Study, SuiteError> {
+        let mut text = self.study.clone();
+        text.startups = startups.to_vec();
+        text.avoidance = Some(avoidance.to_string());
+        text.seed = Some(seed);
+        text.runs = runs.or(text.runs);
+        Study::check_with(&text, &Files::folder(std::path::PathBuf::new()))
+            .map_err(|why| SuiteError::Study { scenario: self.name.clone(), why: Box::new(why) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_suite_is_one() {
+        let suite = Suite::read(STARTUP_1).expect("it is a suite");
+        assert_eq!(suite.name, "startup-1");
+        // Every section that RFC 9743 has is tested or named as a gap.
+        for (section, _) in SECTIONS {
+            let tested = suite.scenarios.iter().any(|s| s.section == *section);
+            assert!(tested || suite.gaps.iter().any(|g| g.section == *section), "{section}");
+        }
+    }
+
+    #[test]
+    fn criteria_are_read_or_refused() {
+        let c = Criterion::parse("lost_packets <= 1.1 standard + 20").expect("a criterion");
+        assert_eq!(
+            (c.measure, c.at_least, c.reference, c.plus),
+            (Measure::Lost, false, Some((1.1, Reference::Standard)), 20.0)
+        );
+        let c = Criterion::parse("goodput_mbps >= 0.9 hystart").expect("a criterion");
+        assert_eq!((c.at_least, c.reference), (true, Some((0.9, Reference::HyStart))));
+        assert!(
+            Criterion::parse("timeouts <= 0").is_some_and(|c| c.plus.abs() < 1e-12 && c.reference.is_none())
+        );
+        for bad in [
+            "",
+            "losses <= 0",
+            "timeouts < 0",
+            "timeouts <= -1",
+            "timeouts <= 1 reno",
+            "timeouts <= NaN",
+            "timeouts <= 1 standard +",
+        ] {
+            assert!(Criterion::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let why = |text: &str| Suite::read(text).expect_err("refused").to_string();
+        let good = "name='x'\nruns=6\n[[scenario]]\nname='a'\nsection='6.1'\nquestion='q'\nsource='s'\nnot_tested='n'\nstudy={path='geo'}\ncriteria=['timeouts <= 0']\n";
+        assert!(Suite::read(good).is_ok());
+        assert!(why(&good.replace("6.1", "6.9")).contains("a: section: found \"6.9\""));
+        assert!(why(&good.replace("timeouts", "timeout")).contains("a: criteria: found \"timeout <= 0\""));
+        assert!(why(&good.replace("geo", "gee")).contains("a: "));
+        assert!(why(&good.replace("runs=6", "runs=0")).contains("runs: found \"0\""));
+        assert!(why("name=1").contains("suite:"));
+    }
+}

@@ -1,0 +1,87 @@
+//! The report of a few scenarios: it repeats, and a baseline shows what became worse.
+
+use slowstart_suite::judge::Verdict;
+use slowstart_suite::run::{Settings, run};
+use slowstart_suite::scenario::Suite;
+use slowstart_suite::{Report, baseline, report};
+
+fn few() -> Suite {
+    let mut suite = Suite::built_in();
+    suite.scenarios.retain(|s| ["short-1MB", "overshoot-shallow", "random-loss"].contains(&s.name.as_str()));
+    suite
+}
+
+fn settings(startups: &[&str]) -> Settings {
+    Settings {
+        startups: startups.iter().map(ToString::to_string).collect(),
+        avoidance: "cubic".into(),
+        seed: 1,
+        runs: Some(6),
+    }
+}
+
+fn report_of(startups: &[&str]) -> Report {
+    run(&few(), &settings(startups), |_| ()).expect("it runs")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_and_json_keeps_it() {
+    let one = report_of(&["standard", "search"]);
+    assert_eq!(one, report_of(&["standard", "search"]));
+    let text = report::json(&one).expect("JSON");
+    assert_eq!(serde_json::from_str::<Report>(&text).expect("a report"), one);
+}
+
+/// Whatever `standard` does is within the limits that refer to it.
+#[test]
+fn standard_meets_what_refers_to_it() {
+    let r = report_of(&["standard"]);
+    let mut seen = 0;
+    for e in r.entries.iter().filter(|e| e.criterion.contains("standard")) {
+        assert_eq!(e.verdict, Verdict::Meets, "{e:?}");
+        seen += 1;
+    }
+    assert!(seen >= 4);
+}
+
+#[test]
+fn the_table_and_the_page_have_every_section_and_every_gap() {
+    let (suite, r) = (few(), report_of(&["search"]));
+    let (table, page) = (report::markdown(&suite, &r), report::html(&suite, &r));
+    for section in ["5.1.3", "5.1.5", "6.4"] {
+        assert!(
+            table.contains(&format!("| {section} ")) && page.contains(&format!("section {section}:")),
+            "{section}"
+        );
+    }
+    for g in &suite.gaps {
+        assert!(table.contains(&g.why) && page.contains("Not shown by this suite"), "{}", g.section);
+    }
+    assert!(!page.contains("http"), "the page needs nothing else");
+}
+
+/// Against a baseline in which another startup had the name, exactly the worse values are told.
+#[test]
+fn a_baseline_tells_what_became_worse() {
+    let rename = |mut r: Report| {
+        for e in &mut r.entries {
+            e.startup = "mine".into();
+        }
+        r.startups = vec!["mine".into()];
+        r
+    };
+    let (good, bad) = (rename(report_of(&["standard"])), rename(report_of(&["limited:max_ssthresh=20"])));
+    let (worse, both) = baseline::worse(&good, &good).expect("comparable");
+    assert_eq!((worse.len(), both), (0, good.entries.len()));
+    let (worse, _) = baseline::worse(&bad, &good).expect("comparable");
+    assert!(
+        worse.iter().any(|w| w.now.scenario == "short-1MB" && w.by.is_some_and(|b| b[0] > 0.0)),
+        "{worse:?}"
+    );
+    let mut other = good.clone();
+    other.seed = 2;
+    assert_eq!(
+        baseline::worse(&good, &other).expect_err("refused"),
+        "seed: found \"2\", expected \"1\" as in this run"
+    );
+}
