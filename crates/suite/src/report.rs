@@ -33,6 +33,9 @@ fn cell(report: &Report, section: &str, startup: &str) -> String {
     if open > 0 {
         let _ = write!(text, ", {open} open");
     }
+    if unseen > 0 {
+        let _ = write!(text, ", {unseen} not observed");
+    }
     text
 }
 

@@ -68,14 +68,12 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-/// It overshoots by twice the BDP where standard slow start overshoots by once, and is as fast where nothing is lost.
+/// It overshoots by twice the BDP where standard slow start overshoots by once, and is as fast where nothing is lost. (In
+/// `overshoot-shallow` its last window before the loss, 810 packets, happens to be smaller than the 1280 of slow start.)
 #[test]
 fn one_that_triples_fails_what_losses_decide() {
     let failed = failed(0, &SOME);
-    assert!(
-        failed.is_superset(&set(&["overshoot-shallow", "overshoot-deep", "overshoot-long"])),
-        "{failed:?}"
-    );
+    assert!(failed.is_superset(&set(&["overshoot-deep", "overshoot-long"])), "{failed:?}");
     for fine in ["short-100kB", "geo-short", "small-receive-window"] {
         assert!(!failed.contains(fine), "{failed:?}");
     }
