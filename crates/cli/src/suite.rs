@@ -104,15 +104,15 @@ impl List {
         let suite = suite(self.file.as_ref())?;
         let mut text = format!("{}, {} scenarios\n", suite.name, suite.scenarios.len());
         for s in &suite.scenarios {
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                "\n{} (RFC 9743 section {})\n  {}\n  path {}\n",
+                "\n{} (RFC 9743 section {})\n  {}\n  path {}",
                 s.name, s.section, s.question, s.study.path
             );
             for c in &s.criteria {
-                let _ = write!(text, "  {c}\n");
+                let _ = writeln!(text, "  {c}");
             }
-            let _ = write!(text, "  not tested: {}\n", s.not_tested);
+            let _ = writeln!(text, "  not tested: {}", s.not_tested);
         }
         print(&text)
     }
@@ -156,9 +156,9 @@ impl Run {
         for w in &worse {
             let by = w.by.map_or(String::new(), |[low, high]| format!(", by {low:.4} to {high:.4}"));
             let (e, was) = (&w.now, w.before.word());
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                "- {}, {}: {}: {} (was: {was}){by}\n",
+                "- {}, {}: {}: {} (was: {was}){by}",
                 e.startup,
                 e.scenario,
                 e.criterion,
