@@ -193,20 +193,6 @@ fn bad(pace: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("pace: found {pace}, expected bits a second above 0, \"host\" or \"off\""))
 }
 
-/// The exits by their names.
-const EXITS: [Exit; 10] = [
-    Exit::Ssthresh,
-    Exit::Loss,
-    Exit::Ecn,
-    Exit::Timeout,
-    Exit::LocalStall,
-    Exit::AckTrain,
-    Exit::Delay,
-    Exit::CssRounds,
-    Exit::RateFlat,
-    Exit::Estimate,
-];
-
 /// What a startup asks for after an event. Without arguments: no change.
 #[pyclass(module = "slowstart", frozen)]
 pub(crate) struct Step(pub(crate) step::Step);
@@ -233,8 +219,8 @@ impl Step {
         };
         let exit = exit
             .map(|name| {
-                EXITS.into_iter().find(|e| e.name() == name).ok_or_else(|| {
-                    let known: Vec<&str> = EXITS.iter().map(|e| e.name()).collect();
+                Exit::named(name).ok_or_else(|| {
+                    let known: Vec<&str> = Exit::ALL.iter().map(|e| e.name()).collect();
                     PyValueError::new_err(format!(
                         "exit: found {name:?}, expected one of {}",
                         known.join(", ")

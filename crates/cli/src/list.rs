@@ -10,7 +10,7 @@ use slowstart::registry;
 use slowstart::startup::not_implemented::NOT_IMPLEMENTED;
 use slowstart_lab::path::{PATH_KEYS, PathSpec};
 use slowstart_lab::record::Param;
-use slowstart_lab::tcp::profile::Profile;
+use slowstart_lab::tcp::profile::{Knob, Profile};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 
@@ -176,11 +176,9 @@ fn entries(kind: Kind) -> Vec<Entry> {
             })
             .collect(),
         Kind::Knobs => {
-            let entry = |&(name, expects, about): &(&'static str, &str, &str)| Entry {
-                expects: Some(expects.to_string()),
-                ..Entry::new(name, about)
-            };
-            Profile::KEYS.iter().map(entry).collect()
+            let entry =
+                |k: &Knob| Entry { expects: Some(k.expects.to_string()), ..Entry::new(k.name, k.about) };
+            Profile::KNOBS.iter().map(entry).collect()
         }
     }
 }

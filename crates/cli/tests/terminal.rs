@@ -168,8 +168,8 @@ fn keys_and_knobs_are_listed() {
         assert!(keys.contains(key.name) && keys.contains(key.about), "{}", key.name);
     }
     let knobs = printed(&["list", "knobs"]);
-    for (name, expects, about) in slowstart_lab::tcp::profile::Profile::KEYS {
-        assert!(knobs.contains(name) && knobs.contains(expects) && knobs.contains(about), "{name}");
+    for k in slowstart_lab::tcp::profile::Profile::KNOBS {
+        assert!([k.name, k.expects, k.about].iter().all(|t| knobs.contains(t)), "{}", k.name);
     }
     let all: serde_json::Value = serde_json::from_str(&printed(&["list", "--all", "--json"])).expect("JSON");
     for kind in ["startups", "avoidances", "paths", "path_keys", "profiles", "knobs", "not_implemented"] {

@@ -4,6 +4,7 @@
 //! As in the thesis, capacity and loss are those of slow start alone (CUBIC without HyStart), and SEARCH and HyStart are
 //! judged by them; here each of the three runs over the same drawn path. Servers do not pace.
 
+use slowstart::step::Exit;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::eval::{Ended, class};
 use slowstart_lab::record::{Class, Row};
@@ -82,7 +83,7 @@ fn shares(classes: &[Class]) -> String {
 /// How an exit is judged by the capacity and the first loss of slow start alone over the same path.
 fn judged(own: &Row, alone: &Row, heuristic: bool) -> Class {
     let capacity = if heuristic { alone.capacity_time_by_heuristic_s } else { alone.capacity_time_s };
-    let by_congestion = |reason: &str| ["loss", "ecn", "timeout", "local-stall"].contains(&reason);
+    let by_congestion = |reason: &str| Exit::named(reason).is_some_and(Exit::by_congestion);
     let ended = own.exit.as_ref().map(|e| Ended { at: e.time_s, by_congestion: by_congestion(&e.reason) });
     class(ended, capacity, alone.first_loss_time_s)
 }

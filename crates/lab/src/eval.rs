@@ -31,10 +31,7 @@ impl From<&Exited> for Ended<Instant> {
 
 /// Classifies the end of a startup, given when the path was first full and when the sender first knew of a loss.
 ///
-/// - *early*: before capacity, for any reason
-/// - *choke point*: by a rule of the startup, at or after capacity and before a loss was known
-/// - *late*: by congestion, or once a loss was known
-/// - *none*: it did not end
+/// [`Class`] says what each means. Capacity is reached when the data in flight first fills the path.
 ///
 /// All times are on one clock: the simulator passes [`Instant`]s, other users seconds.
 pub fn class<T: PartialOrd>(exit: Option<Ended<T>>, capacity: Option<T>, first_loss: Option<T>) -> Class {

@@ -38,17 +38,47 @@ pub enum Param {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Before the path was full.
+    /// Before the path was full, for any reason.
     Early,
-    /// By its own rule, after the path was full and before a loss was known.
+    /// By its own rule, once the path was full and before a loss was known.
     ChokePoint,
-    /// By loss, or after one.
+    /// Once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was known.
     Late,
     /// It did not end.
     None,
 }
 
 impl Class {
+    /// Every class, in order.
+    pub const ALL: [Self; 4] = [Self::Early, Self::ChokePoint, Self::Late, Self::None];
+
+    /// What it says of a startup, as a clause.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Early => "it left before the path was full",
+            Self::ChokePoint => "it left by its own rule, once the path was full and before a loss was known",
+            Self::Late => {
+                "it left once the path was full, by loss, mark, timeout or a stall of the host's own queue, or once a loss was \
+                 known"
+            }
+            Self::None => "it did not leave",
+        }
+    }
+
+    /// What one startup (`leaves late`) or several (`leave late`) do.
+    pub const fn verb(self, several: bool) -> &'static str {
+        match (self, several) {
+            (Self::Early, false) => "leaves early",
+            (Self::Early, true) => "leave early",
+            (Self::ChokePoint, false) => "leaves at the choke point",
+            (Self::ChokePoint, true) => "leave at the choke point",
+            (Self::Late, false) => "leaves late",
+            (Self::Late, true) => "leave late",
+            (Self::None, false) => "does not leave",
+            (Self::None, true) => "do not leave",
+        }
+    }
+
     /// The word in results.
     pub const fn name(self) -> &'static str {
         match self {

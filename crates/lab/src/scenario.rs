@@ -409,7 +409,7 @@ impl Study {
                 if let Some(expected) = expected {
                     return bad(&format!("set {k}"), v, expected);
                 }
-                let keys: Vec<&str> = Profile::KEYS.iter().map(|k| k.0).collect();
+                let keys: Vec<&str> = Profile::KNOBS.iter().map(|k| k.name).collect();
                 named("set", k, &keys, format!("a knob: one of {}", keys.join(", ")))
             })?;
             profile_label = format!("{profile_label},{k}={v}");

@@ -1,5 +1,6 @@
 //! Events and counters of an object: the records of `facts.h` in Rust.
 
+use slowstart::step::Exit;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Kind of an event.
@@ -83,24 +84,37 @@ impl ExitReason {
         Self::AckTrain,
     ];
 
-    /// True for an end by congestion, as against one by a rule of the startup.
-    pub const fn by_congestion(self) -> bool {
-        matches!(self, Self::Loss | Self::Timeout | Self::Cwr)
+    /// The reason of the registry's startups that it is; `None` if it has not ended, and for [`Cwr`](Self::Cwr), which is one
+    /// of two.
+    pub const fn exit(self) -> Option<Exit> {
+        match self {
+            Self::None | Self::Cwr => None,
+            Self::Ssthresh => Some(Exit::Ssthresh),
+            Self::Loss => Some(Exit::Loss),
+            Self::Timeout => Some(Exit::Timeout),
+            Self::CssRounds => Some(Exit::CssRounds),
+            Self::RateFlat => Some(Exit::RateFlat),
+            Self::Delay => Some(Exit::Delay),
+            Self::Estimate => Some(Exit::Estimate),
+            Self::AckTrain => Some(Exit::AckTrain),
+        }
     }
 
-    /// Returns the stable name in results, equal to that of `slowstart::step::Exit`.
+    /// True for an end by congestion, as against one by a rule of the startup.
+    pub const fn by_congestion(self) -> bool {
+        match self.exit() {
+            Some(exit) => exit.by_congestion(),
+            None => matches!(self, Self::Cwr),
+        }
+    }
+
+    /// Returns the name in results: that of `slowstart::step::Exit`, or `cwr` for marks or a stall, which the kernel does
+    /// not tell apart.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Ssthresh => "ssthresh",
-            Self::Loss => "loss",
-            Self::Timeout => "timeout",
-            Self::Cwr => "cwr",
-            Self::CssRounds => "css-rounds",
-            Self::RateFlat => "rate-flat",
-            Self::Delay => "delay",
-            Self::Estimate => "estimate",
-            Self::AckTrain => "ack-train",
+        match self.exit() {
+            Some(exit) => exit.name(),
+            None if matches!(self, Self::Cwr) => "cwr",
+            None => "none",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! that ensemble are the prediction; what it would have done over the ACKs of the log itself (`slowstart replay`) is the
 //! outcome. Nothing of a log goes into its prediction. Times count from the first ACK of data.
 
+use slowstart::step::Exit;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::scenario::{self, Study, StudyText};
 use slowstart_lab::stats::quantile;
@@ -64,7 +65,7 @@ fn predicted(path: &Path, startup: &str) -> Vec<Option<f64>> {
             return row.first_loss_time_s.map(|t| t - begin);
         }
         let exit = row.exit?;
-        let by_rule = !["loss", "timeout", "ecn", "local-stall"].contains(&exit.reason.as_str());
+        let by_rule = !Exit::named(&exit.reason).is_some_and(Exit::by_congestion);
         by_rule.then_some(exit.time_s - begin)
     };
     study.jobs().into_iter().map(row).map(exit).collect()

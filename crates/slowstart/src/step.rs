@@ -44,52 +44,71 @@ pub enum Wake {
     Cancel,
 }
 
-/// Why a startup ended.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Exit {
+/// The list of reasons: each with its name in results, whether it is congestion, and what it means in words.
+macro_rules! exits {
+    ($($(#[$doc:meta])* $variant:ident, $name:literal, $congestion:literal, $meaning:literal;)*) => {
+        /// Why a startup ended.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Exit {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Exit {
+            /// Every reason.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// Returns the name used in results.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns true if congestion ended the startup, and false if a rule of its own did.
+            pub const fn by_congestion(self) -> bool {
+                match self {
+                    $(Self::$variant => $congestion,)*
+                }
+            }
+
+            /// Returns what happened, as a clause: `packets were lost`.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+exits! {
     /// The window reached a threshold that was set earlier.
-    Ssthresh,
+    Ssthresh, "ssthresh", false, "the window reached a threshold that was set before";
     /// Packets were lost.
-    Loss,
+    Loss, "loss", true, "packets were lost";
     /// The network marked packets (ECN).
-    Ecn,
+    Ecn, "ecn", true, "the network marked packets";
     /// The retransmission timer fired.
-    Timeout,
+    Timeout, "timeout", true, "the retransmission timer fired";
     /// The host's own interface queue refused a packet.
-    LocalStall,
+    LocalStall, "local-stall", true, "the host's own queue refused a packet";
     /// A train of closely spaced ACKs became as long as the round-trip time (`HyStart`).
-    AckTrain,
+    AckTrain, "ack-train", false, "a train of closely spaced acknowledgements grew as long as the path";
     /// The round-trip time rose.
-    Delay,
+    Delay, "delay", false, "the round-trip time rose";
     /// Conservative slow start completed its five rounds (`HyStart++`).
-    CssRounds,
+    CssRounds, "css-rounds", false, "conservative slow start lasted all of its rounds";
     /// The delivery rate no longer grows as expected.
-    RateFlat,
+    RateFlat, "rate-flat", false, "delivery no longer kept pace with sending";
     /// The window reached an estimate of capacity.
-    Estimate,
+    Estimate, "estimate", false, "the window reached an estimate of the capacity";
 }
 
 impl Exit {
-    /// Returns the name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ssthresh => "ssthresh",
-            Self::Loss => "loss",
-            Self::Ecn => "ecn",
-            Self::Timeout => "timeout",
-            Self::LocalStall => "local-stall",
-            Self::AckTrain => "ack-train",
-            Self::Delay => "delay",
-            Self::CssRounds => "css-rounds",
-            Self::RateFlat => "rate-flat",
-            Self::Estimate => "estimate",
-        }
-    }
-
-    /// Returns true if congestion ended the startup, and false if a rule of its own did.
-    pub const fn by_congestion(self) -> bool {
-        matches!(self, Self::Loss | Self::Ecn | Self::Timeout | Self::LocalStall)
+    /// Returns the reason of this name in results, if there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|e| e.name() == name).copied()
     }
 }
 

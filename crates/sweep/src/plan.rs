@@ -94,7 +94,7 @@ impl Target {
             return Ok(Self::Study(key));
         }
         if let Some(knob) = name.strip_prefix("set.") {
-            let known: Vec<&str> = Profile::KEYS.iter().map(|k| k.0).collect();
+            let known: Vec<&str> = Profile::KNOBS.iter().map(|k| k.name).collect();
             return if known.contains(&knob) {
                 Ok(Self::Set(knob.into()))
             } else {

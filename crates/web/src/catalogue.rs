@@ -63,7 +63,7 @@ pub fn catalogue() -> String {
         startups: registry::all().map(|e| entry(e.name, e.about, e.source)).collect(),
         avoidances: avoidance::REGISTRY.iter().map(|e| entry(e.name, e.about, e.source)).collect(),
         profiles: Profile::ALL.iter().map(|p| entry(p.name, p.about, "")).collect(),
-        knobs: Profile::KEYS.iter().map(|k| entry(k.0, k.2, k.1)).collect(),
+        knobs: Profile::KNOBS.iter().map(|k| entry(k.name, k.about, k.expects)).collect(),
     };
     serde_json::to_string(&all).expect("names are JSON")
 }

@@ -3,6 +3,7 @@
 
 use super::ecn::EcnRule;
 use crate::path::quantity;
+use slowstart::param::Value as _;
 use slowstart::units::{Bytes, Rate, Span};
 use slowstart::view::Growth;
 
@@ -24,6 +25,34 @@ pub enum AckRule {
     QuickThenDelayed,
     /// Every second packet, or after the delay, from the start (FreeBSD, Windows, ns-3).
     Delayed,
+}
+
+/// A setting of a stack that a user can give by name.
+pub struct Knob {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it takes, in words.
+    pub expects: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Sets it from what a person wrote; `None` for a value that it does not take.
+    set: fn(&mut Profile, &str) -> Option<()>,
+}
+
+impl std::fmt::Debug for Knob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Knob").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A whole number within limits.
+fn number(text: &str, least: u32, most: u32) -> Option<u32> {
+    u32::read(text).filter(|n| (least..=most).contains(n))
+}
+
+/// One of these words.
+fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Option<T> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
 }
 
 /// A stack.
@@ -299,190 +328,284 @@ impl Profile {
         Self::ALL.into_iter().find(|p| p.name == name).copied()
     }
 
-    /// The keys of [`Profile::set`]: name, expected value, description.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 38] = [
-        ("iw", "a number of segments from 1 to 1000", "Initial window (RFC 6928)."),
-        ("mss", "payload bytes of a segment, 64 to 8960", "Payload of a full segment."),
-        (
-            "growth",
-            "one of bytes, abc, rfc5681, ack",
-            "What an ACK adds to the window in slow start: all acknowledged bytes; those of at most two segments (RFC 3465); at most one segment (RFC 5681); one segment for each ACK.",
-        ),
-        ("gating", "on or off", "The window grows only if the sender uses it."),
-        ("pacing", "on or off", "Packets are paced, at 2 cwnd/SRTT in slow start and 1.2 after."),
-        (
-            "tso",
-            "bytes of a burst, 0 to 524280",
-            "Largest burst that is handed over at once; 0 sends packet by packet.",
-        ),
-        ("tso_defer", "on or off", "A burst that could still grow waits up to 1 ms."),
-        ("sack", "on or off", "Selective acknowledgements (RFC 2018)."),
-        ("timestamps", "on or off", "Timestamps (RFC 7323)."),
-        ("echo_rtt", "on or off", "RTT samples are taken from echoed timestamps, in milliseconds."),
-        ("rack", "on or off", "Loss detection by time (RFC 8985); without it by three duplicates."),
-        ("tlp", "on or off", "Tail loss probes (RFC 8985)."),
-        ("prr", "on or off", "Proportional rate reduction (RFC 6937); without it the window is cut at once."),
-        ("limited_transmit", "on or off", "New data is sent on the first duplicate ACKs (RFC 3042)."),
-        ("undo", "on or off", "A reduction for a loss that was none is taken back (RFC 3522, RFC 3708)."),
-        ("frto", "on or off", "A spurious timeout is told from what is acknowledged after it (RFC 5682)."),
-        ("rto", "one of linux, rfc6298", "Rule for the retransmission timeout."),
-        ("rto_min", "a time such as 200ms", "Lower bound in that rule."),
-        (
-            "rto_lost_syn",
-            "a time such as 3s",
-            "Timeout with which data begins after a handshake packet was sent again (RFC 6298 5.7).",
-        ),
-        ("idle_restart", "on or off", "The window shrinks after an idle period (RFC 2861)."),
-        (
-            "stalls",
-            "on or off",
-            "A full queue of the sender's own interface counts as congestion (Linux 2.4).",
-        ),
-        (
-            "ecn",
-            "one of off, passive, rfc3168, dctcp, accecn",
-            "Explicit congestion notification: none; accepted; asked for with the feedback of RFC 3168, of DCTCP (RFC 8257) or of Accurate ECN (RFC 9768).",
-        ),
-        (
-            "ecn_option",
-            "on or off",
-            "With ecn=accecn each segment carries the AccECN option: bytes by codepoint.",
-        ),
-        ("ack", "one of each, quick-then-delayed, delayed", "How the receiver acknowledges."),
-        ("quick", "a number of acknowledgements", "ACKs that the receiver sends at once at the start."),
-        ("compress_acks", "on or off", "ACKs above a hole are sent together, up to 1 ms late."),
-        ("delack", "a time such as 40ms", "Longest delay of an ACK."),
-        (
-            "gro",
-            "bytes of merged segments, 0 to 65536",
-            "Largest size to which receive offload merges segments; 0 for none.",
-        ),
-        ("gro_wait", "a time such as 50us", "How long receive offload holds the first segment."),
-        ("autotune", "on or off", "The receive window grows with what arrives."),
-        (
-            "rmem_first",
-            "bytes of the receive buffer at first, 5840 to 1073741824",
-            "Half of it is the first receive window.",
-        ),
-        (
-            "rmem",
-            "bytes of the largest receive window, 2920 to 1073741824",
-            "Upper limit of the receive window.",
-        ),
-        (
-            "read_rate",
-            "a rate such as 20Mbit, or off",
-            "Rate at which the receiving application reads; off: at once.",
-        ),
-        (
-            "send_buffer",
-            "bytes that may be sent and not acknowledged, 2920 to 1073741824",
-            "The sender's socket buffer; unlimited by default.",
-        ),
-        (
-            "tsq",
-            "off, or a shift from 0 to 16 such as 10",
-            "TCP small queues: what may wait in the sender's own queue, as 1/2^shift s at the pacing rate; on paths with host_rate.",
-        ),
-        (
-            "limit_output",
-            "bytes from 2920 to 1073741824",
-            "The most that small queues let wait (tcp_limit_output_bytes).",
-        ),
-        (
-            "sack_cost",
-            "a time such as 0.05us",
-            "CPU time for an ACK with SACK blocks, for each packet of the sender's queue (Linux until 2.6.24).",
-        ),
-        (
-            "syn_linear",
-            "a number of retransmissions from 0 to 10",
-            "SYN retransmissions 1 s apart before the timer doubles.",
-        ),
+    /// Every knob: what [`Profile::set`] takes.
+    pub const KNOBS: &[Knob] = &[
+        Knob {
+            name: "iw",
+            expects: "a number of segments from 1 to 1000",
+            about: "Initial window (RFC 6928).",
+            set: |p, v| number(v, 1, 1000).map(|n| p.iw = n),
+        },
+        Knob {
+            name: "mss",
+            expects: "payload bytes of a segment, 64 to 8960",
+            about: "Payload of a full segment.",
+            set: |p, v| number(v, 64, 8960).map(|n| p.mss = n),
+        },
+        Knob {
+            name: "growth",
+            expects: "one of bytes, abc, rfc5681, ack",
+            about: "What an ACK adds to the window in slow start: all acknowledged bytes; those of at most two segments (RFC 3465); at most one segment (RFC 5681); one segment for each ACK.",
+            set: |p, v| {
+                word(
+                    v,
+                    &[
+                        ("bytes", Growth::Bytes),
+                        ("abc", Growth::Abc { limit: 2 }),
+                        ("rfc5681", Growth::Segment),
+                        ("ack", Growth::PerAck),
+                    ],
+                )
+                .map(|g| p.growth = g)
+            },
+        },
+        Knob {
+            name: "gating",
+            expects: "on or off",
+            about: "The window grows only if the sender uses it.",
+            set: |p, v| bool::read(v).map(|on| p.gating = on),
+        },
+        Knob {
+            name: "pacing",
+            expects: "on or off",
+            about: "Packets are paced, at 2 cwnd/SRTT in slow start and 1.2 after.",
+            set: |p, v| bool::read(v).map(|on| p.pacing = on),
+        },
+        Knob {
+            name: "tso",
+            expects: "bytes of a burst, 0 to 524280",
+            about: "Largest burst that is handed over at once; 0 sends packet by packet.",
+            set: |p, v| number(v, 0, 524_280).map(|n| p.tso = n),
+        },
+        Knob {
+            name: "tso_defer",
+            expects: "on or off",
+            about: "A burst that could still grow waits up to 1 ms.",
+            set: |p, v| bool::read(v).map(|on| p.tso_defer = on),
+        },
+        Knob {
+            name: "sack",
+            expects: "on or off",
+            about: "Selective acknowledgements (RFC 2018).",
+            set: |p, v| bool::read(v).map(|on| p.sack = on),
+        },
+        Knob {
+            name: "timestamps",
+            expects: "on or off",
+            about: "Timestamps (RFC 7323).",
+            set: |p, v| bool::read(v).map(|on| p.timestamps = on),
+        },
+        Knob {
+            name: "echo_rtt",
+            expects: "on or off",
+            about: "RTT samples are taken from echoed timestamps, in milliseconds.",
+            set: |p, v| bool::read(v).map(|on| p.echo_rtt = on),
+        },
+        Knob {
+            name: "rack",
+            expects: "on or off",
+            about: "Loss detection by time (RFC 8985); without it by three duplicates.",
+            set: |p, v| bool::read(v).map(|on| p.rack = on),
+        },
+        Knob {
+            name: "tlp",
+            expects: "on or off",
+            about: "Tail loss probes (RFC 8985).",
+            set: |p, v| bool::read(v).map(|on| p.tlp = on),
+        },
+        Knob {
+            name: "prr",
+            expects: "on or off",
+            about: "Proportional rate reduction (RFC 6937); without it the window is cut at once.",
+            set: |p, v| bool::read(v).map(|on| p.prr = on),
+        },
+        Knob {
+            name: "limited_transmit",
+            expects: "on or off",
+            about: "New data is sent on the first duplicate ACKs (RFC 3042).",
+            set: |p, v| bool::read(v).map(|on| p.limited_transmit = on),
+        },
+        Knob {
+            name: "undo",
+            expects: "on or off",
+            about: "A reduction for a loss that was none is taken back (RFC 3522, RFC 3708).",
+            set: |p, v| bool::read(v).map(|on| p.undo = on),
+        },
+        Knob {
+            name: "frto",
+            expects: "on or off",
+            about: "A spurious timeout is told from what is acknowledged after it (RFC 5682).",
+            set: |p, v| bool::read(v).map(|on| p.frto = on),
+        },
+        Knob {
+            name: "rto",
+            expects: "one of linux, rfc6298",
+            about: "Rule for the retransmission timeout.",
+            set: |p, v| {
+                word(v, &[("linux", RtoRule::Linux), ("rfc6298", RtoRule::Rfc6298)]).map(|r| p.rto_rule = r)
+            },
+        },
+        Knob {
+            name: "rto_min",
+            expects: "a time such as 200ms",
+            about: "Lower bound in that rule.",
+            set: |p, v| Span::read(v).map(|t| p.rto_min = t),
+        },
+        Knob {
+            name: "rto_lost_syn",
+            expects: "a time such as 3s",
+            about: "Timeout with which data begins after a handshake packet was sent again (RFC 6298 5.7).",
+            set: |p, v| Span::read(v).filter(|t| *t > Span::ZERO).map(|t| p.rto_lost_syn = t),
+        },
+        Knob {
+            name: "idle_restart",
+            expects: "on or off",
+            about: "The window shrinks after an idle period (RFC 2861).",
+            set: |p, v| bool::read(v).map(|on| p.idle_restart = on),
+        },
+        Knob {
+            name: "stalls",
+            expects: "on or off",
+            about: "A full queue of the sender's own interface counts as congestion (Linux 2.4).",
+            set: |p, v| bool::read(v).map(|on| p.stalls = on),
+        },
+        Knob {
+            name: "ecn",
+            expects: "one of off, passive, rfc3168, dctcp, accecn",
+            about: "Explicit congestion notification: none; accepted; asked for with the feedback of RFC 3168, of DCTCP (RFC 8257) or of Accurate ECN (RFC 9768).",
+            set: |p, v| {
+                word(
+                    v,
+                    &[
+                        ("off", EcnRule::Off),
+                        ("passive", EcnRule::Passive),
+                        ("rfc3168", EcnRule::Rfc3168),
+                        ("dctcp", EcnRule::Dctcp),
+                        ("accecn", EcnRule::AccEcn),
+                    ],
+                )
+                .map(|e| p.ecn = e)
+            },
+        },
+        Knob {
+            name: "ecn_option",
+            expects: "on or off",
+            about: "With ecn=accecn each segment carries the AccECN option: bytes by codepoint.",
+            set: |p, v| bool::read(v).map(|on| p.ecn_option = on),
+        },
+        Knob {
+            name: "ack",
+            expects: "one of each, quick-then-delayed, delayed",
+            about: "How the receiver acknowledges.",
+            set: |p, v| {
+                word(
+                    v,
+                    &[
+                        ("each", AckRule::Each),
+                        ("quick-then-delayed", AckRule::QuickThenDelayed),
+                        ("delayed", AckRule::Delayed),
+                    ],
+                )
+                .map(|a| p.ack = a)
+            },
+        },
+        Knob {
+            name: "quick",
+            expects: "a number of acknowledgements",
+            about: "ACKs that the receiver sends at once at the start.",
+            set: |p, v| number(v, 0, u32::MAX).map(|n| p.quick = n),
+        },
+        Knob {
+            name: "compress_acks",
+            expects: "on or off",
+            about: "ACKs above a hole are sent together, up to 1 ms late.",
+            set: |p, v| bool::read(v).map(|on| p.compress_acks = on),
+        },
+        Knob {
+            name: "delack",
+            expects: "a time such as 40ms",
+            about: "Longest delay of an ACK.",
+            set: |p, v| Span::read(v).map(|t| p.delack = t),
+        },
+        Knob {
+            name: "gro",
+            expects: "bytes of merged segments, 0 to 65536",
+            about: "Largest size to which receive offload merges segments; 0 for none.",
+            set: |p, v| number(v, 0, 65536).map(|n| p.gro = n),
+        },
+        Knob {
+            name: "gro_wait",
+            expects: "a time such as 50us",
+            about: "How long receive offload holds the first segment.",
+            set: |p, v| Span::read(v).map(|t| p.gro_wait = t),
+        },
+        Knob {
+            name: "autotune",
+            expects: "on or off",
+            about: "The receive window grows with what arrives.",
+            set: |p, v| bool::read(v).map(|on| p.autotune = on),
+        },
+        Knob {
+            name: "rmem_first",
+            expects: "bytes of the receive buffer at first, 5840 to 1073741824",
+            about: "Half of it is the first receive window.",
+            set: |p, v| number(v, 5840, 1 << 30).map(|n| p.rmem_first = Bytes(u64::from(n))),
+        },
+        Knob {
+            name: "rmem",
+            expects: "bytes of the largest receive window, 2920 to 1073741824",
+            about: "Upper limit of the receive window.",
+            set: |p, v| number(v, 2920, 1 << 30).map(|n| p.rmem = Bytes(u64::from(n))),
+        },
+        Knob {
+            name: "read_rate",
+            expects: "a rate such as 20Mbit, or off",
+            about: "Rate at which the receiving application reads; off: at once.",
+            set: |p, v| {
+                p.read_rate =
+                    if v == "off" { None } else { Some(quantity::rate(v).filter(|r| *r > Rate(0))?) };
+                Some(())
+            },
+        },
+        Knob {
+            name: "send_buffer",
+            expects: "bytes that may be sent and not acknowledged, 2920 to 1073741824",
+            about: "The sender's socket buffer; unlimited by default.",
+            set: |p, v| number(v, 2920, 1 << 30).map(|n| p.send_buffer = Bytes(u64::from(n))),
+        },
+        Knob {
+            name: "tsq",
+            expects: "off, or a shift from 0 to 16 such as 10",
+            about: "TCP small queues: what may wait in the sender's own queue, as 1/2^shift s at the pacing rate; on paths with host_rate.",
+            set: |p, v| {
+                p.tsq = if v == "off" { None } else { Some(number(v, 0, 16)? as u8) };
+                Some(())
+            },
+        },
+        Knob {
+            name: "limit_output",
+            expects: "bytes from 2920 to 1073741824",
+            about: "The most that small queues let wait (tcp_limit_output_bytes).",
+            set: |p, v| number(v, 2920, 1 << 30).map(|n| p.limit_output = Bytes(u64::from(n))),
+        },
+        Knob {
+            name: "sack_cost",
+            expects: "a time such as 0.05us",
+            about: "CPU time for an ACK with SACK blocks, for each packet of the sender's queue (Linux until 2.6.24).",
+            set: |p, v| Span::read(v).map(|t| p.sack_cost = t),
+        },
+        Knob {
+            name: "syn_linear",
+            expects: "a number of retransmissions from 0 to 10",
+            about: "SYN retransmissions 1 s apart before the timer doubles.",
+            set: |p, v| number(v, 0, 10).map(|n| p.syn_linear = n),
+        },
     ];
 
     /// Sets one knob from what a person wrote; `Err` says what was expected, or that there is no such knob.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), Option<&'static str>> {
-        use slowstart::param::Value;
-        let expected = Self::KEYS.iter().find(|k| k.0 == key).ok_or(None)?.1;
-        let number = |lo: u32, hi: u32| u32::read(value).filter(|n| (lo..=hi).contains(n));
-        let done = match key {
-            "iw" => number(1, 1000).map(|n| self.iw = n),
-            "mss" => number(64, 8960).map(|n| self.mss = n),
-            "tso" => number(0, 524_280).map(|n| self.tso = n),
-            "quick" => number(0, u32::MAX).map(|n| self.quick = n),
-            "syn_linear" => number(0, 10).map(|n| self.syn_linear = n),
-            "send_buffer" => number(2920, 1 << 30).map(|n| self.send_buffer = Bytes(u64::from(n))),
-            "tsq" if value == "off" => {
-                self.tsq = None;
-                Some(())
-            }
-            "tsq" => number(0, 16).map(|n| self.tsq = Some(n as u8)),
-            "limit_output" => number(2920, 1 << 30).map(|n| self.limit_output = Bytes(u64::from(n))),
-            "rmem" => number(2920, 1 << 30).map(|n| self.rmem = Bytes(u64::from(n))),
-            "rmem_first" => number(5840, 1 << 30).map(|n| self.rmem_first = Bytes(u64::from(n))),
-            "read_rate" if value == "off" => {
-                self.read_rate = None;
-                Some(())
-            }
-            "read_rate" => quantity::rate(value).filter(|r| *r > Rate(0)).map(|r| self.read_rate = Some(r)),
-            "rto_min" => Span::read(value).map(|t| self.rto_min = t),
-            "rto_lost_syn" => Span::read(value).filter(|t| *t > Span::ZERO).map(|t| self.rto_lost_syn = t),
-            "sack_cost" => Span::read(value).map(|t| self.sack_cost = t),
-            "gro" => number(0, 65536).map(|n| self.gro = n),
-            "gro_wait" => Span::read(value).map(|t| self.gro_wait = t),
-            "delack" => Span::read(value).map(|t| self.delack = t),
-            "growth" => match value {
-                "bytes" => Some(Growth::Bytes),
-                "abc" => Some(Growth::Abc { limit: 2 }),
-                "rfc5681" => Some(Growth::Segment),
-                "ack" => Some(Growth::PerAck),
-                _ => None,
-            }
-            .map(|g| self.growth = g),
-            "rto" => match value {
-                "linux" => Some(RtoRule::Linux),
-                "rfc6298" => Some(RtoRule::Rfc6298),
-                _ => None,
-            }
-            .map(|r| self.rto_rule = r),
-            "ecn" => match value {
-                "off" => Some(EcnRule::Off),
-                "passive" => Some(EcnRule::Passive),
-                "rfc3168" => Some(EcnRule::Rfc3168),
-                "dctcp" => Some(EcnRule::Dctcp),
-                "accecn" => Some(EcnRule::AccEcn),
-                _ => None,
-            }
-            .map(|e| self.ecn = e),
-            "ack" => match value {
-                "each" => Some(AckRule::Each),
-                "quick-then-delayed" => Some(AckRule::QuickThenDelayed),
-                "delayed" => Some(AckRule::Delayed),
-                _ => None,
-            }
-            .map(|a| self.ack = a),
-            flag => bool::read(value).map(|on| match flag {
-                "gating" => self.gating = on,
-                "pacing" => self.pacing = on,
-                "sack" => self.sack = on,
-                "timestamps" => self.timestamps = on,
-                "echo_rtt" => self.echo_rtt = on,
-                "rack" => self.rack = on,
-                "tlp" => self.tlp = on,
-                "prr" => self.prr = on,
-                "limited_transmit" => self.limited_transmit = on,
-                "undo" => self.undo = on,
-                "frto" => self.frto = on,
-                "idle_restart" => self.idle_restart = on,
-                "stalls" => self.stalls = on,
-                "ecn_option" => self.ecn_option = on,
-                "tso_defer" => self.tso_defer = on,
-                "compress_acks" => self.compress_acks = on,
-                _ => self.autotune = on,
-            }),
-        };
-        done.ok_or(Some(expected))
+        let knob = Self::KNOBS.iter().find(|k| k.name == key).ok_or(None)?;
+        (knob.set)(self, value).ok_or(Some(knob.expects))
     }
 
     /// The largest window it can offer: what the header can tell (RFC 7323 §2.3).

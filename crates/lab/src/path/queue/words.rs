@@ -24,7 +24,7 @@ fn wrong(found: impl Into<String>, expected: impl Into<String>) -> Wrong {
     Wrong { found: found.into(), expected: expected.into() }
 }
 
-/// The words of a discipline.
+/// A discipline: its words, and what it makes of them.
 struct Grammar {
     name: &'static str,
     /// Words with a value.
@@ -33,16 +33,38 @@ struct Grammar {
     flags: &'static [&'static str],
     /// Words with and without a value that `tc` shows and that change nothing here.
     ignored: (&'static [&'static str], &'static [&'static str]),
+    /// Reads it for a link of this rate.
+    read: fn(&Words<'_>, Rate) -> Result<Kind, Wrong>,
 }
 
+/// No limit in bytes.
+const NO_BYTES: u32 = u32::MAX / 2;
+
+/// Every discipline.
 const GRAMMARS: &[Grammar] = &[
-    Grammar { name: "pfifo_fast", values: &[], flags: &[], ignored: (&["bands", "priomap"], &[]) },
-    Grammar { name: "pfifo", values: &["limit"], flags: &[], ignored: (&[], &[]) },
+    Grammar {
+        name: "pfifo_fast",
+        values: &[],
+        flags: &[],
+        ignored: (&["bands", "priomap"], &[]),
+        // The default length of an interface's queue (txqueuelen); one of three bands, since all packets are alike.
+        read: |_, _| Ok(Kind::Fifo { packets: 1000, bytes: NO_BYTES }),
+    },
+    Grammar {
+        name: "pfifo",
+        values: &["limit"],
+        flags: &[],
+        ignored: (&[], &[]),
+        read: |w, _| Ok(Kind::Fifo { packets: w.packets("limit", 1000)?, bytes: NO_BYTES }),
+    },
     Grammar {
         name: "codel",
         values: &["limit", "target", "interval", "ce_threshold"],
         flags: &["ecn"],
         ignored: (&[], &[]),
+        read: |w, _| {
+            Ok(Kind::Codel(codel::Params { control: w.control(false)?, limit: w.packets("limit", 1000)? }))
+        },
     },
     Grammar {
         name: "fq_codel",
@@ -58,18 +80,41 @@ const GRAMMARS: &[Grammar] = &[
         ],
         flags: &["ecn"],
         ignored: (&[], &[]),
+        read: |w, _| {
+            Ok(Kind::FqCodel(fq_codel::Params {
+                control: w.control(true)?,
+                limit: w.packets("limit", 10_240)?,
+                flows: w.number("flows", 1..=65_536)?.unwrap_or(1024) as u32,
+                quantum: w.size("quantum")?.unwrap_or(MTU).max(256) as i32,
+                memory_limit: u64::from(w.size("memory_limit")?.unwrap_or(32 << 20)),
+                drop_batch: w.packets("drop_batch", 64)?,
+            }))
+        },
     },
     Grammar {
         name: "pie",
         values: &["limit", "target", "tupdate", "alpha", "beta"],
         flags: &["ecn", "bytemode"],
         ignored: (&[], &[]),
+        read: |w, _| {
+            Ok(Kind::Pie(pie::Params {
+                limit: w.packets("limit", 1000)?,
+                target: w.span("target", Span::millis(15))?,
+                tupdate: at_least_a_tenth(w, Span::millis(15))?,
+                alpha: w.number("alpha", 0..=32)?.unwrap_or(2) as u32,
+                beta: w.number("beta", 0..=32)?.unwrap_or(20) as u32,
+                ecn: w.is_on("ecn").unwrap_or(false),
+                bytemode: w.is_on("bytemode").unwrap_or(false),
+                mtu: MTU,
+            }))
+        },
     },
     Grammar {
         name: "red",
         values: &["limit", "min", "max", "avpkt", "burst", "probability", "bandwidth"],
         flags: &["ecn", "harddrop", "adaptive"],
         ignored: (&["ewma", "Scell_log", "Plog"], &[]),
+        read: |w, rate| Ok(Kind::Red(red(w, rate)?)),
     },
     Grammar {
         name: "dualpi2",
@@ -87,6 +132,7 @@ const GRAMMARS: &[Grammar] = &[
         ],
         flags: &["drop_on_overload", "overflow", "drop_enqueue", "drop_dequeue", "l4s_ect", "any_ect"],
         ignored: (&[], &["split_gso", "no_split_gso"]),
+        read: |w, _| Ok(Kind::DualPi2(dualpi2(w)?)),
     },
     Grammar {
         name: "fq",
@@ -106,6 +152,14 @@ const GRAMMARS: &[Grammar] = &[
             ],
             &["horizon_drop", "horizon_cap", "nopacing"],
         ),
+        read: |w, _| {
+            Ok(Kind::Fq(fq::Params {
+                limit: w.packets("limit", 10_000)?,
+                flow_limit: w.packets("flow_limit", 100)?,
+                quantum: w.size("quantum")?.unwrap_or(2 * MTU) as i32,
+                initial_quantum: w.size("initial_quantum")?.unwrap_or(10 * MTU) as i32,
+            }))
+        },
     },
 ];
 
@@ -247,41 +301,7 @@ impl Discipline {
     /// Reads a discipline for a link of this rate.
     pub(in crate::path) fn read(text: &str, rate: Rate) -> Result<Self, Wrong> {
         let w = Words::read(text)?;
-        let no_bytes = u32::MAX / 2;
-        let kind = match w.grammar.name {
-            // The default length of an interface's queue (txqueuelen); one of three bands, since all packets are alike.
-            "pfifo_fast" => Kind::Fifo { packets: 1000, bytes: no_bytes },
-            "pfifo" => Kind::Fifo { packets: w.packets("limit", 1000)?, bytes: no_bytes },
-            "codel" => {
-                Kind::Codel(codel::Params { control: w.control(false)?, limit: w.packets("limit", 1000)? })
-            }
-            "fq_codel" => Kind::FqCodel(fq_codel::Params {
-                control: w.control(true)?,
-                limit: w.packets("limit", 10_240)?,
-                flows: w.number("flows", 1..=65_536)?.unwrap_or(1024) as u32,
-                quantum: w.size("quantum")?.unwrap_or(MTU).max(256) as i32,
-                memory_limit: u64::from(w.size("memory_limit")?.unwrap_or(32 << 20)),
-                drop_batch: w.packets("drop_batch", 64)?,
-            }),
-            "pie" => Kind::Pie(pie::Params {
-                limit: w.packets("limit", 1000)?,
-                target: w.span("target", Span::millis(15))?,
-                tupdate: at_least_a_tenth(&w, Span::millis(15))?,
-                alpha: w.number("alpha", 0..=32)?.unwrap_or(2) as u32,
-                beta: w.number("beta", 0..=32)?.unwrap_or(20) as u32,
-                ecn: w.is_on("ecn").unwrap_or(false),
-                bytemode: w.is_on("bytemode").unwrap_or(false),
-                mtu: MTU,
-            }),
-            "red" => Kind::Red(red(&w, rate)?),
-            "dualpi2" => Kind::DualPi2(dualpi2(&w)?),
-            _ => Kind::Fq(fq::Params {
-                limit: w.packets("limit", 10_000)?,
-                flow_limit: w.packets("flow_limit", 100)?,
-                quantum: w.size("quantum")?.unwrap_or(2 * MTU) as i32,
-                initial_quantum: w.size("initial_quantum")?.unwrap_or(10 * MTU) as i32,
-            }),
-        };
+        let kind = (w.grammar.read)(&w, rate)?;
         Ok(Self { kind })
     }
 

@@ -1,0 +1,140 @@
+//! One study on every engine of this build and machine, compared field by field: which engine observes what, and that what
+//! has one meaning agrees. The kernel is skipped where it cannot run.
+
+use slowstart_engines::{ENGINES, named};
+use slowstart_lab::engines::Watched;
+use slowstart_lab::measured::Measured;
+use slowstart_lab::record::{Class, Row};
+use slowstart_lab::run::Job;
+use slowstart_lab::validate::kernel::Cell;
+use std::collections::BTreeSet;
+
+/// Slow start, ended by loss, and Reno: the window after the reduction is half of the one before it.
+const CELL: &str = "100M-50ms-1 reno";
+
+/// The names of the fields that a run observed. A new field must be named here.
+fn observed(m: &Measured) -> BTreeSet<&'static str> {
+    let Measured {
+        packet: _,
+        iw_bytes: _,
+        facts: _,
+        base_rtt: _,
+        drawn: _,
+        lasted: _,
+        exit,
+        exit_unknown,
+        capacity,
+        class_by_heuristic,
+        capacity_by_heuristic,
+        first_drop,
+        first_loss,
+        marks,
+        peak_inflight,
+        peak_queue_delay,
+        startup_queue_delay,
+        startup_lost,
+        lost,
+        retransmitted,
+        timeouts,
+        delivered: _,
+        completed,
+        milestones,
+        objects,
+        others,
+        cost: _,
+        closed,
+        caveats: _,
+    } = m;
+    [
+        ("exit", exit.is_some()),
+        ("exit.before", exit.is_some_and(|e| e.before.is_some())),
+        ("exit_unknown", exit_unknown.is_some()),
+        ("capacity", capacity.is_some()),
+        ("class_by_heuristic", class_by_heuristic.is_some()),
+        ("capacity_by_heuristic", capacity_by_heuristic.is_some()),
+        ("first_drop", first_drop.is_some()),
+        ("first_loss", first_loss.is_some()),
+        ("marks", marks.is_some()),
+        ("peak_inflight", peak_inflight.is_some()),
+        ("peak_queue_delay", peak_queue_delay.is_some()),
+        ("startup_queue_delay", startup_queue_delay.is_some()),
+        ("startup_lost", startup_lost.is_some()),
+        ("lost", lost.is_some()),
+        ("retransmitted", retransmitted.is_some()),
+        ("timeouts", timeouts.is_some()),
+        ("completed", completed.is_some()),
+        ("milestones", milestones.iter().all(Option::is_some)),
+        ("objects", objects.is_some()),
+        ("others", others.is_some()),
+        ("closed", closed.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, there)| there.then_some(name))
+    .collect()
+}
+
+#[test]
+fn engines_observe_the_same_and_mean_the_same() {
+    let cell = Cell::all().into_iter().find(|c| c.name == CELL).expect("a cell");
+    let mut all: Vec<(&str, Measured, Row)> = Vec::new();
+    for entry in ENGINES {
+        let engine = match named(entry.name) {
+            Ok(engine) => engine,
+            Err(e) => {
+                println!("skipped: {e}");
+                continue;
+            }
+        };
+        let study = cell.study(&*engine, None).expect("every engine carries it");
+        match engine.run(&study, Job { contender: 0, run: 0 }, &Watched::ROW) {
+            Ok(outcome) => all.push((entry.name, outcome.measured, outcome.row)),
+            Err(e) if engine.is_real_clock() => println!("skipped: {}: {e}", entry.name),
+            Err(e) => panic!("{}: {e}", entry.name),
+        }
+    }
+    let everywhere = [
+        "exit",
+        "exit.before",
+        "capacity",
+        "first_drop",
+        "first_loss",
+        "peak_inflight",
+        "peak_queue_delay",
+        "startup_lost",
+        "lost",
+        "retransmitted",
+        "timeouts",
+        "milestones",
+    ];
+    let (_, sim, _) = all[0].clone();
+    for (name, m, row) in &all {
+        let mut expected: BTreeSet<&str> = everywhere.into();
+        if *name == "sim" {
+            expected.extend(["class_by_heuristic", "capacity_by_heuristic", "startup_queue_delay"]);
+        }
+        assert_eq!(observed(m), expected, "{name}");
+
+        // What follows from what was observed is the same function in every engine.
+        let exit = m.exit.expect("observed");
+        let exit_row = row.exit.as_ref().expect("observed");
+        assert_eq!((exit.reason, row.class), ("loss", Class::Late), "{name}");
+        assert_eq!(exit_row.detected_cwnd_bytes, exit.detected_cwnd.0, "{name}");
+        assert_eq!(exit_row.cwnd_bytes, exit.after.0, "{name}");
+        let halved = exit.after.0 as f64 / exit.before.expect("observed").0 as f64;
+        assert!((0.49..=0.51).contains(&halved), "{name}: Reno's window after over before: {halved}");
+        assert!(exit.detected <= exit.left && m.capacity.is_some_and(|c| c <= exit.detected), "{name}");
+        assert!(m.first_drop < m.first_loss && m.first_loss <= Some(exit.left), "{name}: {m:?}");
+        assert!(m.startup_lost > Some(0) && m.startup_lost <= m.lost, "{name}");
+        assert!(row.goodput_bps <= row.rate_bps, "{name}");
+
+        // And near the simulator: one path, one law of growth. Slow start overshoots by up to a factor of two, and engines
+        // differ in pacing and in the bytes of a packet; the BDP is in bytes that count for the window.
+        let bdps = |m: &Measured| m.exit.expect("observed").detected_cwnd.0 as f64 / m.bdp() as f64;
+        let (ours, theirs) = (bdps(&sim), bdps(m));
+        assert!((0.5..=2.0).contains(&(theirs / ours)), "{name}: {theirs} BDP, simulator {ours}");
+        let seconds = |m: &Measured| m.milestones[1].expect("observed").as_secs_f64();
+        let ratio = seconds(m) / seconds(&sim);
+        assert!((0.67..=1.5).contains(&ratio), "{name}: {ratio} of the simulator's time to 1 MB");
+    }
+    println!("compared: {}", all.iter().map(|a| a.0).collect::<Vec<_>>().join(", "));
+}
