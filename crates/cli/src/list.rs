@@ -8,13 +8,14 @@ use slowstart::avoidance;
 use slowstart::param::ParamValue;
 use slowstart::registry;
 use slowstart::startup::not_implemented::NOT_IMPLEMENTED;
+use slowstart_engines::ENGINES;
 use slowstart_lab::path::{PATH_KEYS, PathSpec};
 use slowstart_lab::record::Param;
 use slowstart_lab::tcp::profile::{Knob, Profile};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 
-/// List startups, avoidances, paths, keys of a path, TCP stacks and their settings
+/// List startups, avoidances, paths, keys of a path, TCP stacks and their settings, and engines
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart list startups
@@ -46,11 +47,20 @@ enum Kind {
     Profiles,
     /// Settings of a TCP stack, for `--set`
     Knobs,
+    /// What runs studies, for `--engine`
+    Engines,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Startups, Self::Avoidances, Self::Paths, Self::PathKeys, Self::Profiles, Self::Knobs];
+    const ALL: [Self; 7] = [
+        Self::Startups,
+        Self::Avoidances,
+        Self::Paths,
+        Self::PathKeys,
+        Self::Profiles,
+        Self::Knobs,
+        Self::Engines,
+    ];
 
     /// The key in JSON, and the heading.
     const fn name(self) -> &'static str {
@@ -61,6 +71,7 @@ impl Kind {
             Self::PathKeys => "path_keys",
             Self::Profiles => "profiles",
             Self::Knobs => "knobs",
+            Self::Engines => "engines",
         }
     }
 
@@ -72,6 +83,7 @@ impl Kind {
             Self::PathKeys => "keys of a path (in a TOML file, or inline as \"key=value key=value\")",
             Self::Profiles => "profiles (--profile)",
             Self::Knobs => "knobs (--set knob=value,...)",
+            Self::Engines => "engines (--engine name,setting=value,...)",
         }
     }
 }
@@ -90,7 +102,7 @@ struct Entry {
     /// What a value looks like.
     #[serde(skip_serializing_if = "Option::is_none")]
     expects: Option<String>,
-    /// Why it is not implemented.
+    /// Why it is not implemented, or not in this build.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
 }
@@ -180,6 +192,10 @@ fn entries(kind: Kind) -> Vec<Entry> {
                 |k: &Knob| Entry { expects: Some(k.expects.to_string()), ..Entry::new(k.name, k.about) };
             Profile::KNOBS.iter().map(entry).collect()
         }
+        Kind::Engines => ENGINES
+            .iter()
+            .map(|e| Entry { missing: e.absence().map(str::to_string), ..Entry::new(e.name, e.about) })
+            .collect(),
     }
 }
 

@@ -172,7 +172,9 @@ fn keys_and_knobs_are_listed() {
         assert!([k.name, k.expects, k.about].iter().all(|t| knobs.contains(t)), "{}", k.name);
     }
     let all: serde_json::Value = serde_json::from_str(&printed(&["list", "--all", "--json"])).expect("JSON");
-    for kind in ["startups", "avoidances", "paths", "path_keys", "profiles", "knobs", "not_implemented"] {
+    for kind in
+        ["startups", "avoidances", "paths", "path_keys", "profiles", "knobs", "engines", "not_implemented"]
+    {
         assert!(all[kind][0]["name"].is_string(), "{kind}: {all}");
     }
     assert_eq!(all["startups"].as_array().map(Vec::len), Some(slowstart::registry::all().count()));
