@@ -49,9 +49,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class, in order.
-    pub const ALL: [Self; 4] = [Self::Early, Self::ChokePoint, Self::Late, Self::None];
-
     /// What it says of a startup, as a clause.
     pub const fn meaning(self) -> &'static str {
         match self {

@@ -159,16 +159,7 @@ impl Split {
     /// `search leaves late where the rate is above 112 Mbit/s, else at the choke point: true of 28 of 30 runs (93 %; without
     /// the split: 60 %).`
     fn sentence(&self, labels: &[String]) -> String {
-        let leaves = |class| match (class, labels.len()) {
-            (Class::Early, 1) => "leaves early",
-            (Class::ChokePoint, 1) => "leaves at the choke point",
-            (Class::Late, 1) => "leaves late",
-            (Class::None, 1) => "does not leave",
-            (Class::Early, _) => "leave early",
-            (Class::ChokePoint, _) => "leave at the choke point",
-            (Class::Late, _) => "leave late",
-            (Class::None, _) => "do not leave",
-        };
+        let leaves = |class: Class| class.verb(labels.len() > 1);
         let percent = |n: usize| (100.0 * n as f64 / self.runs as f64).round();
         format!(
             "{} {} where {} is above {}, and {} below it: true of {} of {} runs ({} %; the most frequent class alone: {} %).",
