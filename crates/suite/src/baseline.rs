@@ -62,7 +62,7 @@ fn difference(now: &Entry, before: &Entry, at_least: bool) -> Option<[f64; 2]> {
     }
     let pairs: Option<Vec<(f64, f64)>> =
         now.values.iter().zip(&before.values).map(|(n, b)| Some(((*n)?, (*b)?))).collect();
-    let (a, b): (Vec<f64>, Vec<f64>) = pairs?.into_iter().unzip();
-    let m = if at_least { stats::paired(&b, &a) } else { stats::paired(&a, &b) }?;
+    let differences = pairs?.into_iter().map(|(n, b)| if at_least { b - n } else { n - b });
+    let m = stats::median(&differences.collect::<Vec<f64>>())?;
     Some([m.low, m.high])
 }
