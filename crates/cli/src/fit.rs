@@ -1,6 +1,7 @@
 //! `slowstart fit`: a path, or an ensemble of paths, out of recorded connections.
 
 use crate::compare::command;
+use crate::folder::{refuse_existing, write_new};
 use crate::output::print;
 use crate::printable::printable;
 use crate::replay::{passed_over, progress, warn};
@@ -16,7 +17,6 @@ use slowstart_replay::fit::{FIT_SCHEMA, FittedPath, SCHEMA, fit};
 use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The most paths of an ensemble: a list in a path file has at most as many items.
@@ -47,7 +47,7 @@ pub(crate) struct Fit {
     /// One row a transfer, with every estimate as fields, in place of a path file
     #[command(flatten)]
     rows: RowArgs,
-    /// Write the path file to this file, which must end in .toml, and not to standard output
+    /// Write the path file to this file, which must end in .toml and not exist, and not to standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv"])]
     out: Option<PathBuf>,
 }
@@ -84,6 +84,7 @@ impl Fit {
         {
             bail!("--out: found {}, expected a file that ends in .toml", out.display());
         }
+        self.out.as_deref().map_or(Ok(()), refuse_existing).context("--out")?;
         let min_bytes = scenario::bytes("min-bytes", &self.min_bytes)?;
         let options = Options {
             connections: self.connections.clone(),
@@ -143,7 +144,7 @@ impl Fit {
         let fitted: Vec<Fitted> = fitted.into_iter().map(|f| f.1).collect();
         let text = text::toml(&command(), &fitted);
         match &self.out {
-            Some(out) => fs::write(out, text).with_context(|| out.display().to_string()),
+            Some(out) => write_new(out, &text).context("--out"),
             None => print(text.trim_end()),
         }
     }

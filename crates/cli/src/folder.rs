@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use slowstart_lab::engines::{Engine, Simulator};
 use slowstart_lab::record::{Row, Sample, Trace};
 use slowstart_lab::scenario::Study;
+use slowstart_lab::whole::WholeFile;
+use slowstart_replay::limits::LONGEST;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The file that marks a folder as one of slowstart's.
@@ -250,7 +252,7 @@ impl Folder {
 
     /// Writes a file.
     pub(crate) fn bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        write_whole(&self.dir, name, |out| Ok(out.write_all(bytes)?))
+        write_bytes(&self.dir, name, bytes)
     }
 }
 
@@ -266,32 +268,50 @@ const TEMPORARY: &str = ".slowstart-";
 pub(crate) fn write_whole(
     dir: &Path,
     name: &str,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+    write: impl FnOnce(&mut BufWriter<WholeFile>) -> Result<()>,
 ) -> Result<()> {
-    let temporary = dir.join(format!("{TEMPORARY}{}-{name}", std::process::id()));
     let target = dir.join(name);
     let attempt = || -> Result<()> {
-        let _ = fs::remove_file(&temporary);
-        let mut out = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(&temporary)?);
+        let mut out = BufWriter::new(WholeFile::beside(&target)?);
         write(&mut out)?;
-        out.flush()?;
-        out.get_ref().sync_all()?;
-        Ok(fs::rename(&temporary, &target)?)
+        Ok(out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?)
     };
-    attempt()
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&temporary);
-        })
-        .with_context(|| target.display().to_string())
+    attempt().with_context(|| target.display().to_string())
 }
 
-/// The rows of a file and the length of the part that holds them: it ends before the first line that is cut or no row.
+/// Writes a file of a folder whole; a symbolic link of that name is replaced.
+pub(crate) fn write_bytes(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    write_whole(dir, name, |out| Ok(out.write_all(bytes)?))
+}
+
+/// Writes a file that a person named. One of that name that is there is refused, whatever it is.
+pub(crate) fn write_new(file: &Path, text: &str) -> Result<()> {
+    refuse_existing(file)?;
+    let write = || -> io::Result<()> {
+        let mut out = WholeFile::beside(file)?;
+        out.write_all(text.as_bytes())?;
+        out.finish()
+    };
+    write().with_context(|| file.display().to_string())
+}
+
+/// Fails if there is anything of this name, a symbolic link to nothing included: nothing that slowstart writes to a file
+/// replaces what a person has.
+pub(crate) fn refuse_existing(file: &Path) -> Result<()> {
+    if fs::symlink_metadata(file).is_ok() {
+        bail!("{}: it exists, and is not replaced; choose another name or remove it", file.display());
+    }
+    Ok(())
+}
+
+/// The rows of a file and the length of the part that holds them: it ends before the first line that is cut, too long
+/// or no row.
 fn whole_rows(file: &File) -> io::Result<(Vec<Row>, u64)> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut len, mut line) = (Vec::new(), 0, Vec::new());
     loop {
         line.clear();
-        let read = reader.read_until(b'\n', &mut line)?;
+        let read = reader.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line)?;
         match serde_json::from_slice(&line) {
             Ok(row) if line.ends_with(b"\n") => rows.push(row),
             _ => return Ok((rows, len)),

@@ -1,5 +1,6 @@
 //! `slowstart reproduce`: runs the experiments of the papers and compares their claims with measured values.
 
+use crate::folder::write_bytes;
 use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -14,6 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// The seed for which verdicts are recorded.
 const RECORDED: u64 = 1;
+/// The file of the table of all claims.
+const TABLE: &str = "README.md";
+/// The file of the records of all claims, which marks a folder of this command.
+const CLAIMS: &str = "claims.jsonl";
 
 /// Run the experiments of the papers and state which of their claims hold
 ///
@@ -72,6 +77,14 @@ impl Reproduce {
             .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left: {msg}")?);
         if let Some(dir) = &self.out {
             fs::create_dir_all(dir).with_context(|| format!("--out {}", dir.display()))?;
+            let there = |name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
+            // The claims of a folder that this command wrote are merged; another folder's files are not replaced.
+            let mut names = chosen.iter().map(|e| page_name(e)).chain([TABLE.to_string()]);
+            if !there(CLAIMS)
+                && let Some(name) = names.find(|name| there(name))
+            {
+                bail!("--out {}: {name} exists beside no {CLAIMS}; choose another folder", dir.display());
+            }
         }
         let mut results: Vec<(&Experiment, Vec<Judged>)> = Vec::new();
         for e in chosen {
@@ -79,9 +92,7 @@ impl Reproduce {
             let runs = run::all(e, self.seed, self.full, || bar.inc(1))?;
             let judged = claim::judge(e, &runs);
             if let Some(dir) = &self.out {
-                let file = dir.join(format!("{}.html", e.id.replace('/', "-")));
-                fs::write(&file, page::html(e, &judged, &runs))
-                    .with_context(|| file.display().to_string())?;
+                write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
             }
             bar.suspend(|| show(e, &judged))?;
             results.push((e, judged));
@@ -111,7 +122,7 @@ impl Reproduce {
 
 /// Writes the records of all claims, of which those of other experiments stay as they were, and the texts from them.
 fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<()> {
-    let file = dir.join("claims.jsonl");
+    let file = dir.join(CLAIMS);
     let before: Vec<Record> = match fs::read_to_string(&file) {
         Ok(text) => text
             .lines()
@@ -129,12 +140,16 @@ fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<(
     }
     let readme = summary::readme(&records).map_err(anyhow::Error::msg)?;
     for (name, text) in
-        [("claims.jsonl", lines), ("claims.md", summary::list(&records)), ("README.md", readme)]
+        [(CLAIMS, lines), ("claims.md", summary::list(&records)), (TABLE, readme)]
     {
-        let file = dir.join(name);
-        fs::write(&file, text).with_context(|| file.display().to_string())?;
+        write_bytes(dir, name, text.as_bytes())?;
     }
     Ok(())
+}
+
+/// The name of the page of an experiment.
+fn page_name(e: &Experiment) -> String {
+    format!("{}.html", e.id.replace('/', "-"))
 }
 
 fn show(e: &Experiment, judged: &[Judged]) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Rows for programs: JSON lines or CSV on standard output, Parquet in a file.
 
+use crate::folder::refuse_existing;
 use crate::output::print;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -17,7 +18,7 @@ pub(crate) struct RowArgs {
     /// Print rows as CSV on standard output, and nothing else there (docs/rows.md lists the columns)
     #[arg(long, help_heading = "Output")]
     pub csv: bool,
-    /// Write rows to this file as Parquet, compressed by zstd
+    /// Write rows to this file, which must not exist, as Parquet, compressed by zstd
     #[arg(long, help_heading = "Output", value_name = "FILE")]
     pub parquet: Option<PathBuf>,
 }
@@ -47,6 +48,7 @@ impl RowArgs {
         };
         let parquet = match &self.parquet {
             Some(file) => {
+                refuse_existing(file).context("--parquet")?;
                 Some(parquet::create(file, schema).with_context(|| format!("--parquet {}", file.display()))?)
             }
             None => None,

@@ -1,7 +1,7 @@
 //! `slowstart completions` and `slowstart man`: files for shells and for `man`.
 
 use crate::output::print;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Command};
 use clap_complete::Shell;
 use std::fs;
@@ -31,7 +31,7 @@ impl Completions {
   slowstart man ~/.local/share/man/man1
   sudo slowstart man /usr/local/share/man/man1")]
 pub(crate) struct Man {
-    /// The folder of the pages; it is created if there is none
+    /// The folder of the pages; it is created if there is none, and pages of these names in it are replaced
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -39,6 +39,12 @@ pub(crate) struct Man {
 impl Man {
     pub(crate) fn main(&self, command: Command) -> Result<()> {
         fs::create_dir_all(&self.dir).with_context(|| self.dir.display().to_string())?;
+        let there = fs::read_dir(&self.dir).with_context(|| self.dir.display().to_string())?.flatten();
+        let of_ours = |f: &fs::DirEntry| f.file_name().to_string_lossy().starts_with("slowstart");
+        // Pages of an earlier version are replaced; what a link names is not ours.
+        if let Some(link) = there.filter(of_ours).find(|f| f.file_type().is_ok_and(|t| t.is_symlink())) {
+            bail!("{}: found a symbolic link, expected a page; remove it", link.path().display());
+        }
         clap_mangen::generate_to(command.name("slowstart"), &self.dir)
             .with_context(|| self.dir.display().to_string())?;
         let pages = fs::read_dir(&self.dir)?.flatten();

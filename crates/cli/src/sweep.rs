@@ -1,6 +1,7 @@
 //! `slowstart sweep`: startups over regions of paths, with a store of results.
 
 use crate::engine::{EngineArg, interrupt_of};
+use crate::folder::{refuse_existing, write_new};
 use crate::interrupt::Interrupted;
 use crate::output::{self, note, print};
 use crate::printable::printable;
@@ -217,6 +218,7 @@ impl QueryArgs {
                 "--columns: found it with --group, whose columns are those of the groups; expected one of the two"
             );
         }
+        self.rows.parquet.as_deref().map_or(Ok(()), refuse_existing).context("--parquet")?;
         let store = Store::open(&self.store)?;
         let filters = filters(&self.filters)?;
         let q = Query { filters, columns: self.columns, group: self.group, values: self.value };
@@ -279,6 +281,7 @@ fn show(answer: &Answer) -> Result<()> {
 
 impl MapArgs {
     fn main(self) -> Result<()> {
+        self.html.as_deref().map_or(Ok(()), refuse_existing).context("--html")?;
         let store = Store::open(&self.store)?;
         let places = map::map(&store, &self.x, &self.y, &self.value, filters(&self.filters)?)?;
         if places.is_empty() {
@@ -286,7 +289,7 @@ impl MapArgs {
         }
         if let Some(file) = &self.html {
             let page = map::html(&places, &self.x, &self.y, &self.value);
-            std::fs::write(file, page).with_context(|| format!("--html {}", file.display()))?;
+            write_new(file, &page).context("--html")?;
         }
         let (xs, ys) = map::axes(&places);
         let mut headers = vec![format!("{} \\ {}", self.y, self.x)];

@@ -327,3 +327,57 @@ fn two_at_once_do_not_mix() {
     child.kill().expect("it runs");
     child.wait().expect("it ends");
 }
+
+/// What a verb writes outside a folder of its own replaces nothing and follows no link.
+#[test]
+fn files_that_are_there_are_refused() {
+    let dir = folder("refused");
+    let (mine, there, link) = (dir.join("mine"), dir.join("there"), dir.join("link"));
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/download.pcapng.gz");
+    let name = |p: &Path| p.to_str().expect("text").to_string();
+    let refused = |args: &[&str], says: &str| {
+        let out = slowstart(args);
+        let err = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
+        assert!(err.contains(says), "{args:?}: {err}");
+        assert_eq!(fs::read(&mine).expect("a file"), b"mine", "{args:?}");
+    };
+    let plant = |file: &Path| {
+        let _ = fs::remove_file(file);
+        fs::write(&mine, "mine").expect("a file");
+        symlink(&mine, file).expect("a link");
+    };
+    let toml = dir.join("path.toml");
+    for file in [&toml, &there.with_extension("toml")] {
+        plant(&toml);
+        fs::write(there.with_extension("toml"), "mine").expect("a file");
+        refused(&["fit", capture, "--out", &name(file)], "is not replaced");
+        assert_eq!(fs::read(file).expect("a file"), b"mine");
+    }
+    plant(&link);
+    // A build without Parquet says that it has none, and writes nothing either.
+    refused(
+        &[&STUDY[..], &["--parquet", &name(&link)]].concat(),
+        if cfg!(feature = "sweep") { "is not replaced" } else { "" },
+    );
+    // A page of claims, where a person has a README.
+    fs::create_dir_all(&there).expect("a folder");
+    let readme = there.join("README.md");
+    plant(&readme);
+    refused(&["reproduce", "hystart/fig1", "--out", &name(&there)], "README.md exists");
+    assert!(fs::symlink_metadata(&readme).expect("it is there").is_symlink());
+    // A page for `man`.
+    let man = dir.join("man1");
+    fs::create_dir_all(&man).expect("a folder");
+    plant(&man.join("slowstart-run.1"));
+    refused(&["man", &name(&man)], "symbolic link");
+    // The folder of a replay is its own, so that a link in it is replaced.
+    let out = dir.join("replayed");
+    let replay = ["replay", capture, "--out", &name(&out)];
+    assert!(slowstart(&replay).status.success());
+    let samples = fs::read(out.join("samples.jsonl")).expect("samples");
+    plant(&out.join("samples.jsonl"));
+    assert!(slowstart(&replay).status.success());
+    assert_eq!(fs::read(&mine).expect("a file"), b"mine");
+    assert_eq!(fs::read(out.join("samples.jsonl")).expect("samples"), samples);
+}

@@ -314,3 +314,133 @@ fn a_full_disk_is_reported_and_the_store_goes_on() {
     succeeds(&["sweep", text(&file), "--out", text(&dir.join("whole"))]);
     assert_eq!(contents(&dir.join("whole")), contents(&dir.join("after")));
 }
+
+/// Files with their identity and time of change.
+#[cfg(unix)]
+fn identities(dir: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
+    use std::os::unix::fs::MetadataExt;
+    let of = |sub: &str| fs::read_dir(dir.join(sub)).expect("a folder").flatten();
+    let all = ["", "parts", "journal", "sweeps"].into_iter().flat_map(of);
+    all.map(|e| (e.path(), e.metadata().expect("a file")))
+        .filter(|(_, m)| m.is_file())
+        .map(|(p, m)| (p, (m.ino(), m.modified().expect("a time"))))
+        .collect()
+}
+
+/// A sweep that is finished needs a disk that can be read, no more.
+#[cfg(unix)]
+#[test]
+fn a_finished_sweep_writes_nothing() {
+    let dir = folder("finished");
+    let (file, out) = (study(&dir, 20, ""), dir.join("store"));
+    let sweep = ["sweep", text(&file), "--out", text(&out)];
+    succeeds(&sweep);
+    let before = identities(&out);
+    succeeds(&sweep);
+    assert_eq!(before, identities(&out));
+    // What a killed process left of another sweep is finished when the disk can be written.
+    fs::write(out.join("journal/0000000000000000-00000.jsonl"), "{\"key\":\"").expect("a file");
+    let script = format!(
+        "mount --bind {out} {out} && mount -o remount,bind,ro {out} && {exe} sweep {file} --out {out}; echo status $?",
+        out = text(&out),
+        exe = env!("CARGO_BIN_EXE_slowstart"),
+        file = text(&file),
+    );
+    let ran = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
+    match ran.ok().filter(|r| !String::from_utf8_lossy(&r.stderr).contains("permission")) {
+        Some(r) => assert_eq!(
+            String::from_utf8_lossy(&r.stdout).trim(),
+            "status 0",
+            "{}",
+            String::from_utf8_lossy(&r.stderr)
+        ),
+        None => println!("skipped: a disk that is read-only (needs root and unshare)"),
+    }
+}
+
+/// A process that writes the manifest lists the parts when no other can add one.
+#[test]
+fn the_manifest_lists_the_parts_that_came_while_its_writer_waited() {
+    let dir = folder("manifest");
+    let (file, out) = (study(&dir, 4, ""), dir.join("store"));
+    let sweep = ["sweep", text(&file), "--out", text(&out)];
+    succeeds(&sweep);
+    let manifest = out.join("manifest.json");
+    fs::remove_file(&manifest).expect("it is there");
+    let lock = fs::File::open(out.join("slowstart-store.json")).expect("a marker");
+    lock.lock().expect("nobody has it");
+    let mut waits = command(&sweep).spawn().expect("it runs");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(waits.try_wait().expect("a child").is_none() && !manifest.exists(), "it waits");
+    let part = fs::read_dir(out.join("parts")).expect("a folder").flatten().next().expect("a part").path();
+    fs::copy(&part, out.join("parts/ffffffffffffffff-00000.parquet")).expect("a part of another process");
+    lock.unlock().expect("ours");
+    assert!(waits.wait().expect("a child").success());
+    let listed = fs::read_to_string(&manifest).expect("a manifest");
+    assert!(listed.contains("ffffffffffffffff-00000.parquet"), "{listed}");
+}
+
+/// What links in a store name is not written to.
+#[cfg(unix)]
+#[test]
+fn links_in_a_store_are_refused() {
+    use std::os::unix::fs::symlink;
+    let dir = folder("links");
+    let (file, out, elsewhere) = (study(&dir, 4, ""), dir.join("store"), dir.join("elsewhere"));
+    let sweep = ["sweep", text(&file), "--out", text(&out)];
+    succeeds(&sweep);
+    for sub in ["parts", "journal", "sweeps"] {
+        let moved = dir.join("moved");
+        fs::rename(out.join(sub), &moved).expect("ours");
+        fs::create_dir_all(&elsewhere).expect("a folder");
+        symlink(&elsewhere, out.join(sub)).expect("a link");
+        refuses(&sweep, &[sub, "symbolic link"]);
+        refuses(&["sweep", "status", text(&out)], &[sub, "symbolic link"]);
+        assert_eq!(fs::read_dir(&elsewhere).expect("a folder").count(), 0);
+        fs::remove_file(out.join(sub)).expect("a link");
+        fs::rename(&moved, out.join(sub)).expect("ours");
+    }
+    // A journal, and the temporary files beside it and beside the manifest.
+    let part = fs::read_dir(out.join("parts")).expect("a folder").flatten().next().expect("a part").path();
+    let stem = part.file_stem().expect("a name").to_string_lossy().into_owned();
+    fs::remove_file(&part).expect("ours");
+    fs::write(&elsewhere.join("mine"), "mine").expect("a file");
+    let mine = || fs::read_to_string(elsewhere.join("mine")).expect("a file");
+    for name in [format!("journal/{stem}.part"), ".manifest.json".to_string()] {
+        symlink(elsewhere.join("mine"), out.join(&name)).expect("a link");
+        fs::remove_file(out.join("manifest.json")).expect("ours");
+        let _ = fs::remove_file(&part);
+        succeeds(&sweep);
+        assert_eq!(mine(), "mine", "{name}");
+    }
+    fs::remove_file(&part).expect("ours");
+    symlink(elsewhere.join("mine"), out.join(format!("journal/{stem}.jsonl"))).expect("a link");
+    refuses(&sweep, &[&stem, "symbolic link"]);
+    assert_eq!(mine(), "mine");
+}
+
+/// A line of a journal is held up to the length of a row: one of 4 GB, all zeros, takes no memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_line_of_a_journal_is_not_held() {
+    let dir = folder("long");
+    let (file, out, whole) = (study(&dir, 4, ""), dir.join("store"), dir.join("whole"));
+    succeeds(&["sweep", text(&file), "--out", text(&whole)]);
+    succeeds(&["sweep", text(&file), "--out", text(&out)]);
+    let part = fs::read_dir(out.join("parts")).expect("a folder").flatten().next().expect("a part").path();
+    let stem = part.file_stem().expect("a name").to_string_lossy().into_owned();
+    fs::remove_file(&part).expect("ours");
+    for name in [format!("journal/{stem}.jsonl"), "journal/0000000000000000-00000.jsonl".into()] {
+        let journal = fs::File::create(out.join(name)).expect("a journal");
+        journal.set_len(4 << 30).expect("a sparse file");
+    }
+    let exe = env!("CARGO_BIN_EXE_slowstart");
+    let script = format!(
+        "ulimit -v 2000000; {exe} sweep status {out} && {exe} -j 1 sweep {file} --out {out}",
+        out = text(&out),
+        file = text(&file)
+    );
+    let ran = Command::new("sh").args(["-c", &script]).output().expect("it runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(contents(&whole), contents(&out));
+}

@@ -19,6 +19,7 @@
 //! - [`report`]: one self-contained page of a study
 //! - [`validate`]: comparison with the live kernel and with ns-3
 //! - [`vectors`]: events and windows of every startup, to check ports with
+//! - [`whole`]: files that appear whole or not at all
 //! - [`packetdrill`]: packetdrill scripts against one endpoint
 
 pub mod app;
@@ -44,3 +45,4 @@ pub mod suggest;
 pub mod tcp;
 pub mod validate;
 pub mod vectors;
+pub mod whole;

@@ -7,7 +7,7 @@
 //! | `sweeps/ID.json` | each sweep that was started: its text and its numbers of runs and chunks |
 //! | `parts/ID-CHUNK.parquet` | the rows of a chunk that is finished |
 //! | `journal/ID-CHUNK.jsonl` | the rows of a chunk that is not: a line each, written when a run ends |
-//! | `manifest.json` | the parts with their rows and bytes, as of the end of the last `sweep` |
+//! | `manifest.json` | the parts with their rows and bytes, as of the end of the last `sweep` that added one |
 //!
 //! A store of captures has `files/ID-CHUNK.jsonl` in place of `sweeps` ([`crate::captures`]).
 //!
@@ -25,9 +25,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slowstart_lab::columns::{Column, Kind};
+use slowstart_lab::whole::WholeFile;
+use slowstart_replay::limits::LONGEST;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -55,6 +57,14 @@ pub enum StoreError {
         /// Why.
         why: TableError,
     },
+}
+
+impl StoreError {
+    /// True if a file cannot be written because its disk is read-only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let read_only = io::ErrorKind::ReadOnlyFilesystem;
+        matches!(self, Self::File { why: TableError::Io(e), .. } if e.kind() == read_only)
+    }
 }
 
 /// Adds the name of a file to an error.
@@ -126,7 +136,7 @@ pub struct Part {
 }
 
 /// What a store holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the format.
     pub format: u32,
@@ -170,8 +180,36 @@ pub fn key_of(line: &str) -> Option<u128> {
     u128::from_str_radix(line.strip_prefix("{\"key\":\"")?.get(..32)?, 16).ok()
 }
 
+/// The most bytes of the marker, of a sweep's text and of the manifest.
+const MOST_TEXT: u64 = 1 << 26;
+
+/// Reads a small file of a store.
+fn read_text(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    if File::open(file)?.take(MOST_TEXT).read_to_string(&mut text)? as u64 == MOST_TEXT {
+        return Err(io::Error::other(format!("found {MOST_TEXT} bytes or more, expected a smaller file")));
+    }
+    Ok(text)
+}
+
+/// Reads the next line of a journal, with its line feed, and returns true; false at the end, and at a line that a killed
+/// process did not finish or that is longer than any row. So memory does not depend on what the file holds.
+pub(crate) fn next_line(journal: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    journal.by_ref().take(LONGEST as u64).read_until(b'\n', line)?;
+    Ok(line.ends_with(b"\n"))
+}
+
+/// Fails if there is something else than a folder or a file of this name: what a symbolic link names is not the store's.
+fn refuse_link(path: &Path) -> Result<(), StoreError> {
+    let link = fs::symlink_metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    let why = || io::Error::other("found a symbolic link or a special file, which no store has; remove it");
+    if link { named(path, Err(why())) } else { Ok(()) }
+}
+
 /// Opens and locks a journal; `None` if another process holds it.
 pub(crate) fn lock_file(journal: &Path) -> Result<Option<File>, StoreError> {
+    refuse_link(journal)?;
     let open = OpenOptions::new().read(true).append(true).create(true).open(journal);
     let file = named(journal, open)?;
     match file.try_lock() {
@@ -184,16 +222,14 @@ pub(crate) fn lock_file(journal: &Path) -> Result<Option<File>, StoreError> {
 /// Writes a small file whole, under a temporary name with this ending first.
 fn write_json(file: &Path, ending: &str, value: &impl Serialize) -> Result<(), StoreError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = file.with_file_name(format!(".{name}{ending}"));
     let mut text = serde_json::to_string_pretty(value).expect("plain data");
     text.push('\n');
     let write = || -> io::Result<()> {
-        let mut out = File::create(&temporary)?;
+        let mut out = WholeFile::create(file, file.with_file_name(format!(".{name}{ending}")))?;
         out.write_all(text.as_bytes())?;
-        out.sync_all()?;
-        fs::rename(&temporary, file)
+        out.finish()
     };
-    named(file, write().inspect_err(|_| drop(fs::remove_file(&temporary))))
+    named(file, write())
 }
 
 impl Store {
@@ -263,7 +299,7 @@ impl Store {
     /// If the folder is no store, or one of another version.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let refused = |why: String| StoreError::Refused { dir: dir.display().to_string(), why };
-        let text = match fs::read_to_string(dir.join(MARKER)) {
+        let text = match read_text(&dir.join(MARKER)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(refused(format!("found no {MARKER}, expected the store of a sweep")));
             }
@@ -279,6 +315,9 @@ impl Store {
                 results_version()
             )));
         }
+        for sub in marker.holds.folders() {
+            refuse_link(&dir.join(sub))?;
+        }
         Ok(Self { dir: dir.to_path_buf(), holds: marker.holds })
     }
 
@@ -292,7 +331,7 @@ impl Store {
         &self.dir
     }
 
-    /// Records a sweep, and finishes what others left in journals that no process holds.
+    /// Records a sweep, and finishes what others left in journals that no process holds; on a disk that is read-only it stays.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -303,13 +342,17 @@ impl Store {
             self.write_alone(&file, &started)?;
         }
         for (name, journal) in self.files("journal", "jsonl")? {
-            if !name.starts_with(&plan.id) {
-                self.salvage(&name, &journal)?;
-            } else if self.dir.join("parts").join(format!("{name}.parquet")).exists()
-                && self.lock(&name, &journal)?.is_some()
-            {
+            let tidied = if !name.starts_with(&plan.id) {
+                self.salvage(&name, &journal)
+            } else if self.dir.join("parts").join(format!("{name}.parquet")).exists() {
                 // Of a process that was killed when its part was there and its journal too.
-                let _ = fs::remove_file(&journal);
+                self.lock(&name, &journal).map(|ours| ours.map_or((), |_| drop(fs::remove_file(&journal))))
+            } else {
+                Ok(())
+            };
+            match tidied {
+                Err(e) if e.is_read_only() => break,
+                tidied => tidied?,
             }
         }
         Ok(())
@@ -322,7 +365,7 @@ impl Store {
     pub fn sweeps(&self) -> Result<BTreeMap<String, Started>, StoreError> {
         let mut all = BTreeMap::new();
         for (name, file) in self.files("sweeps", "json")? {
-            let text = named(&file, fs::read_to_string(&file))?;
+            let text = named(&file, read_text(&file))?;
             let started = named(&file, serde_json::from_str(&text).map_err(io::Error::from))?;
             all.insert(name, started);
         }
@@ -362,7 +405,11 @@ impl Store {
     pub fn journalled(&self) -> Result<usize, StoreError> {
         let mut n = 0;
         for (_, file) in self.files("journal", "jsonl")? {
-            n += fs::read_to_string(&file).map_or(0, |text| text.matches('\n').count());
+            let mut reader = BufReader::new(named(&file, File::open(&file))?);
+            let mut line = Vec::new();
+            while named(&file, next_line(&mut reader, &mut line))? {
+                n += 1;
+            }
         }
         Ok(n)
     }
@@ -413,13 +460,13 @@ impl Store {
         let Some(file) = lock_file(journal)? else { return Ok(None) };
         let (mut lines, mut len) = (BTreeMap::new(), 0);
         let mut reader = BufReader::new(&file);
-        let mut line = String::new();
-        // A line that a killed process did not finish is not there.
-        while named(journal, reader.read_line(&mut line))? > 0 && line.ends_with('\n') {
-            let Some(key) = key_of(&line) else { break };
-            len += line.len() as u64;
-            lines.insert(key, line.trim_end().to_string());
-            line.clear();
+        let mut line = Vec::new();
+        while named(journal, next_line(&mut reader, &mut line))? {
+            let Some((key, text)) = str::from_utf8(&line).ok().and_then(|l| Some((key_of(l)?, l))) else {
+                break;
+            };
+            len += text.len() as u64;
+            lines.insert(key, text.trim_end().to_string());
         }
         named(journal, file.set_len(len))?;
         let part = self.dir.join("parts").join(format!("{name}.parquet"));
@@ -470,19 +517,31 @@ impl Store {
     /// # Errors
     /// If a part cannot be read, or the manifest not written.
     pub fn write_manifest(&self) -> Result<Manifest, StoreError> {
-        let manifest = self.manifest()?;
-        self.write_alone(&self.dir.join("manifest.json"), &manifest)?;
+        let _lock = self.lock_marker()?;
+        // Not before the lock: another process may have written a part, and the manifest of the parts before it comes later.
+        let (manifest, file) = (self.manifest()?, self.dir.join("manifest.json"));
+        let there = read_text(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
+        // So a store that is finished need not be writable.
+        if there.as_ref() != Some(&manifest) {
+            write_json(&file, "", &manifest)?;
+        }
         Ok(manifest)
     }
 
     /// Writes a small file that other processes may write too. Its temporary file has the same name always, so that a process
     /// that is killed leaves nothing that the next does not replace.
     fn write_alone(&self, file: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+        let _lock = self.lock_marker()?;
+        write_json(file, "", value)
+    }
+
+    /// Waits for the lock under which such files are written. It ends with the file.
+    fn lock_marker(&self) -> Result<File, StoreError> {
         let marker = self.dir.join(MARKER);
         let lock = named(&marker, File::open(&marker))?;
         // A file system without locks is not refused.
         let _ = lock.lock();
-        write_json(file, "", value)
+        Ok(lock)
     }
 }
 
@@ -507,19 +566,17 @@ impl Chunk {
     /// # Errors
     /// If it cannot be written; the journal then stays.
     pub fn finish(self, columns: Vec<Column>, keys: &[u128]) -> Result<(), StoreError> {
-        let temporary = self.journal.with_extension("part");
-        let write = || -> Result<(), TableError> {
-            let mut table = TableBuilder::new(columns);
+        let mut table = TableBuilder::new(columns);
+        let mut write = || -> Result<(), TableError> {
             for line in keys.iter().filter_map(|k| self.lines.get(k)) {
                 table.push(&serde_json::from_str(line).map_err(io::Error::from)?);
             }
-            let out = File::create(&temporary)?;
+            let out = WholeFile::create(&self.part, self.journal.with_extension("part"))?;
             let mut writer = ArrowWriter::try_new(out, table.schema(), Some(properties()))?;
             writer.write(&table.batch()?)?;
-            writer.into_inner()?.sync_all()?;
-            Ok(fs::rename(&temporary, &self.part)?)
+            Ok(writer.into_inner()?.finish()?)
         };
-        named(&self.part, write().inspect_err(|_| drop(fs::remove_file(&temporary))))?;
+        named(&self.part, write())?;
         named(&self.journal, fs::remove_file(&self.journal))
     }
 }

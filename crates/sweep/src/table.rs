@@ -9,9 +9,9 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 use slowstart_lab::columns::{Cell, Column, Kind};
-use std::fs::{self, File, OpenOptions};
+use slowstart_lab::whole::WholeFile;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -149,9 +149,7 @@ pub(crate) fn properties() -> WriterProperties {
 
 /// A Parquet file that is written row by row. It has its name only when it is complete.
 pub struct ParquetFile {
-    target: PathBuf,
-    temporary: PathBuf,
-    writer: Option<ArrowWriter<File>>,
+    writer: ArrowWriter<WholeFile>,
     builder: TableBuilder,
 }
 
@@ -161,12 +159,10 @@ impl ParquetFile {
     /// # Errors
     /// If it cannot be created.
     pub fn create(file: &Path, columns: Vec<Column>) -> Result<Self, TableError> {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = file.with_file_name(format!(".slowstart-{}-{name}", std::process::id()));
         let builder = TableBuilder::new(columns);
-        let out = OpenOptions::new().write(true).create(true).truncate(true).open(&temporary)?;
+        let out = WholeFile::beside(file)?;
         let writer = ArrowWriter::try_new(out, builder.schema(), Some(properties()))?;
-        Ok(Self { target: file.to_path_buf(), temporary, writer: Some(writer), builder })
+        Ok(Self { writer, builder })
     }
 
     /// Appends a row.
@@ -180,8 +176,7 @@ impl ParquetFile {
 
     fn flush(&mut self) -> Result<(), TableError> {
         let batch = self.builder.batch()?;
-        self.writer.as_mut().map_or(Ok(()), |w| w.write(&batch))?;
-        Ok(())
+        Ok(self.writer.write(&batch)?)
     }
 
     /// Completes the file and gives it its name.
@@ -190,17 +185,6 @@ impl ParquetFile {
     /// If it cannot be written.
     pub fn finish(mut self) -> Result<(), TableError> {
         self.flush()?;
-        if let Some(writer) = self.writer.take() {
-            writer.into_inner()?.sync_all()?;
-        }
-        Ok(fs::rename(&self.temporary, &self.target)?)
-    }
-}
-
-impl Drop for ParquetFile {
-    /// Removes what was not completed.
-    fn drop(&mut self) {
-        drop(self.writer.take());
-        let _ = fs::remove_file(&self.temporary);
+        Ok(self.writer.into_inner()?.finish()?)
     }
 }

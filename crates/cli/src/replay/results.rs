@@ -31,9 +31,11 @@ const DETAILED: usize = 3;
 struct JsonLines(BufWriter<File>);
 
 impl JsonLines {
+    /// Creates the file anew: what has its name is replaced, and a symbolic link not followed.
     fn create(dir: &Path, name: &str) -> Result<Self> {
         let file = dir.join(name);
-        Ok(Self(BufWriter::new(File::create(&file).with_context(|| file.display().to_string())?)))
+        let _ = std::fs::remove_file(&file);
+        Ok(Self(BufWriter::new(File::create_new(&file).with_context(|| file.display().to_string())?)))
     }
 
     fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {

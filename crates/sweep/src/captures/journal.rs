@@ -1,18 +1,19 @@
 //! Journals: the rows of files whose chunk is not finished.
 
 use super::FileRecord;
-use crate::store::{Store, StoreError, lock_file, named};
+use crate::store::{Store, StoreError, lock_file, named, next_line};
 use crate::table::{TableBuilder, TableError, properties};
 use parquet::arrow::ArrowWriter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slowstart_lab::columns::{Column, Kind, columns};
+use slowstart_lab::whole::WholeFile;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::{TRANSFER_SCHEMA, Transfer};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Rows that are held before they are encoded, and rows of a row group: both bound memory.
@@ -143,9 +144,9 @@ impl Journal {
         let mut journal = Self { path: path.to_path_buf(), file, len: 0, done: BTreeSet::new() };
         let (mut at, mut len) = (0, 0);
         let mut done = BTreeSet::new();
-        journal.each_line(|line, whole| {
+        journal.each_line(|line| {
             at += line.len() as u64;
-            if let Some(record) = record(line).filter(|_| whole) {
+            if let Some(record) = record(line) {
                 done.insert(record.key);
                 len = at;
             }
@@ -156,17 +157,14 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// Calls `each` with every line, with its line feed, and whether it has one.
-    fn each_line(
-        &self,
-        mut each: impl FnMut(&str, bool) -> Result<(), TableError>,
-    ) -> Result<(), StoreError> {
+    /// Calls `each` with every whole line, with its line feed, up to one that is cut, too long or no text.
+    fn each_line(&self, mut each: impl FnMut(&str) -> Result<(), TableError>) -> Result<(), StoreError> {
         let mut reader = BufReader::new(named(&self.path, File::open(&self.path))?);
         let mut line = Vec::new();
-        while named(&self.path, reader.read_until(b'\n', &mut line))? > 0 {
-            let whole = line.ends_with(b"\n");
-            named(&self.path, each(&String::from_utf8_lossy(&line), whole))?;
-            line.clear();
+        while named(&self.path, next_line(&mut reader, &mut line))?
+            && let Ok(line) = str::from_utf8(&line)
+        {
+            named(&self.path, each(line))?;
         }
         Ok(())
     }
@@ -200,13 +198,13 @@ impl Journal {
         let (listing, records) =
             (self.path.with_extension("files"), store.dir().join("files").join(format!("{name}.jsonl")));
         let write = || -> Result<(), StoreError> {
-            let mut list = BufWriter::new(named(&listing, File::create(&listing))?);
+            let mut list = BufWriter::new(named(&listing, WholeFile::create(&records, listing.clone()))?);
             let mut table = TableBuilder::new(part_columns());
-            let out = named(&temporary, File::create(&temporary))?;
+            let out = named(&temporary, WholeFile::create(&part, temporary.clone()))?;
             let mut writer =
                 named(&temporary, ArrowWriter::try_new(out, table.schema(), Some(properties())))?;
             let mut rows = 0;
-            self.each_line(|line, _| {
+            self.each_line(|line| {
                 if let Some(record) = record(line) {
                     serde_json::to_writer(&mut list, &record).map_err(io::Error::from)?;
                     return Ok(list.write_all(b"\n")?);
@@ -223,17 +221,12 @@ impl Journal {
                 Ok(())
             })?;
             named(&temporary, table.batch().and_then(|b| Ok(writer.write(&b)?)))?;
-            let synced = named(&temporary, writer.into_inner())?.sync_all();
-            named(&temporary, synced)?;
-            let list = list.into_inner().map_err(io::IntoInnerError::into_error);
-            named(&listing, list.and_then(|l| l.sync_all()))?;
-            named(&records, fs::rename(&listing, &records))?;
-            named(&part, fs::rename(&temporary, &part))
+            let out = named(&temporary, writer.into_inner())?;
+            let list = named(&listing, list.into_inner().map_err(io::IntoInnerError::into_error))?;
+            named(&records, list.finish())?;
+            named(&part, out.finish())
         };
-        write().inspect_err(|_| {
-            let _ = fs::remove_file(&temporary);
-            let _ = fs::remove_file(&listing);
-        })?;
+        write()?;
         named(&self.path, fs::remove_file(&self.path))
     }
 }

@@ -240,7 +240,12 @@ impl Captures {
             if name.starts_with(&self.id) && !done {
                 continue;
             }
-            let Some(journal) = Journal::lock(&journal)? else { continue };
+            let journal = match Journal::lock(&journal) {
+                // What others left stays on a disk that is read-only.
+                Err(e) if e.is_read_only() => break,
+                journal => journal?,
+            };
+            let Some(journal) = journal else { continue };
             if done || journal.done.is_empty() {
                 named(&journal.path, fs::remove_file(&journal.path))?;
             } else {
