@@ -2,7 +2,7 @@
 //! at the end of each interval.
 
 use crate::error::InputError;
-use crate::limits::{MOST_HELD, Number, Object, Tokens, Word, default_for, too_much};
+use crate::limits::{BoundedVec, Held, Number, Object, Tokens, Word, default_for};
 use crate::samples::{MOST, MSS, Sample, transfer};
 use crate::transfer::Transfer;
 use serde::Deserialize;
@@ -84,25 +84,23 @@ struct Data {
 
 /// The streams of all intervals.
 #[derive(Default)]
-struct Intervals(Vec<Stream>);
+struct Intervals(BoundedVec<Stream>);
 
 impl<'de> Deserialize<'de> for Intervals {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Array;
         impl<'de> Visitor<'de> for Array {
-            type Value = Vec<Stream>;
+            type Value = BoundedVec<Stream>;
             default_for!(scalars);
             default_for!(objects);
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an array of intervals")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Stream>, A::Error> {
-                let mut all = Vec::new();
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BoundedVec<Stream>, A::Error> {
+                let mut all = BoundedVec::default();
                 while let Some(interval) = seq.next_element::<Object<Data>>()? {
-                    all.extend(interval.0.streams.0);
-                    if all.len() * size_of::<Stream>() > MOST_HELD {
-                        return Err(A::Error::custom(too_much("intervals")));
-                    }
+                    let mut streams = interval.0.streams.0.into_iter();
+                    streams.try_for_each(|s| all.push(s, "intervals")).map_err(A::Error::custom)?;
                 }
                 Ok(all)
             }
@@ -143,7 +141,7 @@ struct Streams {
     mss: u64,
     ends: BTreeMap<u64, (String, String)>,
     flows: BTreeMap<u64, Flow>,
-    held: usize,
+    held: Held,
 }
 
 impl Streams {
@@ -166,11 +164,10 @@ impl Streams {
             let (Some(end), Some(cwnd)) = (s.end.real().filter(|e| *e < 1e9), s.snd_cwnd.below(MOST)) else {
                 continue;
             };
-            self.held += size_of::<Sample>();
-            let flow = self.flows.entry(s.socket.below(MOST).unwrap_or(0)).or_insert_with(|| {
-                self.held += size_of::<Flow>();
-                Flow::default()
-            });
+            let socket = s.socket.below(MOST).unwrap_or(0);
+            let new = if self.flows.contains_key(&socket) { 0 } else { size_of::<Flow>() };
+            self.held.add(new + size_of::<Sample>(), "samples")?;
+            let flow = self.flows.entry(socket).or_default();
             flow.bytes = flow.bytes.saturating_add(s.bytes.below(MOST).unwrap_or(0));
             flow.retransmitted = flow.retransmitted.saturating_add(s.retransmits.below(MOST).unwrap_or(0));
             let before = flow.samples.last().map_or(Instant::ZERO, |b| b.at);
@@ -189,9 +186,6 @@ impl Streams {
                 retransmitted: flow.retransmitted,
                 ..Sample::default()
             });
-            if self.held > MOST_HELD {
-                return Err(too_much("samples"));
-            }
         }
         Ok(())
     }
@@ -212,7 +206,7 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
                 }
                 all.start(text.start.0);
                 all.start(data);
-                all.interval(text.intervals.0).and_then(|()| all.interval(streams))
+                all.interval(text.intervals.0.0).and_then(|()| all.interval(streams))
             }
             Err(e) => {
                 done = Err(InputError::line(e.line() as u64, format!("found no valid JSON: {e}")));

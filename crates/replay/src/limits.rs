@@ -1,25 +1,78 @@
-//! Limits on the memory for one file, so that a small compressed file cannot exhaust it.
+//! Limits on the memory for files, so that a small compressed file, or many at once, cannot exhaust it.
 //!
 //! Captures, kernel logs, kernel events and rows are read as a stream; of qlog, `ss`, NDT7 and flent files, which must be
 //! read to the end before their first result, the events and samples are held in a compact form, up to [`MOST_HELD`]
-//! bytes. What follows is not read: the rows are those of the part before, and the report says where it ends.
+//! bytes. What follows is not read: the rows are those of the part before, and the report says where it ends. Of files that
+//! are read at the same time, one may hold more than [`FEW_HELD`]; others that need more wait for it, so that results do not
+//! depend on what else is read.
 
 use crate::error::InputError;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::marker::PhantomData;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum bytes of events and samples held of one file.
 pub const MOST_HELD: usize = 1 << 28;
+/// Bytes of events and samples that each file may hold while another holds up to [`MOST_HELD`].
+pub const FEW_HELD: usize = 1 << 24;
+/// Maximum window of a zstd frame, bytes: what RFC 8878 (3.1.1.1.2) recommends to support, and what `zstd -19` needs.
+pub const MOST_WINDOW: u64 = 1 << 23;
 /// Maximum length of a line, of a JSON string and of a JSON number, in bytes.
 pub const LONGEST: usize = 1 << 20;
 /// Maximum number of connections of kernel events that are live at a time; the oldest is ended when another begins.
 pub const MOST_LIVE: usize = 1024;
 
 /// The error text for a file with too much to hold.
-pub fn too_much(what: &str) -> String {
+pub(crate) fn too_much(what: &str) -> String {
     format!("found more than {} MiB of {what}, expected a shorter file: split it", MOST_HELD >> 20)
+}
+
+/// The turn to hold more than [`FEW_HELD`] bytes.
+static TURN: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// How many counts of this thread have the turn, and the turn: a file is read by one thread, in several places.
+    static TURNS: RefCell<(usize, Option<MutexGuard<'static, ()>>)> = const { RefCell::new((0, None)) };
+}
+
+/// A count of the bytes that a parser holds.
+#[derive(Debug, Default)]
+pub struct Held {
+    bytes: usize,
+    has_turn: bool,
+}
+
+impl Held {
+    /// Adds bytes that are to be held. Above [`FEW_HELD`] it waits until no other thread holds that many.
+    ///
+    /// # Errors
+    /// If they are more than [`MOST_HELD`]; `what` names them.
+    pub fn add(&mut self, bytes: usize, what: &str) -> Result<(), String> {
+        self.bytes += bytes;
+        if self.bytes > FEW_HELD && !self.has_turn {
+            self.has_turn = true;
+            TURNS.with_borrow_mut(|(n, turn)| {
+                *n += 1;
+                turn.get_or_insert_with(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+            });
+        }
+        if self.bytes > MOST_HELD { Err(too_much(what)) } else { Ok(()) }
+    }
+}
+
+impl Drop for Held {
+    /// Gives the turn to another thread.
+    fn drop(&mut self) {
+        if self.has_turn {
+            TURNS.with_borrow_mut(|(n, turn)| {
+                *n -= 1;
+                turn.take_if(|_| *n == 0);
+            });
+        }
+    }
 }
 
 /// The lines of a text with their numbers, from 1.
@@ -253,12 +306,24 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
 }
 
 /// An array that is held as a whole, of at most [`MOST_HELD`] bytes; anything else than an array counts as empty.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BoundedVec<T>(pub Vec<T>);
+#[derive(Debug)]
+pub struct BoundedVec<T>(pub Vec<T>, Held);
 
 impl<T> Default for BoundedVec<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self(Vec::new(), Held::default())
+    }
+}
+
+impl<T> BoundedVec<T> {
+    /// Appends an item.
+    ///
+    /// # Errors
+    /// If there are too many; `what` names them.
+    pub fn push(&mut self, item: T, what: &str) -> Result<(), String> {
+        self.1.add(size_of::<T>(), what)?;
+        self.0.push(item);
+        Ok(())
     }
 }
 
@@ -273,14 +338,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoundedVec<T> {
                 f.write_str("an array")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BoundedVec<T>, A::Error> {
-                let mut all = Vec::new();
+                let mut all = BoundedVec::default();
                 while let Some(item) = seq.next_element()? {
-                    if all.len() * size_of::<T>() >= MOST_HELD {
-                        return Err(Error::custom(too_much("samples")));
-                    }
-                    all.push(item);
+                    all.push(item, "samples").map_err(Error::custom)?;
                 }
-                Ok(BoundedVec(all))
+                Ok(all)
             }
         }
         d.deserialize_any(Array(PhantomData))
@@ -304,6 +366,33 @@ mod tests {
         let text = io::Cursor::new(b"{\"a\":\"").chain(io::repeat(b'x'));
         let e = serde_json::from_reader::<_, serde_json::Value>(Tokens::new(text)).expect_err("too long");
         assert!(e.to_string().contains("expected a shorter string or number"), "{e}");
+    }
+
+    /// While a thread holds much, another waits with what it holds beyond the few bytes that each may, and goes on after it.
+    #[test]
+    fn one_file_at_a_time_holds_much() {
+        let (tx, rx) = std::sync::mpsc::channel();
+        let mut first = Held::default();
+        first.add(FEW_HELD + 1, "x").expect("few enough");
+        // The same file, in another place.
+        Held::default().add(FEW_HELD + 1, "x").expect("few enough");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut second = Held::default();
+                second.add(FEW_HELD, "x").expect("few");
+                tx.send("few").expect("heard");
+                second.add(1, "x").expect("few enough");
+                tx.send("much").expect("heard");
+            });
+            assert_eq!(rx.recv().expect("it holds few"), "few");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(rx.try_recv().is_err(), "it waits");
+            drop(first);
+            assert_eq!(rx.recv().expect("its turn"), "much");
+        });
+        assert!(
+            Held::default().add(MOST_HELD + 1, "cats").expect_err("too much").contains("256 MiB of cats")
+        );
     }
 
     #[test]

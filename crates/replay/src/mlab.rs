@@ -124,7 +124,7 @@ fn row(source: &str, number: u64, all: &[Measurement]) -> Option<Transfer> {
 /// Reads measurements and snapshots. `each` gets a row for each connection; snapshots that stand alone are those of one.
 pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
     let texts = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
-    let (mut rows, mut alone) = (0, Vec::new());
+    let (mut rows, mut alone) = (0, BoundedVec::default());
     let mut done = Ok(());
     for text in texts.into_iter::<Text>() {
         let mut text = match text {
@@ -158,14 +158,14 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
             each(t);
         }
         if let Some(info) = text.info.take().filter(|i| i.0.snd_cwnd.0.is_some()) {
-            alone.push(Measurement { at: text.at, info: Some(info), bbr: None });
-            if alone.len() * size_of::<Measurement>() > crate::limits::MOST_HELD {
-                done = Err(InputError::whole(crate::limits::too_much("samples")));
+            let pushed = alone.push(Measurement { at: text.at, info: Some(info), bbr: None }, "samples");
+            if let Err(why) = pushed {
+                done = Err(InputError::whole(why));
                 break;
             }
         }
     }
-    if let Some(t) = row("tcp-info", rows + 1, &alone) {
+    if let Some(t) = row("tcp-info", rows + 1, &alone.0) {
         rows += 1;
         each(t);
     }

@@ -1,9 +1,11 @@
 //! Opens a file: decompresses it and recognises its kind by its content.
 
 use crate::error::InputError;
+use crate::limits::MOST_WINDOW;
 use crate::probe;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::FrameDecoderError;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -56,9 +58,21 @@ impl<R: Read> Read for Zstd<R> {
             if io::BufRead::fill_buf(&mut rest)?.is_empty() {
                 return Ok(0);
             }
-            self.frame = Some(StreamingDecoder::new(rest).map_err(io::Error::other)?);
+            self.frame = Some(zstd_frame(rest).map_err(io::Error::other)?);
         }
     }
+}
+
+/// Begins to read a frame. Its decoder holds about three times its window.
+fn zstd_frame<R: Read>(input: R) -> Result<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>, String> {
+    StreamingDecoder::new_with_max_window_size(input, MOST_WINDOW).map_err(|e| match e {
+        FrameDecoderError::WindowSizeTooBig { requested, max } => format!(
+            "found a zstd frame with a window of {} MiB, expected at most {} MiB: compress it again without --long and --ultra",
+            requested >> 20,
+            max >> 20
+        ),
+        e => format!("found a damaged zstd frame: {e}"),
+    })
 }
 
 /// Reads up to `most` bytes.
@@ -86,8 +100,7 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), InputError> {
     let mut input: Input = match start.as_slice() {
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(raw))),
         [0x28, 0xb5, 0x2f, 0xfd] => {
-            let frame = StreamingDecoder::new(BufReader::new(raw))
-                .map_err(|e| InputError::at(0, format!("found a damaged zstd frame: {e}")))?;
+            let frame = zstd_frame(BufReader::new(raw)).map_err(|e| InputError::at(0, e))?;
             Box::new(Zstd { frame: Some(frame) })
         }
         _ => raw,
@@ -195,5 +208,34 @@ fn kind(probe: &[u8]) -> Option<Kind> {
         Some(Kind::Events)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A zstd frame with a window of 2^log bytes, whose one block holds `text` as it is.
+    fn frame(log: u8, text: &str) -> Vec<u8> {
+        let header = [0x28, 0xb5, 0x2f, 0xfd, 0, (log - 10) << 3];
+        let block = (text.len() as u32) << 3 | 1;
+        [&header, &block.to_le_bytes()[..3], text.as_bytes()].concat()
+    }
+
+    /// A decoder holds its window, which a file of some bytes may ask to be large.
+    #[test]
+    fn the_window_of_a_zstd_frame_is_limited() {
+        let text = "now_us,bytes_acked,mss,rtt_us,snd_nxt,snd_una,sk_pacing_rate\n";
+        let of = |bytes: Vec<u8>| detect(Box::new(Cursor::new(bytes)));
+        let (kind, mut input) = of(frame(23, text)).expect("as zstd -19 writes it");
+        let mut read = String::new();
+        input.read_to_string(&mut read).expect("text");
+        assert_eq!((kind, read.as_str()), (Kind::KernelLog, text));
+        let Err(e) = of(frame(27, text)) else { panic!("a window of 128 MiB") };
+        assert!(e.to_string().contains("window of 128 MiB, expected at most 8 MiB"), "{e}");
+        // Also of a frame that is not the first.
+        let (_, mut input) = of([frame(20, text), frame(27, text)].concat()).expect("known by its first");
+        let e = input.read_to_string(&mut read).expect_err("the second").to_string();
+        assert!(e.contains("window of 128 MiB"), "{e}");
     }
 }

@@ -7,8 +7,8 @@
 //! `/proc/net/tcpprobe`: time, local end, peer, length, `snd_nxt`, `snd_una`, window, threshold, send window and smoothed RTT.
 
 use crate::error::InputError;
-use crate::limits::{Lines, MOST_HELD, too_much};
-use crate::samples::{MSS, Sample, segments, threshold, transfer};
+use crate::limits::{Held, Lines};
+use crate::samples::{MSS, SOCKET, Sample, segments, threshold, transfer};
 use crate::transfer::Transfer;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
@@ -16,8 +16,6 @@ use std::io::Read;
 
 /// What comes before the fields of an event.
 pub(crate) const NAME: &str = "tcp_probe:";
-/// Memory of a socket beside its samples.
-const SOCKET: usize = 256;
 
 /// A socket: the first byte not acknowledged when it was first seen, the same now, and the samples.
 struct Socket {
@@ -30,7 +28,7 @@ struct Socket {
 #[derive(Default)]
 struct Sockets {
     all: BTreeMap<(String, String), Socket>,
-    held: usize,
+    held: Held,
     begin_ns: Option<u64>,
 }
 
@@ -121,10 +119,10 @@ impl Sockets {
         let (now, una) = (event.now, event.una);
         let begin = *self.begin_ns.get_or_insert(now);
         let ends = (event.ends.0.to_string(), event.ends.1.to_string());
-        let socket = self.all.entry(ends).or_insert_with(|| {
-            self.held += SOCKET;
-            Socket { delivered: 0, una, samples: Vec::new() }
-        });
+        let new = if self.all.contains_key(&ends) { 0 } else { SOCKET };
+        self.held.add(new + size_of::<Sample>(), "samples").map_err(|e| InputError::line(number, e))?;
+        let new = || Socket { delivered: 0, una, samples: Vec::new() };
+        let socket = self.all.entry(ends).or_insert_with(new);
         // An old ACK has a smaller number.
         let step = una.wrapping_sub(socket.una);
         if step < 1 << 31 {
@@ -140,10 +138,6 @@ impl Sockets {
             delivered: Some(Bytes(socket.delivered)),
             retransmitted: 0,
         });
-        self.held += size_of::<Sample>();
-        if self.held > MOST_HELD {
-            return Err(InputError::line(number, too_much("samples")));
-        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, FLAT, NoExit, STILL_ROUNDS};
-use crate::limits::{BoundedVec, Lines, MOST_HELD, Number, Tokens, Word, too_much};
+use crate::limits::{BoundedVec, Held, Lines, Number, Tokens, Word};
 use crate::transfer::{ExitClass, ExitRecord, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
@@ -264,11 +264,14 @@ pub fn flent(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inp
     Ok(())
 }
 
+/// Memory of a socket beside its samples: the names of its ends, its place in a tree, and room for samples to come.
+pub(crate) const SOCKET: usize = 512;
+
 /// The connections of an `ss` file while it is read.
 #[derive(Default)]
 struct Sockets {
     all: BTreeMap<(String, String), (u64, Vec<Sample>)>,
-    held: usize,
+    held: Held,
     now: Option<f64>,
     begin: Option<f64>,
     ends: Option<(String, String)>,
@@ -341,11 +344,9 @@ impl Sockets {
             .ok_or_else(|| InputError::line(number, "cwnd: found no number, expected segments"))?;
         let mss = count("mss:").filter(|m| *m > 0).unwrap_or(MSS);
         let total = words.iter().find_map(|w| w.strip_prefix("retrans:")?.split_once('/')?.1.parse().ok());
-        self.held += size_of::<Sample>();
-        let entry = self.all.entry(ends).or_insert_with(|| {
-            self.held += 256;
-            (mss, Vec::new())
-        });
+        let new = if self.all.contains_key(&ends) { 0 } else { SOCKET };
+        self.held.add(new + size_of::<Sample>(), "samples").map_err(|e| InputError::line(number, e))?;
+        let entry = self.all.entry(ends).or_insert_with(|| (mss, Vec::new()));
         entry.1.push(Sample {
             at: since(now, begin),
             cwnd: segments(cwnd, mss),
@@ -355,9 +356,6 @@ impl Sockets {
             delivered: count("bytes_acked:").map(Bytes),
             retransmitted: total.unwrap_or(0),
         });
-        if self.held > MOST_HELD {
-            return Err(InputError::line(number, too_much("samples")));
-        }
         Ok(())
     }
 }

@@ -1,9 +1,7 @@
-//! Reads qlog as a stream, into compact events of which at most [`MOST_HELD`] bytes are held.
+//! Reads qlog as a stream, into compact events of which at most [`MOST_HELD`](crate::limits::MOST_HELD) bytes are held.
 
 use crate::error::InputError;
-use crate::limits::{
-    BoundedVec, LONGEST, Lines, MOST_HELD, Number, Object, Tokens, Word, default_for, too_much,
-};
+use crate::limits::{BoundedVec, Held, LONGEST, Lines, Number, Object, Tokens, Word, default_for, too_much};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -80,7 +78,7 @@ pub(super) struct Trace {
 pub(super) struct Log {
     pub(super) traces: Vec<Trace>,
     /// Bytes of all events.
-    pub(super) held: usize,
+    held: Held,
 }
 
 pub(super) fn nanos(ms: f64) -> u64 {
@@ -305,10 +303,7 @@ impl Log {
             What::Metrics(_) => size_of::<Metrics>(),
             _ => 0,
         };
-        self.held += size_of::<Event>() + more;
-        if self.held > MOST_HELD {
-            return Err(too_much("events"));
-        }
+        self.held.add(size_of::<Event>() + more, "events")?;
         trace.events.push(Event { time: trace.now, what });
         Ok(())
     }
@@ -450,10 +445,7 @@ impl<'de> Visitor<'de> for TraceSeed<'_> {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let log = self.0;
-        log.held += size_of::<Trace>() + 256;
-        if log.held > MOST_HELD {
-            return Err(A::Error::custom(too_much("traces")));
-        }
+        log.held.add(size_of::<Trace>() + 256, "traces").map_err(A::Error::custom)?;
         log.traces.push(Trace::new());
         while let Some(key) = map.next_key::<Word>()? {
             let at = log.traces.len() - 1;
