@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
 from . import _slowstart
+from ._count import MOST_32, count
 from ._progress import bar
 from ._replay import replay
 from ._slowstart import (
@@ -90,6 +91,8 @@ def compare(
     ...
     ValueError: path: found "atlantis"...
     """
+    count("runs", runs, MOST_32)
+    count("seed", seed)
     told, end = bar(progress)
     try:
         names = None if startups is None else list(startups)
@@ -131,10 +134,12 @@ def run(
 
 def fit(files: str | PathLike[str] | Sequence[str | PathLike[str]], *, min_bytes: int = 1_000_000) -> Table:
     """Paths fitted to the transfers of captures: a row a transfer; its ``path`` is one that ``compare`` takes."""
+    count("min_bytes", min_bytes)
     named = [files] if isinstance(files, (str, PathLike)) else list(files)
     return _slowstart.fit([fspath(f) for f in named], min_bytes=min_bytes)
 
 
 def reproduce(ids: str | Sequence[str], *, seed: int = 1, full: bool = False) -> Table:
     """Repeats experiments of papers, such as ``"hystart/fig1"``: a row a claim, with what was claimed and measured."""
+    count("seed", seed)
     return _slowstart.reproduce([ids] if isinstance(ids, str) else list(ids), seed=seed, full=full)

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _slowstart
 from ._cluster import Task, collect
+from ._count import count
 from ._progress import bar
 from ._slowstart import Captures, Table, read_capture, results_version
 
@@ -42,6 +43,8 @@ def replay(
     names. Returned is what became of each file: its number of ``rows``, and the ``error`` if it could not be read, or not to
     its end. ``query`` and ``rows`` read the store.
     """
+    count("min_bytes", min_bytes)
+    count("threads", threads)
     names = None if startups is None else list(startups)
     if out is None:
         for name, value in [("client", client), ("threads", threads)]:

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from ._cluster import Task, collect
+from ._count import count
 from ._progress import bar
 from ._slowstart import Sweep
 
@@ -43,6 +44,7 @@ def sweep(
     writes; they need this package and no common file system, unless the sweep names files of its own. A worker that dies
     loses its tasks, which others then compute.
     """
+    count("threads", threads)
     study = fspath(study)
     plan = Sweep(study, engine=engine)
     told, end = bar(progress)

@@ -14,7 +14,7 @@ use slowstart_lab::record::Row;
 use slowstart_lab::report::decision::Terms;
 use slowstart_lab::report::study::{middle, sampling, shown_run};
 use slowstart_lab::run::{Job, Outcome};
-use slowstart_lab::scenario::{Contender, Study, StudyText};
+use slowstart_lab::scenario::{Contender, Study, StudyText, check_rows};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -169,6 +169,7 @@ fn computed(
     progress: Option<&Py<PyAny>>,
     samples: bool,
 ) -> PyResult<Comparison> {
+    check_rows([&study]).map_err(bad)?;
     let jobs = study.jobs();
     let mut rows: Vec<Row> = Vec::with_capacity(jobs.len());
     // Samples of runs that cannot be repeated.

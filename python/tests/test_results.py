@@ -159,3 +159,51 @@ def test_ctrl_c_ends_a_call(call):
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert "KeyboardInterrupt" in err
+
+
+FORKS = """
+import os, signal, slowstart
+path, capture, folder = {path!r}, {capture!r}, {folder!r}
+sweep = 'path = "rate=5Mbit rtt=20ms"\\nstartups = ["standard"]\\nsize = "50kB"\\n[axes]\\nrtt = "20,40,60ms"\\n'
+def all(name):
+    rows = slowstart.compare(path, startups=["search", "standard"], runs=2, size="200kB").rows.to_dict()
+    return rows, slowstart.sweep(sweep, os.path.join(folder, name)), slowstart.replay(capture).to_dict()
+before = all("parent")
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if all("child") == before else 3)
+status = os.waitpid(child, 0)[1]
+assert status == 0, status
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_computes_as_its_parent(tmp_path):
+    """`multiprocessing` forks on Linux until Python 3.13; a child has no thread but the one that forked."""
+    code = FORKS.format(path=PATH, capture=CAPTURE, folder=str(tmp_path))
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_numbers_outside_of_their_range_are_named():
+    for name, value, call in [
+        ("runs", -1, lambda v: slowstart.compare(PATH, runs=v)),
+        ("runs", 2**40, lambda v: slowstart.compare(PATH, runs=v)),
+        ("seed", -1, lambda v: slowstart.compare(PATH, seed=v)),
+        ("min_bytes", -1, lambda v: slowstart.fit(CAPTURE, min_bytes=v)),
+        ("min_bytes", 2**64, lambda v: slowstart.replay(CAPTURE, min_bytes=v)),
+        ("threads", -1, lambda v: slowstart.replay(CAPTURE, out="store", threads=v)),
+    ]:
+        with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
+            call(value)
+
+
+def test_a_long_text_is_refused_at_once():
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match="path: found \"a text of 50000000 bytes\"") as raised:
+        slowstart.compare("x" * 50_000_000)
+    assert len(str(raised.value)) < 200
+    with pytest.raises(ValueError, match="runs: found"):
+        slowstart.compare(PATH, startups=["search"], runs=200_000)
+    assert time.monotonic() - begun < 20

@@ -241,6 +241,7 @@ impl Compare {
         if self.how.picture.is_some() && studies.len() > 1 {
             bail!("--picture: found {} paths, expected one", studies.len());
         }
+        self.how.check_rows(&studies)?;
         let interrupt = interrupt_of(&*engine)?;
         let mut writer = self.how.rows.writer(ROW_SCHEMA)?;
         let result = match &studies[..] {
@@ -266,7 +267,7 @@ impl Compare {
             self.how.check_baseline(study)?;
             let finished =
                 self.how.run(engine, study, dirs.as_ref().map(|d| d[i].as_path()), interrupt, writer)?;
-            done += finished.rows.len();
+            done += finished.done;
             if !self.how.rows.printed() {
                 print(&output::wrap(&printable(&title(study)), 2))?;
             }
@@ -305,6 +306,7 @@ impl Run {
                 Ok((engine, study))
             })
             .collect::<Result<Vec<_>>>()?;
+        self.how.check_rows(studies.iter().map(|(_, study)| study))?;
         let stems: Vec<String> = self
             .files
             .iter()
@@ -346,6 +348,9 @@ fn check_finished(interrupt: &Interrupt, done: usize, of: usize) -> Result<()> {
 
 /// The finished runs of a study.
 struct Finished {
+    /// How many.
+    done: usize,
+    /// Their rows, if they are held.
     rows: Vec<Row>,
     /// What each startup did to another flow, if it was measured already, for a page.
     harm: Option<Vec<Harm>>,
@@ -375,6 +380,16 @@ impl How {
         let asked =
             [(Part::Samples, self.samples.is_some()), (Part::Pcap, self.pcap), (Part::Qlog, self.qlog)];
         asked.into_iter().filter_map(|(part, asked)| asked.then_some(part)).collect()
+    }
+
+    /// True if rows are only printed, and need not be held.
+    fn streams(&self) -> bool {
+        self.rows.printed() && self.out.is_none() && self.picture.is_none()
+    }
+
+    /// Fails if rows must be held and are too many.
+    fn check_rows<'a>(&self, studies: impl IntoIterator<Item = &'a Study>) -> Result<()> {
+        if self.streams() { Ok(()) } else { Ok(scenario::check_rows(studies)?) }
     }
 
     fn view(&self) -> View {
@@ -444,7 +459,7 @@ impl How {
         if let Some(file) = &self.picture {
             self.draw_picture(engine, study, &finished.rows, &harm, file)?;
         }
-        check_finished(interrupt, finished.rows.len(), study.jobs().len())
+        check_finished(interrupt, finished.done, study.jobs().len())
     }
 
     /// Writes the picture of a study.
@@ -510,6 +525,9 @@ impl How {
         #[allow(clippy::disallowed_methods, reason = "for --timing only: no result depends on it")]
         let started = Instant::now();
         let before = rows.len();
+        let (mut done, mut packets, mut events) = (before, 0, 0);
+        // Runs on the real clock are few, and the traces of some are kept.
+        let holds = !self.streams() || engine.is_real_clock();
         let bar = output::progress(jobs.len() as u64);
         bar.inc(before as u64);
         let stop = || interrupt.signal().is_some();
@@ -517,22 +535,26 @@ impl How {
         let ran = run_jobs(engine, &jobs[before..], run, |outcome| -> Result<()> {
             if outcome.is_err() {
                 // A signal also ends the programs that a run on the real clock started.
-                check_finished(interrupt, rows.len(), jobs.len())?;
+                check_finished(interrupt, done, jobs.len())?;
             }
             let outcome = outcome?;
             if let Some(folder) = &mut folder {
                 if engine.is_real_clock() {
-                    folder.add_trace(rows.len(), &outcome.trace)?;
+                    folder.add_trace(done, &outcome.trace)?;
                 }
                 folder.row(&outcome.row)?;
             }
             writer.write(&outcome.row)?;
-            rows.push(outcome.row);
+            (done, packets, events) =
+                (done + 1, packets + outcome.row.cost.packets, events + outcome.row.cost.events);
+            if holds {
+                rows.push(outcome.row);
+            }
             if engine.is_real_clock() {
                 traces.add(study, &rows, outcome.trace);
             }
             bar.inc(1);
-            check_finished(interrupt, rows.len(), jobs.len())
+            check_finished(interrupt, done, jobs.len())
         });
         bar.finish_and_clear();
         match ran {
@@ -540,10 +562,10 @@ impl How {
             _ => {}
         }
         if self.timing {
-            timing(&rows[before..], started.elapsed().as_secs_f64());
+            timing(done - before, packets, events, started.elapsed().as_secs_f64());
         }
         if folder.is_none() {
-            return Ok(Finished { rows, harm: None });
+            return Ok(Finished { done, rows, harm: None });
         }
         let harm = self.measure_harm(study, &rows)?;
         if let Some(folder) = &folder {
@@ -560,7 +582,7 @@ impl How {
                 self.record(engine, folder, study, d)?;
             }
         }
-        Ok(Finished { rows, harm: Some(harm) })
+        Ok(Finished { done, rows, harm: Some(harm) })
     }
 
     /// Prints a result: the verdict, the table and its legend, what happened to flows of --against, and notes.
@@ -620,13 +642,10 @@ fn resumable(study: &Study, jobs: &[Job], rows: &[Row]) -> Result<()> {
 }
 
 /// Prints what the runs took.
-fn timing(rows: &[Row], seconds: f64) {
-    let packets: u64 = rows.iter().map(|r| r.cost.packets).sum();
-    let events: u64 = rows.iter().map(|r| r.cost.events).sum();
+fn timing(runs: usize, packets: u64, events: u64, seconds: f64) {
     let rate = |n: u64| n as f64 / seconds.max(1e-9) / 1e6;
     eprintln!(
-        "{} runs in {seconds:.2} s: {packets} data packets ({:.2} million/s), {events} events ({:.2} million/s)",
-        rows.len(),
+        "{runs} runs in {seconds:.2} s: {packets} data packets ({:.2} million/s), {events} events ({:.2} million/s)",
         rate(packets),
         rate(events)
     );

@@ -310,3 +310,34 @@ fn a_verdict_that_changed_is_status_1() {
     refuses(&["reproduce", "missing.toml"], &["missing.toml", "No such file"]);
     refuses(&["reproduce", "hystart/fig9"], &["hystart/fig9", "hystart/fig1"]);
 }
+
+/// What would take gigabytes is refused before it begins, with the key that asks for it.
+#[test]
+fn what_takes_too_much_memory_is_refused_with_its_key() {
+    let path = "rate=5Mbit rtt=20ms queue=1bdp";
+    let study = ["compare", path, "--startup", "standard,search"];
+    let with = |more: &[&'static str]| [&study[..], more].concat();
+    refuses(&with(&["--runs", "60000"]), &["runs", "60000", "at most 100000 rows", "not 120000", "--json"]);
+    refuses(&[&with(&["--runs", "30000"])[..], &["--startup", "hystart,ess"]].concat(), &["not 120000"]);
+    refuses(
+        &with(&["--against", "cubic*1000@-1s", "--duration", "400s"]),
+        &["duration", "400s", "344s", "1001 flows"],
+    );
+    refuses(&with(&["--against", "cubic*1000@-400s"]), &["against", "1001 flows"]);
+    let long = "x".repeat(50_000);
+    refuses(&["compare", &long], &["path", "a text of 50000 bytes", "at most 16384"]);
+    refuses(&["compare", path, "--startup", &long], &["startups", "a text of 50000 bytes"]);
+    // A slow path beside slow flows is observed for as long as memory allows.
+    let row = slowstart(&[
+        "compare",
+        "rate=1kbit rtt=40ms queue=1bdp",
+        "--startup",
+        "standard",
+        "--size",
+        "1kB",
+        "--runs",
+        "1",
+        "--json",
+    ]);
+    assert!(row.status.success());
+}

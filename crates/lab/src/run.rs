@@ -167,29 +167,36 @@ impl Study {
 
 /// Runs jobs on all processors; `each` gets what `run` gives in the order of the jobs, each as soon as those before it
 /// are there. An error of `each` ends it.
+///
+/// The threads are its own and end with it. A process that `fork` makes of a caller has no other threads, so that it would
+/// wait for ever for those of a pool.
 pub fn in_order<J: Copy + Sync, T: Send, E>(
     jobs: &[J],
     run: impl Fn(J) -> T + Sync,
     mut each: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (tx, rx) = mpsc::channel();
+    let threads = rayon::current_num_threads().min(jobs.len());
+    // Outcomes do not pile up before a slow `each`.
+    let (tx, rx) = mpsc::sync_channel(threads);
+    // Jobs start in their order, so that few outcomes wait for an earlier one.
+    let first = AtomicUsize::new(0);
+    let work = |tx: mpsc::SyncSender<(usize, T)>| {
+        while let Some((i, job)) = {
+            let i = first.fetch_add(1, Ordering::Relaxed);
+            jobs.get(i).map(|job| (i, *job))
+        } {
+            // A send fails when `each` has.
+            if tx.send((i, run(job))).is_err() {
+                break;
+            }
+        }
+    };
     std::thread::scope(|scope| {
-        // Jobs start in their order, so that few outcomes wait for an earlier one.
-        let first = AtomicUsize::new(0);
-        let run = &run;
-        scope.spawn(move || {
-            rayon::broadcast(|_| {
-                while let Some((i, job)) = {
-                    let i = first.fetch_add(1, Ordering::Relaxed);
-                    jobs.get(i).map(|job| (i, *job))
-                } {
-                    // A send fails when `each` has.
-                    if tx.send((i, run(job))).is_err() {
-                        break;
-                    }
-                }
-            });
-        });
+        for _ in 0..threads {
+            let (work, tx) = (&work, tx.clone());
+            scope.spawn(move || work(tx));
+        }
+        drop(tx);
         let mut waiting = BTreeMap::new();
         let mut next = 0;
         for (i, outcome) in rx {

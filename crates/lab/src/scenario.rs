@@ -160,6 +160,13 @@ const DEFAULT_DURATION: Span = Span::secs(30);
 const PATIENCE: u64 = 10;
 /// No flow is observed longer than this, whatever its size and rate, so that every run ends.
 const LONGEST_DURATION: Span = Span::secs(86_400);
+/// All flows of a run together are observed no longer than this: what arrives is counted in bins of time, 35 MB for a flow and a
+/// day.
+const MOST_OBSERVED: Span = Span::secs(4 * 86_400);
+/// The most rows that a table or a page is made of: they are held, some kilobytes each.
+const MOST_ROWS: usize = 100_000;
+/// The longest text of a study's value, bytes: an error repeats it.
+const LONGEST_TEXT: usize = 1 << 14;
 /// Runs by default.
 const DEFAULT_RUNS: u32 = 10;
 /// Runs by default over an ensemble: of ten, no split of the drawn values tells more than chance does.
@@ -341,7 +348,57 @@ fn with_hint(message: &str) -> String {
     message.replacen(&format!("`{found}`"), &format!("`{found}`{hint}"), 1)
 }
 
+/// Fails if the rows of these studies are too many to be held, as a table and a page need them.
+///
+/// # Errors
+/// With the number of runs.
+pub fn check_rows<'a>(studies: impl IntoIterator<Item = &'a Study>) -> Result<(), StudyError> {
+    let studies: Vec<&Study> = studies.into_iter().collect();
+    let rows: usize = studies.iter().map(|s| s.contenders.len() * s.runs as usize).sum();
+    match studies.first().filter(|_| rows > MOST_ROWS) {
+        Some(study) => {
+            let expected = format!(
+                "at most {MOST_ROWS} rows for a table or a page, not {rows}: fewer runs, startups or paths, or --json, --csv or \
+                 --parquet without --out, which hold no rows"
+            );
+            Err(bad("runs", &study.runs.to_string(), expected))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A time as a study is written, to the second.
+fn time_text(t: Span) -> String {
+    format!("{}s", t.0 / 1_000_000_000)
+}
+
 impl StudyText {
+    /// Fails if a text is longer than any value needs.
+    fn check_lengths(&self) -> Result<(), StudyError> {
+        let one = |key: &'static str, text: &Option<String>| text.iter().map(|t| (key, t.len())).max();
+        let list = |key: &'static str, all: &[String]| all.iter().map(|t| (key, t.len())).max_by_key(|t| t.1);
+        let set = self.set.iter().map(|(k, v)| ("set", k.len().max(v.len()))).max();
+        let all = [
+            Some(("path", self.path.len())),
+            list("startups", &self.startups),
+            one("avoidance", &self.avoidance),
+            one("size", &self.size),
+            one("duration", &self.duration),
+            one("profile", &self.profile),
+            set,
+            one("app", &self.app),
+            list("against", &self.against),
+            one("remember", &self.remember),
+        ];
+        match all.into_iter().flatten().find(|(_, length)| *length > LONGEST_TEXT) {
+            Some((key, length)) => {
+                let expected = format!("at most {LONGEST_TEXT}");
+                Err(bad(key, &format!("a text of {length} bytes"), expected))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Reads a study as written from a TOML file, unchecked.
     pub fn load(file: &FilePath) -> Result<Self, StudyError> {
         let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
@@ -375,6 +432,7 @@ impl Study {
 
     /// The same with the files that `files` has.
     pub fn check_with(text: &StudyText, files: &Files) -> Result<Self, StudyError> {
+        text.check_lengths()?;
         if let Some(engine) = text.engine.as_deref().filter(|e| *e != Simulator::NAME) {
             return Err(bad("engine", engine, "sim: this reads a study for the simulator"));
         }
@@ -397,6 +455,7 @@ impl Study {
     }
 
     fn with_files(text: &StudyText, contenders: Vec<Contender>, files: &Files) -> Result<Self, StudyError> {
+        text.check_lengths()?;
         let path = PathSpec::load_from(&text.path, files)?;
         let stack = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
         let mut profile = Profile::named(stack).ok_or_else(|| {
@@ -451,15 +510,32 @@ impl Study {
                 ));
             }
         };
-        let duration = match (duration, size) {
-            (Some(d), _) => d,
-            (None, Some(bytes)) => {
-                (path.least_rate().time_for(Bytes(bytes)) * PATIENCE + Span::secs(60)).min(LONGEST_DURATION)
-            }
-            (None, None) => DEFAULT_DURATION,
-        };
         let against: Vec<Vec<CompetingFlow>> =
             text.against.iter().map(|a| competing_flows(a)).collect::<Result<_, _>>()?;
+        let before = against.iter().flatten().map(|b| b.before).max().unwrap_or(Span::ZERO);
+        let flows = 1 + against.iter().map(|b| b.len() as u64).sum::<u64>();
+        let longest = (MOST_OBSERVED / flows - before).min(LONGEST_DURATION);
+        let too_long = |key: &str, found: &str| {
+            let expected = format!(
+                "{} at most with {flows} flows, which are observed for {} days at most together",
+                time_text(longest),
+                MOST_OBSERVED.0 / Span::secs(86_400).0
+            );
+            bad(key, found, expected)
+        };
+        if longest == Span::ZERO {
+            return Err(too_long("against", &text.against.join(", ")));
+        }
+        let duration = match (duration, size) {
+            (Some(d), _) if d > longest => {
+                return Err(too_long("duration", text.duration.as_deref().unwrap_or_default()));
+            }
+            (Some(d), _) => d,
+            (None, Some(bytes)) => {
+                (path.least_rate().time_for(Bytes(bytes)) * PATIENCE + Span::secs(60)).min(longest)
+            }
+            (None, None) => DEFAULT_DURATION.min(longest),
+        };
         if let Some(i) = against.iter().position(|b| b[0].direction == Direction::Upload) {
             // Without a limit on the way back an upload would grow for ever.
             let a_second = Instant(1_000_000_000);

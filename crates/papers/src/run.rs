@@ -6,12 +6,11 @@
 use crate::bins::Ack;
 use crate::experiment::{Cell, Experiment, ExperimentError, offline_label};
 use crate::result::{ChartKind, RunResult};
-use rayon::prelude::*;
 use slowstart::units::Instant;
 use slowstart_lab::engine::{Engine, Sampling};
 use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{ExitRow, Row};
-use slowstart_lab::run::Job;
+use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::kernlog;
@@ -193,19 +192,17 @@ pub fn all(
 ) -> Result<Vec<RunResult>, ExperimentError> {
     let cells = e.cells(seed, full)?;
     let jobs: Vec<(&Cell, u32)> = cells.iter().flat_map(|c| (0..c.runs).map(move |r| (c, r))).collect();
-    let done: Vec<Result<Vec<RunResult>, ExperimentError>> = jobs
-        .par_iter()
-        .map(|(cell, run)| {
-            let result = run_cell(cell, *run)
-                .map_err(|why| ExperimentError::Study(e.id.clone(), cell.study.clone(), Box::new(why)));
-            each();
-            result
-        })
-        .collect();
+    let run = |(cell, run): (&Cell, u32)| {
+        let result = run_cell(cell, run)
+            .map_err(|why| ExperimentError::Study(e.id.clone(), cell.study.clone(), Box::new(why)));
+        each();
+        result
+    };
     let mut all = Vec::new();
-    for result in done {
-        all.extend(result?);
-    }
+    in_order(&jobs, run, |results| {
+        all.extend(results?);
+        Ok(())
+    })?;
     Ok(all)
 }
 

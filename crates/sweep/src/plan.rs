@@ -1,6 +1,5 @@
 //! The runs of a sweep: a study, axes over its keys, and perhaps points drawn at random.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -11,7 +10,7 @@ use slowstart_lab::engines::{Engine, EngineError, Simulator, Watched};
 use slowstart_lab::path::PATH_KEYS;
 use slowstart_lab::random;
 use slowstart_lab::record::{GOLDEN_ROWS, ROW_SCHEMA};
-use slowstart_lab::run::Job;
+use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario::{Study, StudyText};
 use slowstart_lab::suggest::did_you_mean;
 use slowstart_lab::tcp::profile::Profile;
@@ -150,7 +149,7 @@ enum Method {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DrawsText {
-    points: u32,
+    points: i64,
     #[serde(default)]
     method: Method,
     #[serde(default)]
@@ -283,12 +282,11 @@ impl Plan {
     }
 
     fn draws(d: &DrawsText, axes: &[Axis]) -> Result<Draws, PlanError> {
-        if d.points == 0 || d.points > MOST_POINTS {
-            return Err(PlanError::Other(format!(
-                "draws.points: found {}, expected a number from 1 to {MOST_POINTS}",
-                d.points
-            )));
-        }
+        let points = u32::try_from(d.points).ok().filter(|n| (1..=MOST_POINTS).contains(n));
+        let points = points.ok_or_else(|| {
+            let expected = format!("expected a number from 1 to {MOST_POINTS}");
+            PlanError::Other(format!("draws.points: found {}, {expected}", d.points))
+        })?;
         if d.axes.is_empty() {
             return Err(PlanError::Other("draws.axes: found no axis, expected at least one".into()));
         }
@@ -310,7 +308,7 @@ impl Plan {
                 Ok((name.clone(), Target::of(name)?, law))
             })
             .collect::<Result<Vec<_>, PlanError>>()?;
-        Ok(Draws { points: d.points, method: d.method, seed: d.seed, axes })
+        Ok(Draws { points, method: d.method, seed: d.seed, axes })
     }
 
     /// The number of points.
@@ -431,7 +429,12 @@ impl Plan {
             }
             Ok(all)
         };
-        let all: Vec<Vec<Run>> = (0..points).into_par_iter().map(of).collect::<Result<_, _>>()?;
+        let mut all: Vec<Vec<Run>> = Vec::with_capacity(points);
+        let numbers: Vec<usize> = (0..points).collect();
+        in_order(&numbers, of, |runs| {
+            all.push(runs?);
+            Ok::<_, PlanError>(())
+        })?;
         let total: usize = all.iter().map(Vec::len).sum();
         if total > MOST_RUNS {
             return Err(too_many(total));
