@@ -3,6 +3,8 @@
 //! `ci/fuzz.sh SECONDS` runs each under libFuzzer, guided by coverage, from the inputs in `corpus/TARGET`. The tests run
 //! those inputs alone, which needs nothing but Rust. An input that made a target fail is kept in the corpus.
 
+pub mod drawn;
+
 use std::io::{Cursor, Write as _};
 
 use arbitrary::{Arbitrary, Unstructured};
@@ -10,8 +12,10 @@ use slowstart::avoidance;
 use slowstart::registry::{self, AnyController};
 use slowstart::startup::REGISTRY;
 use slowstart::units::{Bytes, Instant};
+use slowstart_lab::engine::Sampling;
 use slowstart_lab::packetdrill::{parse, run};
 use slowstart_lab::path::PathSpec;
+use slowstart_lab::run::Job;
 use slowstart_lab::scenario::Study;
 use slowstart_quic::host::{Host, INITIAL_PACKETS};
 use slowstart_replay::analysis::Keep;
@@ -23,10 +27,11 @@ use slowstart_replay::replay::{Options, read};
 pub type Target = fn(&[u8]) -> bool;
 
 /// All targets with the names of their programs and of their folders in the corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("files", files),
     ("paths", paths),
     ("studies", studies),
+    ("runs", runs),
     ("traces", traces),
     ("scripts", scripts),
     ("stacks", stacks),
@@ -55,6 +60,29 @@ pub fn paths(data: &[u8]) -> bool {
     }
     let Ok(spec) = PathSpec::load(text, None) else { return false };
     let _ = spec.draw(7).build(7);
+    true
+}
+
+/// The most events of a run of [`runs`]: at most 8 s and a flow, or 300 kB, at 50 Mbit/s and less, beside at most six others.
+pub const MOST_EVENTS: u64 = 20_000_000;
+
+/// A study drawn from the bytes ([`drawn`]). A valid one is run.
+///
+/// # Panics
+/// If the run takes more than [`MOST_EVENTS`].
+pub fn runs(data: &[u8]) -> bool {
+    let Ok(text) = drawn::study(&mut Unstructured::new(data)) else { return false };
+    let study = match Study::check(&text, None) {
+        Ok(study) => study,
+        Err(e) => {
+            if std::env::var_os("SLOWSTART_REFUSED").is_some() {
+                eprintln!("refused: {e}");
+            }
+            return false;
+        }
+    };
+    let row = study.run(Job { contender: 0, run: 0 }, Sampling::Off, false).row;
+    assert!(row.cost.events <= MOST_EVENTS, "{} events: {text:?}", row.cost.events);
     true
 }
 

@@ -39,3 +39,30 @@ fn every_target_has_a_folder_and_a_program() {
     assert_eq!(names("corpus"), targets);
     assert_eq!(names("targets"), targets);
 }
+
+/// A random number, from a seed that moves on.
+fn next(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *seed >> 33
+}
+
+/// Megabytes of memory that this process has used at most; 0 where Linux does not say it.
+fn peak_mb() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024
+}
+
+/// Random studies, most of them valid, end within the bounds of the target and in little memory. `SLOWSTART_CASES` is how many.
+#[test]
+fn random_studies_end_in_bounded_time_and_memory() {
+    let cases: usize = std::env::var("SLOWSTART_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    let (mut seed, mut valid) = (1, 0);
+    for _ in 0..cases {
+        let bytes: Vec<u8> = (0..500).map(|_| next(&mut seed) as u8).collect();
+        valid += usize::from(slowstart_fuzz::runs(&bytes));
+    }
+    println!("{valid} of {cases} valid, {} MB", peak_mb());
+    assert!(valid * 4 >= cases * 3, "{valid} of {cases}");
+    assert!(peak_mb() < 500, "{} MB", peak_mb());
+}

@@ -1,0 +1,260 @@
+//! Studies drawn from bytes: valid by construction, or nearly so, over all keys of a path and all knobs of a stack.
+//!
+//! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything that the keys
+//! accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KEYS`] decide what there is: a test fails for a key that is
+//! neither drawn here nor in [`LEFT_OUT`].
+
+use arbitrary::{Result, Unstructured};
+use slowstart::avoidance;
+use slowstart::registry;
+use slowstart_lab::scenario::StudyText;
+use slowstart_lab::tcp::profile::Profile;
+
+/// Keys of a path that are texts, name files, or stand for another path.
+pub const LEFT_OUT: [&str; 7] = ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace"];
+
+/// Keys of a path that only make sense together, each drawn with the others of its line.
+const GROUPS: [&[&str]; 34] = [
+    &["queue"],
+    &["rate_vary", "rate_vary_period"],
+    &["shaper"],
+    &["policer"],
+    &["second_carrier"],
+    &["link"],
+    &["host_rate", "host_queue"],
+    &["quick_start"],
+    &["random_drop"],
+    &["mark"],
+    &["jitter"],
+    &["vary", "vary_period"],
+    &["handover", "handover_step", "handover_loss"],
+    &["loss"],
+    &["gemodel"],
+    &["fade"],
+    &["outage"],
+    &["proxy", "proxy_buffer", "proxy_startup"],
+    &["reorder"],
+    &["second_route"],
+    &["duplicate"],
+    &["drop"],
+    &["drop_syn"],
+    &["drop_synack"],
+    &["aggregate"],
+    &["ack_rate", "ack_queue"],
+    &["ack_jitter"],
+    &["ack_loss"],
+    &["ack_gemodel"],
+    &["ack_reorder"],
+    &["ack_second_route"],
+    &["ack_duplicate"],
+    &["drop_ack"],
+    &["ack_aggregate", "ack_filter"],
+];
+
+/// A whole number from `low` to `high`, small ones as often as large ones.
+fn number(u: &mut Unstructured<'_>, low: u64, high: u64) -> Result<u64> {
+    let bits = u.int_in_range(0..=63 - (high - low).max(1).leading_zeros())?;
+    u.int_in_range(low..=(low + (2 << bits)).min(high))
+}
+
+/// A rate from 20 kbit/s to 50 Mbit/s.
+fn rate(u: &mut Unstructured<'_>) -> Result<String> {
+    Ok(format!("{}kbit", number(u, 20, 50_000)?))
+}
+
+/// A time from 0.1 ms to `most` ms.
+fn time(u: &mut Unstructured<'_>, most: u64) -> Result<String> {
+    Ok(format!("{}us", number(u, 100, most * 1000)?))
+}
+
+/// A share up to `most` percent.
+fn share(u: &mut Unstructured<'_>, most: u64) -> Result<String> {
+    Ok(format!("{}%", u.int_in_range(0..=most * 10)? as f64 / 10.0))
+}
+
+/// One of these.
+fn one(u: &mut Unstructured<'_>, of: &[&str]) -> Result<String> {
+    Ok((*u.choose(of)?).to_string())
+}
+
+fn queue(u: &mut Unstructured<'_>) -> Result<String> {
+    Ok(match u.int_in_range(0..=6)? {
+        0 => format!("{}bdp", number(u, 1, 20)?),
+        1 => format!("{}packets", number(u, 1, 2000)?),
+        2 => format!("{}kB", number(u, 10, 40_000)?),
+        3 => format!("{}ms", number(u, 50, 2000)?),
+        4 => "infinite".to_string(),
+        _ => one(u, &["fq_codel", "codel", "pie", "fq", "pfifo_fast"])?,
+    })
+}
+
+/// netem's probabilities of losses in bursts.
+fn bursts(u: &mut Unstructured<'_>) -> Result<String> {
+    Ok(format!("{}%,{}%,{},{}", number(u, 1, 5)?, number(u, 10, 90)?, share(u, 70)?, share(u, 1)?))
+}
+
+/// Places of packets to drop.
+fn places(u: &mut Unstructured<'_>) -> Result<String> {
+    let first = number(u, 1, 200)?;
+    Ok(format!("{first},{}-{}", first + 1, first + number(u, 1, 30)?))
+}
+
+/// The value of a key of a path; `None` for one that is not drawn.
+pub fn path_value(u: &mut Unstructured<'_>, key: &str) -> Result<Option<String>> {
+    Ok(Some(match key {
+        "rate" | "host_rate" | "quick_start" | "ack_rate" => rate(u)?,
+        "schedule" => format!("0s:{},{}s:{},9s:{}", rate(u)?, number(u, 1, 8)?, rate(u)?, rate(u)?),
+        "rtt" => time(u, 900)?,
+        "rate_vary" => share(u, 90)?,
+        "rate_vary_period" | "vary_period" | "handover" => format!("{}ms", number(u, 10, 5000)?),
+        "queue" | "ack_queue" => queue(u)?,
+        "shaper" | "policer" => format!("\"rate={} burst={}kB\"", rate(u)?, number(u, 10, 1000)?),
+        "second_carrier" => format!(
+            "\"share={}% backlog={}kB activation={}ms idle={}ms\"",
+            number(u, 1, 90)?,
+            number(u, 1, 500)?,
+            number(u, 1, 500)?,
+            number(u, 1, 2000)?
+        ),
+        "link" => one(u, &["host", "network"])?,
+        "host_queue" => one(u, &["pfifo_fast", "fq", "fq_codel"])?,
+        "random_drop" => format!("{}@{}kB", share(u, 50)?, number(u, 10, 1000)?),
+        "mark" | "jitter" | "vary" | "handover_step" | "ack_jitter" => time(u, 200)?,
+        "aggregate" | "ack_aggregate" => time(u, 50)?,
+        "loss" | "ack_loss" | "duplicate" | "ack_duplicate" => share(u, 8)?,
+        "gemodel" | "ack_gemodel" => bursts(u)?,
+        "handover_loss" => format!("{},for={}ms", share(u, 60)?, number(u, 1, 9)?),
+        "fade" => {
+            format!("{},for={}ms,every={}ms", share(u, 60)?, number(u, 1, 400)?, number(u, 1000, 9000)?)
+        }
+        "outage" => format!(
+            "at={}ms,for={}ms,every={}ms,queue={}",
+            number(u, 1, 4000)?,
+            number(u, 1, 900)?,
+            number(u, 2000, 9000)?,
+            one(u, &["kept", "flushed"])?
+        ),
+        "proxy" => format!("\"rate={} rtt={}\"", rate(u)?, time(u, 100)?),
+        "proxy_buffer" => format!("{}kB", number(u, 64, 4000)?),
+        "proxy_startup" => startup(u)?,
+        "reorder" | "ack_reorder" => {
+            format!("{},{},gap={},delay={}", share(u, 50)?, share(u, 50)?, number(u, 1, 10)?, time(u, 20)?)
+        }
+        "second_route" | "ack_second_route" => format!("{},{}", share(u, 50)?, time(u, 50)?),
+        "drop" | "drop_ack" => places(u)?,
+        "drop_syn" | "drop_synack" => number(u, 0, 3)?.to_string(),
+        "ack_filter" => one(u, &["on", "off"])?,
+        _ => return Ok(None),
+    }))
+}
+
+/// The value of a knob of a stack.
+fn knob(u: &mut Unstructured<'_>, key: &str, expects: &str) -> Result<String> {
+    Ok(match key {
+        "iw" => number(u, 1, 1000)?.to_string(),
+        "mss" => number(u, 64, 8960)?.to_string(),
+        "tso" => number(u, 0, 524_280)?.to_string(),
+        "quick" => number(u, 0, 10_000)?.to_string(),
+        "syn_linear" => number(u, 0, 10)?.to_string(),
+        "gro" => number(u, 0, 65_536)?.to_string(),
+        "rmem_first" => number(u, 5840, 1 << 30)?.to_string(),
+        "send_buffer" | "limit_output" | "rmem" => number(u, 2920, 1 << 30)?.to_string(),
+        "tsq" => number(u, 0, 16)?.to_string(),
+        "rto_min" | "delack" => time(u, 1000)?,
+        "gro_wait" => time(u, 1)?,
+        "read_rate" => rate(u)?,
+        _ if expects.starts_with("one of ") => {
+            one(u, &expects["one of ".len()..].split(", ").collect::<Vec<_>>())?
+        }
+        _ => one(u, &["on", "off"])?,
+    })
+}
+
+/// A startup or a controller of its own.
+fn startup(u: &mut Unstructured<'_>) -> Result<String> {
+    let all: Vec<&str> = registry::all().map(|e| e.name).collect();
+    one(u, &all)
+}
+
+/// A path, written inline; whether it has a proxy, and whether its way back has a limit.
+fn path(u: &mut Unstructured<'_>) -> Result<(String, bool, bool)> {
+    let mut keys: Vec<&str> = vec![if u.ratio(1, 8)? { "schedule" } else { "rate" }, "rtt"];
+    for group in GROUPS {
+        if u.ratio(1, 6)? {
+            keys.extend(group);
+        }
+    }
+    let mut words = Vec::new();
+    for key in &keys {
+        if let Some(value) = path_value(u, key)? {
+            words.push(format!("{key}={value}"));
+        }
+    }
+    Ok((words.join(" "), keys.contains(&"proxy"), keys.contains(&"ack_rate")))
+}
+
+/// Flows beside the one studied.
+fn against(u: &mut Unstructured<'_>, upload: bool) -> Result<Vec<String>> {
+    (0..u.int_in_range(0..=2)?)
+        .map(|_| {
+            let name = one(u, &["cubic", "reno", "dctcp", "search", "bbr", "web", "browser", "video"])?;
+            let up = upload && !["web", "browser", "video"].contains(&name.as_str()) && u.ratio(1, 3)?;
+            let begin = if u.ratio(1, 2)? { "-" } else { "" };
+            Ok(format!(
+                "{name}*{}@{begin}{}ms{}",
+                u.int_in_range(1..=3)?,
+                number(u, 1, 3000)?,
+                if up { "/up" } else { "" }
+            ))
+        })
+        .collect()
+}
+
+/// A study of one startup and one run.
+///
+/// # Errors
+/// None that is known: where bytes are missing, the least of each choice is taken.
+pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
+    let (path, proxy, upload) = path(u)?;
+    let names: Vec<&str> = avoidance::REGISTRY.iter().map(|a| a.name).collect();
+    let app =
+        if proxy || u.ratio(2, 3)? { "bulk".to_string() } else { one(u, &["web", "browser", "video"])? };
+    let sized = app == "bulk" && u.ratio(3, 4)?;
+    let mut text = StudyText {
+        path,
+        startups: vec![startup(u)?],
+        avoidance: Some(one(u, &names)?),
+        size: if sized { Some(format!("{}kB", number(u, 1, 300)?)) } else { None },
+        duration: if sized { None } else { Some(format!("{}ms", number(u, 10, 8000)?)) },
+        profile: Some(one(u, &Profile::ALL.iter().map(|p| p.name).collect::<Vec<_>>())?),
+        app: Some(app),
+        against: if proxy { Vec::new() } else { against(u, upload)? },
+        remember: Some(one(u, &["on", "off"])?),
+        runs: Some(1),
+        seed: Some(u.int_in_range(0..=u64::from(u32::MAX))?),
+        ..StudyText::default()
+    };
+    for _ in 0..u.int_in_range(0..=3)? {
+        let (key, expects, _) = u.choose(&Profile::KEYS)?;
+        text.set.insert((*key).to_string(), knob(u, key, expects)?);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowstart_lab::path::PATH_KEYS;
+
+    /// So that a new key is drawn, or said not to be.
+    #[test]
+    fn every_key_of_a_path_is_drawn_or_left_out() {
+        let grouped: Vec<&str> = GROUPS.concat();
+        for key in PATH_KEYS {
+            let drawn = path_value(&mut Unstructured::new(&[7; 64]), key.name).expect("bytes").is_some();
+            assert_ne!(drawn, LEFT_OUT.contains(&key.name), "{}", key.name);
+            let within = grouped.contains(&key.name) || ["rate", "schedule", "rtt"].contains(&key.name);
+            assert_eq!(drawn, within, "{}", key.name);
+        }
+    }
+}
