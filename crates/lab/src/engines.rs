@@ -207,6 +207,7 @@ pub trait Engine: Debug + Send + Sync {
     /// # Errors
     /// What is wrong with the study, or what of it this engine cannot carry.
     fn study(&self, text: &StudyText, root: Option<&Path>) -> Result<Study, EngineError> {
+        text.check_lengths()?;
         let given = [
             (Part::Profile, text.profile.is_some()),
             (Part::Knobs, text.set.keys().any(|k| k != "ecn")),

@@ -373,8 +373,11 @@ fn time_text(t: Span) -> String {
 }
 
 impl StudyText {
-    /// Fails if a text is longer than any value needs.
-    fn check_lengths(&self) -> Result<(), StudyError> {
+    /// Fails if a text is longer than any value needs: an error about it would repeat it.
+    ///
+    /// # Errors
+    /// With the key of the first.
+    pub fn check_lengths(&self) -> Result<(), StudyError> {
         let one = |key: &'static str, text: &Option<String>| text.iter().map(|t| (key, t.len())).max();
         let list = |key: &'static str, all: &[String]| all.iter().map(|t| (key, t.len())).max_by_key(|t| t.1);
         let set = self.set.iter().map(|(k, v)| ("set", k.len().max(v.len()))).max();
@@ -455,7 +458,6 @@ impl Study {
     }
 
     fn with_files(text: &StudyText, contenders: Vec<Contender>, files: &Files) -> Result<Self, StudyError> {
-        text.check_lengths()?;
         let path = PathSpec::load_from(&text.path, files)?;
         let stack = text.profile.as_deref().unwrap_or(Profile::LINUX_6_18.name);
         let mut profile = Profile::named(stack).ok_or_else(|| {
