@@ -16,7 +16,7 @@ use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_replay::transfer::{self, ExitClass, Fork, Transfer};
 use slowstart_replay::{answer, fit, fork, page};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -31,11 +31,13 @@ const DETAILED: usize = 3;
 struct JsonLines(BufWriter<File>);
 
 impl JsonLines {
-    /// Creates the file anew: what has its name is replaced, and a symbolic link not followed.
+    /// Empties the file or creates it. A symbolic link is replaced, not followed.
     fn create(dir: &Path, name: &str) -> Result<Self> {
         let file = dir.join(name);
-        let _ = std::fs::remove_file(&file);
-        Ok(Self(BufWriter::new(File::create_new(&file).with_context(|| file.display().to_string())?)))
+        if fs::symlink_metadata(&file).is_ok_and(|m| m.is_symlink()) {
+            fs::remove_file(&file).with_context(|| file.display().to_string())?;
+        }
+        Ok(Self(BufWriter::new(File::create(&file).with_context(|| file.display().to_string())?)))
     }
 
     fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {
