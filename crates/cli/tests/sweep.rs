@@ -404,7 +404,7 @@ fn links_in_a_store_are_refused() {
     let part = fs::read_dir(out.join("parts")).expect("a folder").flatten().next().expect("a part").path();
     let stem = part.file_stem().expect("a name").to_string_lossy().into_owned();
     fs::remove_file(&part).expect("ours");
-    fs::write(&elsewhere.join("mine"), "mine").expect("a file");
+    fs::write(elsewhere.join("mine"), "mine").expect("a file");
     let mine = || fs::read_to_string(elsewhere.join("mine")).expect("a file");
     for name in [format!("journal/{stem}.part"), ".manifest.json".to_string()] {
         symlink(elsewhere.join("mine"), out.join(&name)).expect("a link");

@@ -53,7 +53,7 @@ const GROUPS: [&[&str]; 34] = [
 
 /// A whole number from `low` to `high`, small ones as often as large ones.
 fn number(u: &mut Unstructured<'_>, low: u64, high: u64) -> Result<u64> {
-    let bits = u.int_in_range(0..=63 - (high - low).max(1).leading_zeros())?;
+    let bits = u.int_in_range(0..=(high - low).max(1).ilog2())?;
     u.int_in_range(low..=(low + (2 << bits)).min(high))
 }
 
@@ -235,8 +235,8 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
         ..StudyText::default()
     };
     for _ in 0..u.int_in_range(0..=3)? {
-        let (key, expects, _) = u.choose(&Profile::KEYS)?;
-        text.set.insert((*key).to_string(), knob(u, key, expects)?);
+        let k = u.choose(Profile::KNOBS)?;
+        text.set.insert(k.name.to_string(), knob(u, k.name, k.expects)?);
     }
     Ok(text)
 }
