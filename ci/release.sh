@@ -12,4 +12,4 @@ for map in "$cargo=/cargo" "$PWD=/slowstart" "$target=/target"; do
   c+=("-ffile-prefix-map=$map")
 done
 export RUSTFLAGS="${RUSTFLAGS:-} ${rust[*]}" CFLAGS="${CFLAGS:-} ${c[*]}"
-exec cargo build --locked --release -p slowstart-cli "$@"
+exec cargo build --locked --profile published -p slowstart-cli "$@"
