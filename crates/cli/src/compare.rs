@@ -455,7 +455,9 @@ impl How {
             None if !self.rows.printed() => self.measure_harm(study, &finished.rows)?,
             harm => harm.unwrap_or_default(),
         };
-        self.show(&finished.rows, &harm, &title(study))?;
+        if !finished.rows.is_empty() {
+            self.show(&finished.rows, &harm, &title(study))?;
+        }
         if let Some(file) = &self.picture {
             self.draw_picture(engine, study, &finished.rows, &harm, file)?;
         }

@@ -136,13 +136,13 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Runs a line of a shell in `dir`, in which `slowstart` is this build.
+/// Runs a line of a shell in `dir`, in which `slowstart` is this build. A suite of which a criterion is not met has status 1.
 fn succeeds(dir: &Path, arguments: &str) -> bool {
     let line = format!("\"$0\" {arguments}");
     let program = env!("CARGO_BIN_EXE_slowstart");
     let shell =
         Command::new("sh").args(["-c", &line, program]).current_dir(dir).stdout(Stdio::null()).status();
-    shell.is_ok_and(|s| s.success())
+    shell.is_ok_and(|s| s.success() || arguments.starts_with("suite run") && s.code() == Some(1))
 }
 
 #[test]

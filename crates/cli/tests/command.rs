@@ -149,7 +149,7 @@ fn others_are_asked_what_was_done_to_them() {
         ["--against", "cubic@-2s,reno@-1s/up", "--startup", "standard", "--size", "300kB", "--runs", "1"];
     let out = slowstart(&[&["compare", path][..], &beside].concat());
     let table = text(&out.stdout);
-    assert!(table.contains("goodput dip") && table.contains("delay p99"), "{table}\n{}", text(&out.stderr));
+    assert!(table.contains("worst second") && table.contains("delay p99"), "{table}\n{}", text(&out.stderr));
 }
 
 /// An inline path with a list and a range stands for a path at each point.

@@ -298,7 +298,7 @@ fn a_killed_command_on_the_kernel_continues() {
         let out = start().output().expect("it runs");
         let said = text(&out.stderr);
         let finished = before.lines().count();
-        assert!(said.contains(&format!("{finished} finished runs are there")), "{said}");
+        assert!(said.contains(&format!("{finished} of {all} runs are there")), "{said}");
         let after = rows();
         assert!(after.starts_with(&before), "{before}{after}");
         assert_eq!(after.lines().count(), all, "{after}");

@@ -283,7 +283,9 @@ fn queries_maps_and_status_agree_with_the_rows() {
     let (page, table) = (dir.join("map.html"), dir.join("rows.parquet"));
     let map = succeeds(&["sweep", "map", text(&out), "--x", "rate", "--y", "rtt", "--html", text(&page)]);
     assert!(map.contains("hystart") || map.contains("standard"), "{map}");
-    assert_eq!(fs::read_to_string(&page).expect("a page").matches("<td class=\"h").count(), 6);
+    // Of two startups over queues of one BDP neither is 3 % ahead at every place, so places may be ties.
+    let page = fs::read_to_string(&page).expect("a page");
+    assert_eq!(page.matches("<td class=\"h").count() + page.matches("<td class=\"tie").count(), 6);
     succeeds(&["sweep", "query", text(&out), "--columns", "startup", "--parquet", text(&table), "--json"]);
     assert_eq!(&fs::read(&table).expect("a file")[..4], b"PAR1");
 }

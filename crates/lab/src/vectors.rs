@@ -26,7 +26,7 @@ const RTT: Span = Span::millis(50);
 /// A packet at 10 Mbit/s.
 const EACH: Span = Span::micros(800);
 /// ACKs of a case.
-const ACKS: u32 = 400;
+const ACKS: u32 = 1000;
 
 /// What happens on one connection.
 #[derive(Copy, Clone, Debug)]

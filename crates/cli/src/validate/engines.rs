@@ -222,9 +222,10 @@ struct Kept {
 impl Kept {
     fn open(dir: &Path, engines: [&dyn Engine; 2], pairs: &[Pair]) -> Result<Self> {
         let studies = pairs.iter().flat_map(|(_, studies)| engines.into_iter().zip(studies));
-        let (folder, earlier) = Folder::open(dir, &Contents::of_studies(studies), false)?;
+        let (folder, earlier) = Folder::open(dir, &Contents::of_studies(studies.clone()), false)?;
+        let total: usize = studies.map(|(_, study)| study.jobs().len()).sum();
         if !earlier.is_empty() {
-            note(&format!("--out {}: {} finished runs are there", dir.display(), earlier.len()));
+            note(&format!("--out {}: {} of {total} runs are there", dir.display(), earlier.len()));
         }
         Ok(Self { folder, earlier, at: 0 })
     }
