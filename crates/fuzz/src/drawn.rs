@@ -1,7 +1,7 @@
 //! Studies drawn from bytes: valid by construction, or nearly so, over all keys of a path and all knobs of a stack.
 //!
 //! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything that the keys
-//! accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KEYS`] decide what there is: a test fails for a key that is
+//! accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KNOBS`] decide what there is: a test fails for a key that is
 //! neither drawn here nor in [`LEFT_OUT`].
 
 use arbitrary::{Result, Unstructured};

@@ -5,7 +5,7 @@
 //! numbers as marks. The case fixes the queue, what the host knows, and what goes wrong. Every startup runs through every case.
 //! Nothing is random, but for the controllers that draw (BBR), whose seed is 1.
 //!
-//! [`write`] makes JSON lines. The first of a case has `case`, `startup`, `avoidance`, `mss`, `iw`. Each further one is a call:
+//! [`write()`] makes JSON lines. The first of a case has `case`, `startup`, `avoidance`, `mss`, `iw`. Each further one is a call:
 //! `event`, `facts` (those that differ from the call before; a null is unknown), the arguments under the event's own key, and the
 //! state after it: `cwnd`, `ssthresh` (null: arbitrarily high), `pace`, `wake_ns`, and `exit` where the startup left. Times are
 //! nanoseconds, sizes bytes, rates bit/s.

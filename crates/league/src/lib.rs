@@ -3,7 +3,7 @@
 //! - [`population`]: the populations, and the cases that a seed draws from each
 //! - [`path`]: the laws of the random paths
 //! - [`oracle`]: the time that no sender can beat
-//! - [`reference`]: senders that know the path and obey rules, to which startups are compared by class
+//! - [`mod@reference`]: senders that know the path and obey rules, to which startups are compared by class
 //! - [`game`]: one startup on one case, and its row
 //! - [`score`]: the measures of a startup over many cases, their intervals, and the Pareto front
 //! - [`against`]: differences to the rows of an earlier league, case by case

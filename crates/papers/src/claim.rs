@@ -363,10 +363,8 @@ mod tests {
         let why = |text: String| Experiment::read("x/y", &text).expect_err("refused").to_string();
         assert!(why(text.replace("{other}", "{another}")).contains("found {another}"));
         assert!(why(text.replace(", not {other}", "")).contains("expected {other} in why"));
-        assert!(
-            why(text.replace("holds", "differs").replace("It is {value}, not {other}.", ""))
-                .contains("reason")
-        );
+        let e = why(text.replace("holds", "differs").replace("It is {value}, not {other}.", ""));
+        assert!(e.contains("claim \"c\": cause: expected"), "{e}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! - [`quantile`]: quantiles with bootstrap intervals, valid at the end of a trial only
 //! - [`guard`]: limits whose crossing ends an arm
 //! - [`analysis`]: all of it for one trial; [`page`]: the same as a page
-//! - [`statistics`]: what one server tells a fleet; [`pool`]: the trials of several servers together;
+//! - [`statistics`]: what one server tells a fleet; [`mod@pool`]: the trials of several servers together;
 //!   [`pool_page`]: the same as a page
 //!
 //! Nothing here reads a clock, a socket or the kernel: `crates/linux` assigns connections and measures outcomes. The same

@@ -1,5 +1,5 @@
 //! What one server tells a fleet of its trial: sums by arm, measure and class of RTT. They suffice for every estimate of
-//! [`crate::pool`], so no row of a connection has to leave the server. The file is `statistics.json` in the folder of a trial.
+//! [`mod@crate::pool`], so no row of a connection has to leave the server. The file is `statistics.json` in the folder of a trial.
 
 use crate::estimate::Sums;
 use crate::outcome::Measure;
