@@ -238,11 +238,12 @@ test('the report draws, chooses, zooms, reads, sorts and filters; names are text
   await p.locator('.pane').first().focus();
   for (let i = 0; i < 5; i += 1) await p.keyboard.press('ArrowRight');
   assert.match(await p.locator('.readout').textContent(), /round trips.*standard.*window/s);
-  const first = () => p.locator('tbody tr th').first().textContent();
-  const before = await first();
+  // Without the star of those that nothing beats.
+  const first = async () => (await p.locator('tbody tr th').first().textContent()).replace(/ ★$/, '');
   await p.locator('th button.sort').first().click();
   assert.equal(await first(), 'hystart');
-  assert.notEqual(before, 'hystart');
+  await p.locator('th button.sort').first().click();
+  assert.notEqual(await first(), 'hystart');
   assert.ok(await p.locator('.strips circle').count() === 9);
   assert.deepEqual(await serious(p), []);
   await p.emulateMedia({ colorScheme: 'dark' });
@@ -288,7 +289,7 @@ test('an experiment of a paper has the same charts as a study, more quantities, 
 
 test('the map of a sweep is questioned: fewer startups, one startup, and what a place holds', async () => {
   const [study, store, map] = ['sweep.toml', 'store', 'map.html'].map((f) => path.join(folder, f));
-  writeFileSync(study, 'path = "rate=1Mbit rtt=20ms"\nstartups = ["standard", "hystart", "search"]\nsize = "300kB"\n[axes]\nrate = "10,50Mbit"\nrtt = "20,80ms"\n');
+  writeFileSync(study, 'path = "rate=1Mbit rtt=20ms"\nstartups = ["standard", "jump-start", "rapid-start"]\nsize = "300kB"\n[axes]\nrate = "10,50Mbit"\nrtt = "20,80ms"\n');
   run('sweep', study, '--out', store);
   run('sweep', 'map', store, '--x', 'rate', '--y', 'rtt', '--html', map);
   const { p, errors } = await report(map);
@@ -314,7 +315,7 @@ test('the map of a sweep is questioned: fewer startups, one startup, and what a 
 
 test('all startups with ten runs of each make a page below 3 MB', async () => {
   const all = path.join(folder, 'all');
-  run('compare', 'rate=20Mbit rtt=40ms queue=1bdp jitter=2ms', '--size', '400kB', '--runs', '10', '--out', all);
+  run('compare', 'rate=20Mbit rtt=40ms queue=1bdp jitter=2ms', '--all', '--size', '400kB', '--runs', '10', '--out', all);
   const file = path.join(all, 'report.html');
   const bytes = statSync(file).size;
   assert.ok(bytes < 3e6, `${bytes} bytes`);
