@@ -25,12 +25,12 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// What a server told, under the name that the pool uses for it.
+/// A server of the fleet.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Its name: that of its folder.
     pub name: String,
-    /// What it told.
+    /// The statistics of its trial.
     pub statistics: Statistics,
 }
 
@@ -411,10 +411,7 @@ fn notes(servers: &[ServerSummary], arms: &[PooledArm], comparisons: &[PooledCom
     for s in servers.iter().filter(|s| s.lost_records > 0) {
         let units: u64 = s.units.iter().sum();
         let lost = s.lost_records;
-        notes.push(format!(
-            "{}: {lost} records were lost beside {units} units; what they held is unknown",
-            s.name
-        ));
+        notes.push(format!("{}: {lost} records were lost and {units} units are known", s.name));
     }
     for arm in arms {
         if !arm.ended_on.is_empty() {
