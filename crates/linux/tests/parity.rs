@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -78,6 +79,39 @@ struct Trial {
 
 const fn trial(what: &'static str, path: &'static str, writes: Writes) -> Trial {
     Trial { what, path, writes, only: &[], alone: false, times: 1, commands: &[] }
+}
+
+/// Trials at a time, each over a path of its own: they mostly wait, and no decision that is compared depends on how busy the
+/// machine is.
+const LANES: usize = 3;
+
+impl Trial {
+    /// Runs `beside` connections of each of these controls at a time.
+    fn run(&self, round: u64, beside: usize, controls: &[&str]) {
+        let spec = PathSpec::load(self.path, None).unwrap_or_else(|e| panic!("{}: {e}", self.path));
+        let e = Emulation::start(&spec, round, false).unwrap_or_else(|e| panic!("{}: {e}", self.path));
+        for command in self.commands {
+            common::ip(&format!("netns exec {} {command}", e.server()));
+        }
+        if !self.commands.is_empty() {
+            // The kernel keeps metrics of a peer only after a connection to it.
+            connection(&e, "reno", bulk(50_000));
+        }
+        let turns: Vec<Vec<&str>> = if self.alone {
+            (0..self.times).flat_map(|_| controls.iter().map(|c| vec![*c])).collect()
+        } else {
+            vec![(0..beside * self.times).flat_map(|_| controls.iter().copied()).collect()]
+        };
+        for turn in turns {
+            thread::scope(|s| {
+                for control in turn {
+                    let e = &e;
+                    s.spawn(move || connection(e, control, self.writes));
+                }
+            });
+        }
+        println!("{round}. {}: over", self.what);
+    }
 }
 
 const TRIALS: &[Trial] = &[
@@ -309,50 +343,28 @@ fn compare(beside: usize, enough: impl Fn(u64, &Tally) -> bool) -> Tally {
             l.held.events(each).expect("a ring")
         })
         .collect();
+    // What another thread may know of them.
+    let names: Vec<(String, String)> = all.iter().map(|l| (l.name.clone(), l.held.name.clone())).collect();
     let read = || rings.iter().for_each(|r| r.consume().expect("readable"));
     for round in 1.. {
-        for t in TRIALS {
-            let before = tally.borrow().acks;
-            let reasons = tally.borrow().by_reason();
-            let spec = PathSpec::load(t.path, None).unwrap_or_else(|e| panic!("{}: {e}", t.path));
-            let e = Emulation::start(&spec, round, false).unwrap_or_else(|e| panic!("{}: {e}", t.path));
-            for command in t.commands {
-                common::ip(&format!("netns exec {} {command}", e.server()));
-            }
-            if !t.commands.is_empty() {
-                // The kernel keeps metrics of a peer only after a connection to it.
-                connection(&e, "reno", bulk(50_000));
-            }
-            let chosen = all.iter().filter(|l| t.only.is_empty() || t.only.contains(&&*l.name));
-            let names: Vec<&str> = chosen.map(|l| &*l.held.name).collect();
-            let turns: Vec<Vec<&str>> = if t.alone {
-                (0..t.times).flat_map(|_| names.iter().map(|n| vec![*n])).collect()
-            } else {
-                vec![(0..beside * t.times).flat_map(|_| names.iter().copied()).collect()]
+        let before = tally.borrow().acks;
+        let next = AtomicUsize::new(0);
+        thread::scope(|s| {
+            let lane = || {
+                while let Some(t) = TRIALS.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let chosen =
+                        names.iter().filter(|(name, _)| t.only.is_empty() || t.only.contains(&&**name));
+                    t.run(round, beside, &chosen.map(|(_, control)| control.as_str()).collect::<Vec<_>>());
+                }
             };
-            for turn in turns {
-                thread::scope(|s| {
-                    let e = &e;
-                    let runs: Vec<_> =
-                        turn.iter().map(|n| s.spawn(move || connection(e, n, t.writes))).collect();
-                    while runs.iter().any(|r| !r.is_finished()) {
-                        thread::sleep(Duration::from_millis(5));
-                        read();
-                    }
-                });
+            let lanes: Vec<_> = (0..LANES).map(|_| s.spawn(lane)).collect();
+            while lanes.iter().any(|l| !l.is_finished()) {
+                thread::sleep(Duration::from_millis(5));
+                read();
             }
-            drop(e);
-            read();
-            let tally = tally.borrow();
-            let left: Vec<String> = tally
-                .by_reason()
-                .into_iter()
-                .map(|(why, n)| (why, n - reasons.get(why).copied().unwrap_or(0)))
-                .filter(|(_, n)| *n > 0)
-                .map(|(why, n)| format!("{why} {n}"))
-                .collect();
-            println!("{round}. {}: {} ACKs, {}", t.what, tally.acks - before, left.join(", "));
-        }
+        });
+        read();
+        println!("{round}. {} ACKs", tally.borrow().acks - before);
         if enough(round, &tally.borrow()) {
             break;
         }

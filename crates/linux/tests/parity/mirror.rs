@@ -77,6 +77,9 @@ pub(crate) struct Mirror {
     resent: u32,
     /// True if the kernel's own `HyStart` decides; the Rust model of it is compared.
     kernels: bool,
+    /// True after an undo: the kernel's own `HyStart` has measured round trips in the loss episode, for which no object is
+    /// called, so that the model knows less than it does.
+    unseen: bool,
     asked: bool,
     first: bool,
     /// ssthresh at the start, in segments.
@@ -182,6 +185,7 @@ impl Mirror {
             first: false,
             given: INFINITE,
             before: None,
+            unseen: false,
             credit: 0,
             now: 0,
             acked: 0,
@@ -206,6 +210,7 @@ impl Mirror {
                     (self.asked, self.first) = (asked, first);
                 }
                 self.owns_recovery = false;
+                self.unseen = self.kernels;
                 if self.asked {
                     let (k, recovery) = (known(f), Recovery::new(Bytes::ZERO, true));
                     let _ = self.startup.on_recovered(&Self::view(f, &k), &recovery);
@@ -417,8 +422,11 @@ impl Mirror {
     /// For the kernel's `HyStart`, which decided just before by lowering ssthresh to cwnd.
     fn compare_with_kernel(&mut self, f: &Facts, t: &mut Tally) {
         let left = f.cwnd >= f.ssthresh;
-        if left && f.ssthresh == self.given {
+        if left && (self.unseen || f.ssthresh == self.given) {
             self.leave(f, t, ExitReason::Ssthresh);
+            return;
+        }
+        if self.unseen {
             return;
         }
         let exit = self.answer(f).exit;
