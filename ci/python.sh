@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The Python package. Usage: ci/python.sh wheel|test|--missing
 #
-# `wheel` builds it for release into target/python/wheels. `test` builds it in the profile of the other tests, with which it
-# shares what is compiled, installs the wheel into a virtual environment without Rust on the PATH, and runs its tests there.
+# `wheel` builds it for release into target/python/wheels. `test` runs its tests in a virtual environment without Rust on the
+# PATH, with the library beside the command that SLOWSTART names, or else a debug build. `ci/test-dist.sh` installs the wheel.
 # The environment is made anew when the list of packages changes. With --missing it prints what is not there, and returns 1 if
 # something is not.
 set -euo pipefail
@@ -26,27 +26,30 @@ environment() { # NAME PACKAGES...: a virtual environment with these packages, k
   "$out/$1/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check "${@:2}" || missing "a registry for pip"
   echo "${*:2}" >"$stamp"
 }
-environment tools 'maturin>=1.8,<2'
 if [[ ${1:-} == --missing ]]; then
   environment test "${packages[@]}"
   exit
 fi
 
-build() { # PROFILE FOLDER
-  rm -rf "${out:?}/$2"
-  "$out/tools/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml --profile "$1" --out "$out/$2" \
-    --compatibility linux
-}
-
 case ${1:-} in
 wheel)
-  build wheel wheels
+  environment tools 'maturin>=1.8,<2'
+  rm -rf "${out:?}/wheels"
+  "$out/tools/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml --profile wheel --out "$out/wheels" \
+    --compatibility linux
   ls "$out"/wheels/*.whl
   ;;
 test)
-  build dev test-wheels
+  library=${SLOWSTART:+$(dirname "$SLOWSTART")/lib_slowstart.so}
+  if [[ ! -f $library ]]; then
+    cargo build --locked --manifest-path python/Cargo.toml
+    library=target/debug/lib_slowstart.so
+  fi
   environment test "${packages[@]}"
-  "$out/test/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$out"/test-wheels/*.whl
+  site=$("$out/test/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  rm -rf "$site/slowstart"
+  cp -r python/slowstart "$site/"
+  cp "$library" "$site/slowstart/_slowstart.abi3.so"
   # Not in python/: there `import slowstart` would take the sources.
   cd "$out"
   run() { env -i HOME="$HOME" LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PATH="$out/test/bin:/usr/bin:/bin" SLOWSTART_ROOT="$root" "$@"; }
