@@ -17,6 +17,8 @@ executable() { # TEST
   sed -nE 's/.*"name":"'"$1"'".*"executable":"([^"]+)".*/\1/p' <<<"$built" | tail -1
 }
 tests=(kernel qdisc emulate)
+command=$(cargo build --locked -p slowstart-cli --features kernel --message-format=json |
+  sed -nE 's/.*"name":"slowstart".*"executable":"([^"]+)".*/\1/p' | tail -1)
 # The directory of the objects for bpftool, which the tests read.
 stock=$(sed -nE 's/.*\["SLOWSTART_STOCK","([^"]+)"\].*/\1/p' <<<"$built" | tail -1)
 
@@ -48,7 +50,8 @@ pack() { # UNPACKED OUT
   mkdir -p "$dir$stock"
   cp "$stock"/*.o "$dir$stock/"
   for file in "${tests[@]}"; do strip -o "$dir/t/$file" "$(executable "$file")"; done
-  for lib in $(ldd "$dir"/bin/{ip,ss,tc,bpftool} "${tests[@]/#/$dir/t/}" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
+  strip -o "$dir/t/slowstart" "$command"
+  for lib in $(ldd "$dir"/bin/{ip,ss,tc,bpftool} "$dir/t/slowstart" "${tests[@]/#/$dir/t/}" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u); do
     mkdir -p "$dir$(dirname "$lib")"
     cp -nL "$lib" "$dir$lib"
   done
@@ -71,6 +74,8 @@ mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 none /sys/fs/cgroup
 for file in /t/*.ko; do insmod $file; done
 cd /tmp
+/t/slowstart kernel check
+echo "the check ended with status $?"
 /t/kernel --test-threads 1 --skip systemd --skip a_thousand --show-output
 echo "the tests ended with status $?"
 /t/qdisc --test-threads 1 --show-output
@@ -97,7 +102,9 @@ for suite in $suites; do
     -no-reboot -serial stdio -kernel "$image" -initrd "target/kernels/$suite/initrd" \
     -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null |
     tr -d '\r' | tee "target/kernels/$suite/log" | grep -E '^test |^skipped|panicked|status|decisions differ|the model|arrived twice|marks arrived' || true
-  (($(grep -c 'ended with status 0' "target/kernels/$suite/log") == 3)) || {
+  # What `kernel check` said.
+  sed '/^the check ended/q' "target/kernels/$suite/log"
+  (($(grep -c 'ended with status 0' "target/kernels/$suite/log") == 4)) || {
     echo "FAILED: see target/kernels/$suite/log"
     failed=1
   }
