@@ -12,7 +12,7 @@ test:
 fuzz:
 	@bash ci/fuzz.sh
 
-# Rewrites what tests compare to the byte, after an intended change of results: the golden rows, docs/compare-geo.md, and the table and picture of the README.
+# Rewrites what tests compare to the byte, after an intended change of results: the golden rows, docs/evidence/compare-geo.md, and the table and picture of the README.
 bless:
 	@bash ci/bless.sh
 
@@ -24,15 +24,15 @@ picture:
 bench:
 	cargo bench -p slowstart-lab --bench speed
 
-# Runs every experiment of the papers and rewrites docs/results. Fails if a verdict is not the recorded one.
+# Runs every experiment of the papers and rewrites docs/evidence/papers. Fails if a verdict is not the recorded one.
 results:
-	cargo run --locked --release -p slowstart-cli -- reproduce --all --out docs/results
+	cargo run --locked --release -p slowstart-cli -- reproduce --all --out docs/evidence/papers
 
 # The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:
 	cargo run --locked --release -p slowstart-cli -- reproduce --all --seed 2
 
-# Builds the playground, a static folder with the simulator for a browser, in target/playground. See docs/browser.md.
+# Builds the playground, a static folder with the simulator for a browser, in target/playground. See docs/guide/browser.md.
 playground:
 	@bash ci/playground.sh target/playground
 
@@ -40,14 +40,14 @@ playground:
 book:
 	@bash ci/book.sh target/book-html
 
-# Builds the Python package for release in target/python/wheels. See docs/python.md.
+# Builds the Python package for release in target/python/wheels. See docs/guide/python.md.
 wheel:
 	@bash ci/python.sh wheel
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Builds the command with the kernel feature, and the objects for bpftool in target/bpf. See docs/kernel.md.
+# Builds the command with the kernel feature, and the objects for bpftool in target/bpf. See docs/reference/kernel.md.
 kernel:
 	@bash ci/kernel.sh
 

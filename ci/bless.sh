@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # After an intended change of results: rewrites what tests compare to the byte, for the reviewer to read. These are the
-# golden rows, the figures of the small league, docs/compare-geo.md, and the table and the picture of the README.
+# golden rows, the figures of the small league, docs/evidence/compare-geo.md, and the table and the picture of the README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/printed.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the book with the playground inside, a folder that any host serves. Usage: ci/book.sh FOLDER [PROFILE]
 #
-# The pages are docs/*.md and docs/book/*.md; the reference is printed by the command. A line `<!-- live: SETTINGS -->` of a page
-# becomes a playground with the settings of its address.
+# The pages are those of docs/, in the same tree; more of the reference is printed by the command. A line `<!-- live: SETTINGS -->`
+# of a page becomes a playground with the settings of its address.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: ci/book.sh FOLDER [PROFILE]}
@@ -24,14 +24,13 @@ slowstart=target/$folder/slowstart
 work=target/book
 rm -rf "$work"
 src=$work/src
-mkdir -p "$src/book" "$src/reference"
-cp docs/book/book.toml "$work"
-cp -r docs/*.md docs/*.png docs/*.ipynb docs/results docs/validation docs/samples "$src"
-cp docs/book/*.md "$src/book"
-rm "$src/book/"{SUMMARY,rows}.md
-mv "$src/book/index.md" "$src"
+mkdir -p "$work"
+cp docs/book.toml "$work"
+cp -r docs "$src"
+rm "$src/book.toml"
 # What is not in the book is in the repository.
-sed -i 's|](\.\./|](https://github.com/slowstart/slowstart/blob/main/|g' "$src"/*.md
+sed -i -E 's#\]\((\.\./){2}([^.])#](https://github.com/slowstart/slowstart/blob/main/\2#g' "$src"/*/*.md
+sed -i -E 's#\]\(\.\./([^.])#](https://github.com/slowstart/slowstart/blob/main/\1#g' "$src"/*.md
 
 # The reference. Text of the program is code, so that Markdown does not change it.
 list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1"; printf '```\n'; }
@@ -52,35 +51,22 @@ help_of() {
   printf '# Command line\n'
   help_of
 } >"$src/reference/commands.md"
-row=$("$slowstart" compare dsl --startup hystart --runs 1 --size 1MB --json)
-{
-  while IFS= read -r line; do
-    case $line in
-      ROW) echo "$row" ;;
-      FIELDS)
-        awk '/^pub struct Row/ { on = 1; next } on && /^}/ { exit }
-          on && /\/\/\// { sub(/^ *\/\/\/ */, ""); about = about (about ? " " : "") $0 }
-          on && /^ *pub / { sub(/^ *pub /, ""); sub(/,$/, ""); gsub(/[][]/, "", about); split($0, f, ": "); print "- `" f[1] "`: " about; about = "" }' \
-          crates/lab/src/record.rs ;;
-      *) echo "$line" ;;
-    esac
-  done
-} <docs/book/rows.md >"$src/reference/rows.md"
-
 # A playground with the settings of an address.
 live() { # SETTINGS TITLE FOLDER
   printf '<iframe loading="lazy" src="%splayground/index.html#%s&show.embed=yes" title="%s" style="width: 100%%; height: 80vh; border: 1px solid #888"></iframe>\n' "$3" "$1" "$2"
 }
-for page in "$src"/*.md; do
+for page in "$src"/{,*/}*.md; do
+  up=../
+  [[ $(dirname "$page") == "$src" ]] && up=
   while IFS= read -r line; do
-    if [[ $line =~ ^'<!-- live: '(.*)' -->'$ ]]; then live "${BASH_REMATCH[1]}" "The simulator with this example" ""; else printf '%s\n' "$line"; fi
+    if [[ $line =~ ^'<!-- live: '(.*)' -->'$ ]]; then live "${BASH_REMATCH[1]}" "The simulator with this example" "$up"; else printf '%s\n' "$line"; fi
   done <"$page" >"$work/page"
   mv "$work/page" "$page"
 done
 
-# A page for each startup, with a live figure, and what docs/algorithms.md says about it.
+# A page for each startup, with a live figure, and what docs/reference/algorithms.md says about it.
 chapters=
-printf '# Startups\n\nEach has a page with a live figure; [Algorithms](../algorithms.md) has sources, parameters and departures.\n\n' \
+printf '# Startups\n\nEach has a page with a live figure; [Algorithms](algorithms.md) has sources, parameters and departures.\n\n' \
   >"$src/reference/startups.md"
 while IFS=$'\t' read -r name about; do
   file=startup-${name//[^a-z0-9.-]/p}.md
@@ -93,15 +79,15 @@ while IFS=$'\t' read -r name about; do
     live "path=rate=50Mbit+rtt=100ms+queue=2bdp&startups=$code" "$name over a path" ../
     printf '\n```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n\n' "$name"
     awk -v name="$name" '/^## / { on = 0; n = split(substr($0, 4), words, /, | and /); for (i = 1; i <= n; i++) on = on || words[i] == name; next } on' \
-      docs/algorithms.md | sed -E 's/\]\(([a-z-]+\.md)/](..\/\1/g'
-    printf '\nAll startups, and the rules that hold for each: [Algorithms](../algorithms.md).\n'
+      docs/reference/algorithms.md
+    printf '\nAll startups, and the rules that hold for each: [Algorithms](algorithms.md).\n'
   } >"$src/reference/$file"
   printf -- '- [%s](%s): %s\n' "$name" "$file" "$about" >>"$src/reference/startups.md"
   chapters+="  - [$name](reference/$file)"$'\n'
 done < <("$slowstart" list startups --json | awk -F'"' '/^      "name":/ { n = $4 } /^      "about":/ { print n "\t" $4 }')
 while IFS= read -r line; do
   if [[ $line == STARTUPS ]]; then printf '%s' "$chapters"; else echo "$line"; fi
-done <docs/book/SUMMARY.md >"$src/SUMMARY.md"
+done <docs/SUMMARY.md >"$src/SUMMARY.md"
 
 mdbook build --dest-dir "$PWD/$work/out" "$work"
 rm -rf "$out"

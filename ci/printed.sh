@@ -1,18 +1,18 @@
 # Sourced: documents that show what a command prints, to the byte, in their first block of text.
 
 # The documents.
-printed=(README.md docs/compare-geo.md)
+printed=(README.md docs/evidence/compare-geo.md)
 
 # The arguments of `slowstart` whose output the document FILE shows.
 printed_command() { # FILE
   case $1 in
     README.md) echo compare geo ;;
-    docs/compare-geo.md) echo compare geo --all --wide ;;
+    docs/evidence/compare-geo.md) echo compare geo --all --wide ;;
   esac
 }
 
 # The picture of the README, and the arguments of `slowstart` that draw it to FILE.
-picture=docs/compare-geo.svg
+picture=docs/evidence/compare-geo.svg
 picture_command() { # FILE
   echo compare geo --quiet --picture "$1"
 }

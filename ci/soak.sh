@@ -17,8 +17,8 @@ mount -t bpf bpf /sys/fs/bpf
 mkdir -p /run/netns
 mount -t tmpfs netns /run/netns
 slowstart=$PWD/target/release/slowstart
-# The table of docs/kernel.md.
-mapfile -t objects < <(sed -nE 's/^\| (`[a-z].*) \| `ss_.*/\1/p' docs/kernel.md | tr -d '`,' | sed -E 's/ -([34])/ search-\1/g' | tr ' ' '\n')
+# The table of docs/reference/kernel.md.
+mapfile -t objects < <(sed -nE 's/^\| (`[a-z].*) \| `ss_.*/\1/p' docs/reference/kernel.md | tr -d '`,' | sed -E 's/ -([34])/ search-\1/g' | tr ' ' '\n')
 seconds=$((minutes * 60 / ${#objects[@]}))
 arms="cubic:30% search:10% ess:10% rate-bound:10% hystart++:10% suss:10% stateful:10% careful-resume:10%"
 

@@ -89,7 +89,7 @@ everything=("${packages[@]}" --features "$features")
 # Tests that compare with other tools skip where the tool is missing.
 install_missing nm:binutils bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
 
-# The command without features, built for release as README.md says: README.md and docs/compare-geo.md hold its output to the
+# The command without features, built for release as README.md says: README.md and docs/evidence/compare-geo.md hold its output to the
 # byte. The debug build with every feature, and one and two threads, print the same rows.
 readme() {
   cargo build --locked --quiet --release || return 1

@@ -60,7 +60,7 @@ class SlowStart(gymnasium.Env[Array, Array]):
         return np.array(observation), reward, complete, over, {}
 
     def row(self) -> dict[str, Any]:
-        """The row of the transfer so far: see docs/rows.md."""
+        """The row of the transfer so far: see docs/reference/rows.md."""
         if self._transfer is None:
             raise RuntimeError("row: found no transfer, expected reset before it")
         row: dict[str, Any] = json.loads(self._transfer.row())

@@ -8,7 +8,7 @@ import pytest
 def test_the_notebook_runs():
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
-    file = os.path.join(os.environ["SLOWSTART_ROOT"], "docs/python.ipynb")
+    file = os.path.join(os.environ["SLOWSTART_ROOT"], "docs/guide/python.ipynb")
     notebook = nbformat.read(file, as_version=4)
     nbclient.NotebookClient(notebook, timeout=300).execute()
     figures = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs if "image/png" in o.get("data", {})]

@@ -166,5 +166,5 @@ def test_acks_of_a_startup_in_python_per_second():
     rate = acks / (time.process_time() - begun)
     print(f"{rate:.0f} ACKs a CPU second")
     assert acks > 5_000
-    # A debug build on a machine with other load; docs/python.md has the figure of a release.
+    # A debug build on a machine with other load; docs/guide/python.md has the figure of a release.
     assert rate > 10_000

@@ -37,7 +37,7 @@ use std::time::Instant;
 /// what Linux runs today, run by run. Over several paths a summary shows both for each path; without a path, over seven common
 /// ones.
 ///
-/// docs/glossary.md explains the terms, docs/method.md the measures.
+/// docs/reference/glossary.md explains the terms, docs/explain/method.md the measures.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart compare
@@ -72,7 +72,7 @@ pub(crate) struct Compare {
 /// Run studies from TOML files
 ///
 /// A study file has the keys of the arguments of `slowstart compare`: path, startups, engine, avoidance, size, duration,
-/// profile, set, app, against, remember, runs, seed. docs/studies.md explains each.
+/// profile, set, app, against, remember, runs, seed. docs/reference/studies.md explains each.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart run scenarios/lte-beside-cubic.toml

@@ -11,8 +11,8 @@ use std::io;
 #[derive(Args, Clone, Default)]
 pub(crate) struct EngineArg {
     /// What runs the study. `sim` is the simulator; `quic:quinn` and `quic:noq` are QUIC stacks over the simulator's paths
-    /// (see docs/quic.md), `quic` is the first, and settings may follow, as in quic:noq,ecn=on,mtu=1472; `kernel` is the
-    /// running Linux kernel over the same path in real time, which needs root (see docs/kernel.md) [default: sim, or the
+    /// (see docs/guide/quic.md), `quic` is the first, and settings may follow, as in quic:noq,ecn=on,mtu=1472; `kernel` is the
+    /// running Linux kernel over the same path in real time, which needs root (see docs/reference/kernel.md) [default: sim, or the
     /// key `engine` of the study]
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<String>,

@@ -37,7 +37,7 @@ const MORE_RANDOM: u32 = 5;
 /// show the time to 100 kB, 1 MB and 10 MB over the oracle's, where the startup left, what it lost, and what it did to
 /// others.
 ///
-/// docs/league.md explains populations, oracle and measures.
+/// docs/explain/league.md explains populations, oracle and measures.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart league search,hystart++ --seed 7

@@ -89,7 +89,7 @@ const STYLES: Styles = Styles::plain()
   slowstart explain geo hystart         one run, step by step
   slowstart list paths                  the built-in paths
 
-The terms are explained in docs/glossary.md."
+The terms are explained in docs/reference/glossary.md."
 )]
 struct Args {
     #[command(subcommand)]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Run packetdrill scripts against the simulated TCP endpoint
 ///
-/// docs/packetdrill.md says which part of the language is supported.
+/// docs/reference/packetdrill.md says which part of the language is supported.
 #[derive(Args)]
 #[command(after_help = "Examples:
   slowstart packetdrill crates/lab/tests/packetdrill/grows.pkt

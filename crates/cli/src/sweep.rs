@@ -26,7 +26,7 @@ use std::time::Instant;
 ///
 /// STUDY is a study file with a table `axes`: lists, ranges and logarithmic ranges over any key of path, stack, startup and
 /// workload; and perhaps `draws`, points at random. Started again, it computes only what is missing in the store.
-/// docs/sweeps.md explains both.
+/// docs/guide/sweeps.md explains both.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

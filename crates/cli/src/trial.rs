@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 ///
 /// Each new connection of the cgroup is assigned to an arm at random, when it is established. The
 /// first arm is the control. Connections whose program asks for a congestion control are left
-/// alone. The intervals hold however often one looks (docs/trial.md). When the trial ends, in any
+/// alone. The intervals hold however often one looks (docs/guide/trial.md). When the trial ends, in any
 /// way, new connections use what they used before.
 ///
 /// Examples:

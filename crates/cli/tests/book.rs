@@ -1,6 +1,6 @@
 //! Every command of the book's pages works.
 //!
-//! The pages are docs/book/*.md and docs/*.md. A command that takes long is run with fewer runs and fewer bytes, unless
+//! The pages are those below docs. A command that takes long is run with fewer runs and fewer bytes, unless
 //! `SLOWSTART_LONG` is set. Of commands that change the running system only the arguments are checked; tests of
 //! crates/linux run such commands in network namespaces. Commands of other programs are run by scripts of ci/.
 
@@ -126,12 +126,18 @@ fn shorter(arguments: &str) -> String {
 }
 
 /// The pages of the book.
-fn pages(root: &Path) -> Vec<PathBuf> {
-    let in_folder = |folder: &str| -> Vec<PathBuf> {
-        fs::read_dir(root.join(folder)).expect("a folder of pages").flatten().map(|e| e.path()).collect()
-    };
-    let mut all: Vec<PathBuf> = [in_folder("docs"), in_folder("docs/book")].concat();
-    all.retain(|p| p.extension().is_some_and(|e| e == "md"));
+fn pages(docs: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut folders = vec![docs.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).expect("a folder of pages").flatten().map(|e| e.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                all.push(path);
+            }
+        }
+    }
     all.sort();
     all
 }
@@ -151,7 +157,7 @@ fn every_command_works() {
     let dir = std::env::temp_dir().join(format!("slowstart-book-{}", std::process::id()));
     let mut failed = Vec::new();
     let (mut run, mut checked) = (0, 0);
-    for (i, page) in pages(&root).into_iter().enumerate() {
+    for (i, page) in pages(&root.join("docs")).into_iter().enumerate() {
         // A folder for each page, as a reader may have one.
         let dir = dir.join(i.to_string());
         fs::create_dir_all(&dir).expect("a folder");
@@ -163,7 +169,7 @@ fn every_command_works() {
         let capture = "download.pcapng.gz";
         fs::copy(root.join("scenarios/captures").join(capture), dir.join("captures").join(capture))
             .expect("a copy");
-        if cfg!(feature = "sweep") && page.ends_with("docs/sweeps.md") {
+        if cfg!(feature = "sweep") && page.ends_with("docs/guide/sweeps.md") {
             // The store that it asks for.
             let sweep = "path = \"rate=1Mbit rtt=20ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"200kB\"\n[axes]\n\
                      rate = \"10,50Mbit\"\nrtt = \"20,80ms\"\n";

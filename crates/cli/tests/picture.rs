@@ -23,8 +23,8 @@ fn figures(svg: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_picture_shows_what_the_table_shows() {
-    let (svg, readme) = (read("docs/compare-geo.svg"), read("README.md"));
-    assert!(readme.contains("(docs/compare-geo.svg)"));
+    let (svg, readme) = (read("docs/evidence/compare-geo.svg"), read("README.md"));
+    assert!(readme.contains("(docs/evidence/compare-geo.svg)"));
     let (_, block) = readme.split_once("```text\n").expect("a block");
     let (table, _) = block.split_once("```").expect("its end");
     let figures = figures(&svg);

@@ -27,10 +27,10 @@ fn folder(name: &str) -> PathBuf {
 
 const SAMPLE: &str = "scenarios/captures/download.pcapng.gz";
 
-/// Each command of `docs/replay.md` with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs anew.
+/// Each command of `docs/guide/captures.md` with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs anew.
 #[test]
 fn documented_outputs_are_real() {
-    let file = root().join("docs/replay.md");
+    let file = root().join("docs/guide/captures.md");
     let doc = std::fs::read_to_string(&file).expect("the document");
     let (mut written, mut rest, mut commands) = (String::new(), doc.as_str(), 0);
     while let Some((before, after)) = rest.split_once("```sh\n") {

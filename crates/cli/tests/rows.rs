@@ -124,11 +124,11 @@ fn csv_has_the_columns_of_the_schema() {
     }
 }
 
-/// docs/rows.md lists the columns of every schema. `SLOWSTART_BLESS=1` rewrites the lists.
+/// docs/reference/rows.md lists the columns of every schema. `SLOWSTART_BLESS=1` rewrites the lists.
 #[test]
 fn the_document_lists_the_columns() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/rows.md");
-    let text = std::fs::read_to_string(&file).expect("docs/rows.md");
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rows.md");
+    let text = std::fs::read_to_string(&file).expect("docs/reference/rows.md");
     let mut wanted = String::new();
     let mut rest = text.as_str();
     for (name, schema) in [
@@ -152,10 +152,10 @@ fn the_document_lists_the_columns() {
     }
     wanted += rest;
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
-        std::fs::write(&file, &wanted).expect("docs/rows.md");
+        std::fs::write(&file, &wanted).expect("docs/reference/rows.md");
     }
     assert!(
         text == wanted || std::env::var_os("SLOWSTART_BLESS").is_some(),
-        "docs/rows.md is not what the schemas say"
+        "docs/reference/rows.md is not what the schemas say"
     );
 }

@@ -279,13 +279,13 @@ fn commands_of_the_readme_run() {
     assert!(dir.join("out/report.html").is_file());
 }
 
-/// The examples of docs/studies.md run, and between them they use every key, each of which is in the table.
+/// The examples of docs/reference/studies.md run, and between them they use every key, each of which is in the table.
 #[test]
 fn studies_are_documented() {
     let dir = folder("studies");
-    let document = std::fs::read_to_string(root().join("docs/studies.md")).expect("a document");
+    let document = std::fs::read_to_string(root().join("docs/reference/studies.md")).expect("a document");
     let mut used = BTreeSet::new();
-    for (i, example) in blocks("docs/studies.md", "toml").iter().enumerate() {
+    for (i, example) in blocks("docs/reference/studies.md", "toml").iter().enumerate() {
         let file = dir.join(format!("{i}.toml"));
         std::fs::write(&file, example).expect("a file");
         let shown = printed(&["run", file.to_str().expect("text")]);
@@ -301,7 +301,7 @@ fn studies_are_documented() {
         said.split("expected one of ").nth(1).expect("the keys").split('`').skip(1).step_by(2).collect();
     assert!(keys.len() >= 12, "{said}");
     for key in keys {
-        assert!(document.contains(&format!("| `{key}` |")), "docs/studies.md has no {key}");
+        assert!(document.contains(&format!("| `{key}` |")), "docs/reference/studies.md has no {key}");
         assert!(used.contains(key), "no example has {key}");
     }
 }

@@ -1,7 +1,7 @@
 //! A first-in, first-out queue for packets on their way. The last item may be moved forward, past others.
 //!
 //! Its memory is in chunks, and the chunk that was read last is the next to be written: it is still in the cache, and
-//! the queue takes no more memory than its content needs (docs/engine.md, "Rings and chunks"). Chunks are never freed,
+//! the queue takes no more memory than its content needs (docs/dev/engine.md, "Rings and chunks"). Chunks are never freed,
 //! so that in its steady state it allocates nothing.
 
 /// Items of a chunk.

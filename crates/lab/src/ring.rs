@@ -2,7 +2,7 @@
 //!
 //! Its size is a power of two, so that an index wraps by a mask; `std::collections::VecDeque` wraps by a branch. The
 //! buffer shrinks when the ring wraps around and half the memory is enough, so that a small window after a large one
-//! stays in the cache (docs/engine.md, "Rings and chunks"). In its steady state it allocates nothing.
+//! stays in the cache (docs/dev/engine.md, "Rings and chunks"). In its steady state it allocates nothing.
 
 /// A queue of plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -50,7 +50,7 @@ fn growth(startup: &str, path: &str) -> f64 {
     most
 }
 
-/// `ess` jumps to an estimate of the rate of ACKs: the largest growth that was measured. docs/kernel.md states what other
+/// `ess` jumps to an estimate of the rate of ACKs: the largest growth that was measured. docs/reference/kernel.md states what other
 /// shapes gain from the kernel object.
 const ESS: f64 = 7.31;
 

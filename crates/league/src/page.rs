@@ -56,7 +56,7 @@ fn tables(rows: &[GameRow], population: Option<&str>) -> Markup {
 pub fn html(page: &Page) -> String {
     let body = html! {
         p class="about" {
-            "Every startup meets the same cases. docs/league.md explains populations, oracle and measures."
+            "Every startup meets the same cases. docs/explain/league.md explains populations, oracle and measures."
         }
         h2 { "All populations" }
         (tables(page.rows, None))

@@ -69,7 +69,7 @@ const CASES: &[Case] = &[
         enqueue: "fq_codel_enqueue",
         dequeue: "fq_codel_dequeue",
         readers: CODEL,
-        // In 6.1 a flow that is empty still knows since when its delay was above the target (docs/paths.md).
+        // In 6.1 a flow that is empty still knows since when its delay was above the target (docs/reference/disciplines.md).
         exact: Some(7),
     },
 ];

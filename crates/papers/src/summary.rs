@@ -1,5 +1,5 @@
 //! The claims of all experiments as records, one line of JSON each, and the texts that are written from them: the summary in
-//! `docs/results/README.md` and the list of all claims.
+//! `docs/evidence/papers/README.md` and the list of all claims.
 
 use crate::claim::Judged;
 use crate::experiment::{Experiment, Origin};
@@ -120,8 +120,8 @@ fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
 pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
-        "# What five papers claim, and what is measured\n\nWritten by `slowstart reproduce --all --out docs/results` (`make \
-         results`). Measured figures come from the simulator (docs/method.md). [claims.md](claims.md) lists every claim with \
+        "# What five papers claim, and what is measured\n\nWritten by `slowstart reproduce --all --out docs/evidence/papers` (`make \
+         results`). Measured figures come from the simulator (docs/explain/method.md). [claims.md](claims.md) lists every claim with \
          its bound, runs and reason, `claims.jsonl` the same for programs, and the page of an experiment what it runs and what \
          we chose. [changes.md](changes.md) says which verdicts changed and why.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
@@ -189,7 +189,7 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
 /// The list of all claims.
 pub fn list(records: &[Record]) -> String {
     let mut out = String::from(
-        "# All claims\n\nWritten by `slowstart reproduce --all --out docs/results`. README.md summarises it and states the rule of \
+        "# All claims\n\nWritten by `slowstart reproduce --all --out docs/evidence/papers`. README.md summarises it and states the rule of \
          the bounds. The third column says whose a claim is; only those of the papers are counted.\n\n\
          | Claim | | Whose | Claimed | Bound | Measured | Runs | Verdict | Cause | Reason |\n|---|---|---|---|---|---|--:|---|---|---|\n",
     );

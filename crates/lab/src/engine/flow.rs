@@ -73,7 +73,7 @@ pub(super) struct Origin {
     pub(super) captured: bool,
 }
 
-/// A flow. Fields that every packet needs come first (docs/engine.md, "Memory layout").
+/// A flow. Fields that every packet needs come first (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Flow {

@@ -177,7 +177,7 @@ impl Engine {
     }
 
     /// Runs until `end`, or until `stop` returns true after an event. Unlike the others it processes all events in order of
-    /// time, which is slower (docs/engine.md, "Look-ahead").
+    /// time, which is slower (docs/dev/engine.md, "Look-ahead").
     pub fn run_until(&mut self, end: Instant, stop: impl FnMut(&Self) -> bool) {
         self.advance(end, false, stop);
         self.sort_events();
@@ -190,7 +190,7 @@ impl Engine {
 
     /// Processes events until `end`, or until `stop` returns true. With `ahead` it processes all events of the first flow's
     /// receiving end within the least delay of the path in one batch, then those of the sending end: neither end reads the
-    /// state that the other has reached since, so that the result is the same (docs/engine.md, "Look-ahead").
+    /// state that the other has reached since, so that the result is the same (docs/dev/engine.md, "Look-ahead").
     fn advance(&mut self, end: Instant, ahead: bool, mut stop: impl FnMut(&Self) -> bool) {
         let receiver = self.flows.first().map_or(End::Client, |f| f.sender().other());
         // A sample after an acknowledgement records the state of both ends at that time.
@@ -254,7 +254,7 @@ impl Engine {
 
     /// Processes the arrivals of a line one after the other, as long as no other source of their end has an event, before
     /// `until`. Returns the time at which `stop` returned true, if it did.
-    #[allow(clippy::inline_always, reason = "compiled for each end (docs/engine.md)")]
+    #[allow(clippy::inline_always, reason = "compiled for each end (docs/dev/engine.md)")]
     #[inline(always)]
     fn drain_line(
         &mut self,

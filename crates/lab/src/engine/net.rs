@@ -2,7 +2,7 @@
 //!
 //! The elements of a direction compute a packet's arrival when it enters, and packets on their way are kept in the order in
 //! which they arrive. So one pending event stands for all packets of a line, and the cost of an event does not grow with the window. Timers are
-//! lazy: see docs/engine.md, "Events and timers".
+//! lazy: see docs/dev/engine.md, "Events and timers".
 
 use super::flow::{Control, Flow, Origin};
 use super::id::{ClockId, Destination, Due, End, FlowId, LineId, PerEnd, Source};
@@ -36,7 +36,7 @@ fn kind(s: &Segment) -> Kind {
 }
 
 /// A packet on its way, in 32 bytes: a segment of 64 bytes is kept only if these cannot express it. Small fields share words,
-/// so that a packet is written and read in few instructions (docs/engine.md, "Packets on their way").
+/// so that a packet is written and read in few instructions (docs/dev/engine.md, "Packets on their way").
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) sent: Instant,
@@ -52,7 +52,7 @@ pub(super) struct Packet {
 impl Packet {
     #[allow(
         clippy::inline_always,
-        reason = "else the segment is written to memory and read back (docs/engine.md)"
+        reason = "else the segment is written to memory and read back (docs/dev/engine.md)"
     )]
     #[inline(always)]
     fn new(sent: Instant, to: Destination, s: &Segment) -> Self {
@@ -172,7 +172,7 @@ pub(super) struct PacketSink<'a> {
 impl Wire for PacketSink<'_> {
     #[allow(
         clippy::inline_always,
-        reason = "else the segment is written to memory and read back (docs/engine.md)"
+        reason = "else the segment is written to memory and read back (docs/dev/engine.md)"
     )]
     #[inline(always)]
     fn put_train(&mut self, s: &Segment, n: u32) {
@@ -218,7 +218,7 @@ impl Wire for PacketSink<'_> {
 
 impl PacketSink<'_> {
     /// Sends a train whose packets may be marked, or over a direction with an element that few paths have. It is a function
-    /// of its own so that the code of all other trains stays short (docs/engine.md, "Inlining").
+    /// of its own so that the code of all other trains stays short (docs/dev/engine.md, "Inlining").
     #[inline(never)]
     fn put_special_train(&mut self, queued: Queued, s: Segment, n: u32) {
         let Origin { flow, end, .. } = *self.from;
@@ -284,7 +284,7 @@ pub(super) struct Net {
     pub(super) path: Path,
     /// The time of the current event.
     pub(super) now: Instant,
-    /// The time of the last event at each end: one end may be ahead of the other (docs/engine.md, "Look-ahead").
+    /// The time of the last event at each end: one end may be ahead of the other (docs/dev/engine.md, "Look-ahead").
     reached: PerEnd<Instant>,
     seed: u64,
     /// The lines, by [`LineId`].

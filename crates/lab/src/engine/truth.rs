@@ -9,7 +9,7 @@ pub const MILESTONES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// Width of the bins in which delivered bytes are counted.
 pub const BIN: Span = Span::millis(10);
 
-/// What the engine observed of a flow. Fields that a packet may change come first (docs/engine.md, "Memory layout").
+/// What the engine observed of a flow. Fields that a packet may change come first (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Truth {

@@ -126,7 +126,7 @@ pub fn html(page: &Page) -> String {
                     " bytes that were in flight, as multiples of the median throughput's "
                 }
                 "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
-                "The terms are explained in docs/glossary.md."
+                "The terms are explained in docs/reference/glossary.md."
             }
             @let charts = startup::charts(page.series, page.opinions.is_some());
             @match page.data {

@@ -65,7 +65,7 @@ fn special_state(now: Instant, rx: &mut Receiver) -> (u64, u8) {
 impl Header {
     /// Completes `s` with the acknowledgement number, the window, the timestamp and, if `held`, SACK blocks, and sends
     /// it as a train of `n` consecutive segments. Always inlined, so that the segment stays in registers
-    /// (docs/engine.md).
+    /// (docs/dev/engine.md).
     #[allow(clippy::inline_always, reason = "each packet passes here, from two places")]
     #[inline(always)]
     fn send_train(
@@ -148,7 +148,7 @@ impl Header {
     }
 }
 
-/// One end of a connection. Fields that every packet needs come first (docs/engine.md, "Memory layout").
+/// One end of a connection. Fields that every packet needs come first (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Endpoint<C> {
@@ -420,7 +420,7 @@ impl<C: Controller + Clone> Endpoint<C> {
     }
 
     /// Processes a segment of an endpoint that is not plain, or with flags that few segments have. It is a function of its
-    /// own so that the code for all others stays short (docs/engine.md, "Inlining").
+    /// own so that the code for all others stays short (docs/dev/engine.md, "Inlining").
     #[inline(never)]
     pub(crate) fn on_special_segment(&mut self, now: Instant, s: &Segment, out: &mut impl Wire) -> bool {
         if self.state == State::Established {

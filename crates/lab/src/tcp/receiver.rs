@@ -26,7 +26,7 @@ pub enum AckDecision {
 }
 
 /// The receiving half of a connection. Fields are in order of use: what an ACK contains, then what each data segment
-/// needs (docs/engine.md, "Memory layout").
+/// needs (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {

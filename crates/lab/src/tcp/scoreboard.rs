@@ -97,7 +97,7 @@ pub(super) struct InOrder {
     pub(super) last: Record,
 }
 
-/// The segments in flight. Fields that every ACK needs come first (docs/engine.md, "Memory layout").
+/// The segments in flight. Fields that every ACK needs come first (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Scoreboard {

@@ -253,7 +253,7 @@ impl Mirror {
             return;
         }
         let mut k = known(f);
-        // The kernel's does not pace its initial window (docs/kernel.md), as on a host that cannot pace.
+        // The kernel's does not pace its initial window (docs/reference/kernel.md), as on a host that cannot pace.
         k.supports_pacing = !self.name.starts_with("rapid-start");
         let lost = if f.no_data_sent { f.retransmitted.min(255) as u8 } else { 0 };
         let mut hs = Handshake::new(handshake(f).filter(|_| f.no_data_sent));

@@ -288,7 +288,7 @@ registry! {
             "rapid-start with K = 11/18, without pacing and W_max";
     }
     rate_bound::RateBound {
-        "rate-bound": default, "docs/rate-bound.md",
+        "rate-bound": default, "docs/explain/rate-bound.md",
             "the rate of ACKs bounds the window; exits when a larger flight brings no higher rate";
     }
     smooth::Smooth {

@@ -1,4 +1,4 @@
-//! Rate-bound (docs/rate-bound.md): the rate at which the ACKs of a flight come bounds the window, and it leaves when a
+//! Rate-bound (docs/explain/rate-bound.md): the rate at which the ACKs of a flight come bounds the window, and it leaves when a
 //! larger flight has brought no higher rate.
 //!
 //! Departs from its specification: nowhere.

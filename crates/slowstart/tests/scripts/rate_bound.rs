@@ -1,4 +1,4 @@
-//! Rate-bound: docs/rate-bound.md. Segments have 1000 bytes, so that one in a millisecond is 8 Mbit/s.
+//! Rate-bound: docs/explain/rate-bound.md. Segments have 1000 bytes, so that one in a millisecond is 8 Mbit/s.
 
 use crate::language::play;
 

@@ -42,7 +42,7 @@ const fn key(name: &'static str, expects: &'static str, about: &'static str) -> 
     PathKey { name, expects, about }
 }
 
-/// Every key of a path. Where a number is expected, a distribution may stand in its place (see `docs/method.md`).
+/// Every key of a path. Where a number is expected, a distribution may stand in its place (see `docs/explain/method.md`).
 pub const PATH_KEYS: &[PathKey] = &[
     key("name", "text", "Name in results; by default the name of the file."),
     key("about", "text", "What the path is, in a sentence."),
@@ -86,7 +86,7 @@ pub const PATH_KEYS: &[PathKey] = &[
     key(
         "queue",
         QUEUE,
-        "Capacity of the queue at the forward link, 1bdp by default: further packets are dropped. Or a queue discipline with the words of tc: codel, fq_codel, pie, red, dualpi2, fq, such as \"codel target=5ms ecn\" (see docs/paths.md).",
+        "Capacity of the queue at the forward link, 1bdp by default: further packets are dropped. Or a queue discipline with the words of tc: codel, fq_codel, pie, red, dualpi2, fq, such as \"codel target=5ms ecn\" (see docs/reference/disciplines.md).",
     ),
     key(
         "shaper",

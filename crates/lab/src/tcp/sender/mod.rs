@@ -192,7 +192,7 @@ pub struct Counters {
 /// The sending half of a connection.
 ///
 /// Fields are in order of use: first those read for each packet even at an end that only receives, then those needed
-/// for each ACK (docs/engine.md, "Memory layout").
+/// for each ACK (docs/dev/engine.md, "Memory layout").
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Sender<C> {
