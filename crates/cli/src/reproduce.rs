@@ -139,7 +139,7 @@ fn write_summary(dir: &Path, results: &[(&Experiment, Vec<Judged>)]) -> Result<(
         lines.push('\n');
     }
     let readme = summary::readme(&records).map_err(anyhow::Error::msg)?;
-    for (name, text) in [(CLAIMS, lines), ("claims.md", summary::list(&records)), (TABLE, readme)] {
+    for (name, text) in [(CLAIMS, lines), (TABLE, readme)] {
         write_bytes(dir, name, text.as_bytes())?;
     }
     Ok(())

@@ -74,12 +74,12 @@ pub const ENGINES: &[Entry] = &[
     },
     Entry {
         name: "quic:quinn",
-        about: "the QUIC stack quinn-proto over the simulator's paths, at virtual time (docs/guide/quic.md)",
+        about: "the QUIC stack quinn-proto over the simulator's paths, at virtual time (docs/reference/quic.md)",
         make: quic!(Quinn),
     },
     Entry {
         name: "quic:noq",
-        about: "the QUIC stack noq-proto over the simulator's paths, at virtual time (docs/guide/quic.md)",
+        about: "the QUIC stack noq-proto over the simulator's paths, at virtual time (docs/reference/quic.md)",
         make: quic!(Noq),
     },
     Entry {
@@ -103,7 +103,7 @@ pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
     let is = |e: &&Entry| e.name == name || name == "quic" && e.name.starts_with("quic:");
     if name == "quic:s2n" {
         let why = "s2n-quic cannot run here: its endpoints run in an executor of their own, which this program cannot drive \
-                   (docs/guide/quic.md); expected quic:quinn or quic:noq";
+                   (docs/reference/quic.md); expected quic:quinn or quic:noq";
         return Err(EngineError::Name(why.to_string()));
     }
     let Some(entry) = ENGINES.iter().find(is) else {

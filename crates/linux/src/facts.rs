@@ -330,7 +330,7 @@ pub struct Counts {
     pub open: Option<u64>,
     /// Connections that ever used it.
     pub started: u64,
-    /// Those of them whose end the kernel has reported: nearly all (docs/reference/kernel.md, "A thousand connections at a time").
+    /// Those of them whose end the kernel has reported: nearly all (docs/evidence/kernel.md).
     pub ended: u64,
     /// Events dropped because the ring was full.
     pub dropped_events: u64,

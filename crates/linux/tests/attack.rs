@@ -248,7 +248,7 @@ const JUMPS: &str = "jump-start";
 const BELIEVES_DUPLICATES: &str = "bbr3";
 
 /// The most segments of the last flight under a startup that decides by time: those of standard slow start, unless it sends
-/// more by design. `usize::MAX` is a known weakness (docs/reference/kernel.md, "Receivers that manipulate their acknowledgements").
+/// more by design. `usize::MAX` is a known weakness (docs/evidence/kernel.md, "Receivers that manipulate their acknowledgements").
 fn bound(startup: &str, attack: Receiver) -> usize {
     match (startup, attack) {
         ("hybla", _) | ("ess", Receiver::AtOnce) | (BELIEVES_DUPLICATES, Receiver::Duplicates) => usize::MAX,

@@ -121,9 +121,8 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
         "# What five papers claim, and what is measured\n\nWritten by `slowstart reproduce --all --out docs/evidence/papers` (`make \
-         results`). Measured figures come from the simulator (docs/explain/method.md). [claims.md](claims.md) lists every claim with \
-         its bound, runs and reason, `claims.jsonl` the same for programs, and the page of an experiment what it runs and what \
-         we chose. [changes.md](changes.md) says which verdicts changed and why.\n\n\
+         results`). Measured figures come from the simulator (docs/explain/method.md). The page of an experiment has \
+         every claim with its verdict and reason, what is run and what we chose; `claims.jsonl` has the same for programs.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
          leaves out, and differs with others. One rule gives all bounds: a printed number has half a unit of its last digit on \
@@ -184,31 +183,4 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
         out.push('\n');
     }
     Ok(out)
-}
-
-/// The list of all claims.
-pub fn list(records: &[Record]) -> String {
-    let mut out = String::from(
-        "# All claims\n\nWritten by `slowstart reproduce --all --out docs/evidence/papers`. README.md summarises it and states the rule of \
-         the bounds. The third column says whose a claim is; only those of the papers are counted.\n\n\
-         | Claim | | Whose | Claimed | Bound | Measured | Runs | Verdict | Cause | Reason |\n|---|---|---|---|---|---|--:|---|---|---|\n",
-    );
-    for r in records {
-        let _ = writeln!(
-            out,
-            "| [{}]({}.html) | {} | {} | {} | {} | {} | {} | **{}** | {} | {} |",
-            r.id,
-            r.experiment().replace('/', "-"),
-            cell(&r.says),
-            r.origin,
-            cell(&r.claimed),
-            r.bound,
-            cell(&r.measured),
-            r.runs,
-            r.verdict,
-            r.cause,
-            cell(&r.reason),
-        );
-    }
-    out
 }

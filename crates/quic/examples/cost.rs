@@ -1,5 +1,5 @@
 //! What a controller costs in a QUIC host: nanoseconds of elapsed time for each ACK frame, with the two packets that it
-//! acknowledges and the two that it releases. Prints the table of docs/guide/quic.md. `cost [STARTUP...]`.
+//! acknowledges and the two that it releases. Prints the table of docs/evidence/quic.md. `cost [STARTUP...]`.
 //!
 //! The flow has 50 ms of round trip and at most 1000 packets in flight. The least of five runs counts.
 

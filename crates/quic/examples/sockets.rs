@@ -1,5 +1,5 @@
 //! The same downloads at virtual time and on real sockets, to show how far pacing and timers of a process move the result.
-//! Prints the table of docs/guide/quic.md. Needs root, and the examples server and client of the same build.
+//! Prints the table of docs/evidence/quic.md. Needs root, and the examples server and client of the same build.
 //!
 //! `sockets SLOWSTART [RUNS]`, where SLOWSTART is the command built with the feature kernel.
 

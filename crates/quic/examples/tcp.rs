@@ -1,5 +1,5 @@
 //! Where startups end in the simulator's TCP and in QUIC stacks, over ten paths, and which settings of TCP remove the
-//! difference. Prints the tables of docs/guide/quic.md.
+//! difference. Prints the tables of docs/evidence/quic.md.
 //!
 //! `tcp [--kernel ROWS] [PATH...]` takes other paths. ROWS are those of `slowstart compare PATH --engine kernel --json`: the live
 //! kernel's figures stand beside the others, the median run by the time of the exit.

@@ -65,7 +65,7 @@ impl Quinn {
 impl Stack for Quinn {
     const NAME: &'static str = "quinn-proto 0.11.19";
     const CAVEAT: Option<&'static str> = Some(
-        "quinn tells no packet numbers and paces at 1.25 windows a round trip whatever the startup asks (docs/guide/quic.md)",
+        "quinn tells no packet numbers and paces at 1.25 windows a round trip whatever the startup asks (docs/reference/quic.md)",
     );
 
     fn new(
