@@ -78,7 +78,7 @@ while IFS=$'\t' read -r name about; do
     printf 'Beside `standard` over 50 Mbit/s, 100 ms and a queue of 2 BDP; move the sliders, or choose another path.\n\n'
     live "path=rate=50Mbit+rtt=100ms+queue=2bdp&startups=$code" "$name over a path" ../
     printf '\n```sh\nslowstart explain "rate=50Mbit rtt=100ms queue=2bdp" %s\n```\n\n' "$name"
-    awk -v name="$name" '/^## / { on = 0; n = split(substr($0, 4), words, /, | and /); for (i = 1; i <= n; i++) on = on || words[i] == name; next } on' \
+    awk -v name="$name" '/^## / { on = 0; n = split(substr($0, 4), words, /, | and /); for (i = 1; i <= n; i++) on = on || words[i] == name || (words[i] ~ /^(search|rapid-start)$/ && index(name, words[i] "-") == 1); next } on' \
       docs/reference/algorithms.md
     printf '\nAll startups, and the rules that hold for each: [Algorithms](algorithms.md).\n'
   } >"$src/reference/$file"

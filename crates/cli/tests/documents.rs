@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The anchors of a document's headings, as GitHub makes them.
 fn anchors(text: &str) -> Vec<String> {
@@ -126,4 +127,36 @@ fn the_book_has_every_page_and_its_links() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Every startup and avoidance of the registry has a section. Versions of one algorithm share that of its name.
+#[test]
+fn every_algorithm_has_a_section() {
+    let text = fs::read_to_string(root().join("docs/reference/algorithms.md")).expect("a document");
+    let headings: Vec<&str> = text
+        .lines()
+        .filter_map(|l| l.strip_prefix("## "))
+        .flat_map(|h| h.split(", ").flat_map(|part| part.split(" and ")))
+        .collect();
+    for kind in ["startups", "avoidances"] {
+        let out =
+            Command::new(env!("CARGO_BIN_EXE_slowstart")).args(["list", kind]).output().expect("it runs");
+        let list = String::from_utf8(out.stdout).expect("text");
+        let names: Vec<&str> = list
+            .lines()
+            .filter_map(|l| l.strip_prefix("  ").filter(|l| !l.starts_with(' ')))
+            .filter_map(|l| l.split(' ').next())
+            .collect();
+        assert!(names.len() >= 7, "{kind}: {list}");
+        for name in names {
+            let shared = ["search", "rapid-start", "cubic", "reno"];
+            let found = headings.contains(&name)
+                || shared.iter().any(|s| {
+                    name.strip_prefix(s).is_some_and(|r| r.starts_with('-'))
+                        && headings.contains(s)
+                        && text.contains(&format!("`{name}`"))
+                });
+            assert!(found, "docs/reference/algorithms.md has no section on {name}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Closed forms for standard slow start in an ideal world, and what the engine measures: `algorithms.md` 6.3, the
+//! Closed forms for standard slow start in an ideal world, and what the engine measures: `docs/evidence/algorithms.md` 6.3, the
 //! `HyStart` paper's Figure 1, and the conservation laws of a simulator.
 //!
 //! A window that doubles in each RTT fills path and buffer at `1 + b` BDP. The first drop is detected one RTT (of a

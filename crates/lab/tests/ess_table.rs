@@ -1,5 +1,5 @@
 //! ESS and `HyStart` on the eight networks of the ESS paper's Table 1, in packets of 400 bytes: section 6.2 of
-//! `algorithms.md`, with profile `ideal` and an infinite queue.
+//! `docs/evidence/algorithms.md`, with profile `ideal` and an infinite queue.
 //!
 //! The windows of 6.2 include the growth of the ACK at which the startup exits, as in 6.1. Its times count from when
 //! data begins to flow, one and a half RTTs after the client connects.

@@ -1,4 +1,4 @@
-//! Exit points of `HyStart` and SEARCH without loss: the tables of `algorithms.md` 6.1 and 6.1b, in BDPs of 1500-byte
+//! Exit points of `HyStart` and SEARCH without loss: the tables of `docs/evidence/algorithms.md` 6.1 and 6.1b, in BDPs of 1500-byte
 //! packets, with profile `ideal` and an infinite queue.
 //!
 //! The tables are printed to a hundredth of a BDP, and their window includes the growth of the ACK at which the startup
