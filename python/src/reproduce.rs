@@ -5,8 +5,8 @@ use crate::table::Table;
 use pyo3::prelude::*;
 use serde_json::json;
 use slowstart_lab::columns::Kind;
-use slowstart_papers::claim;
 use slowstart_papers::experiment::Experiment;
+use slowstart_papers::judge;
 
 /// Repeats experiments of papers: a row a claim, with what was claimed and measured. Ctrl-C ends it after the experiment
 /// that is computed.
@@ -17,7 +17,7 @@ pub(crate) fn reproduce(py: Python<'_>, ids: Vec<String>, seed: u64, full: bool)
     for e in &Experiment::named(&ids).map_err(bad)? {
         let judged = py.detach(|| {
             let runs = slowstart_papers::run::all(e, seed, full, || ()).map_err(bad)?;
-            Ok::<_, PyErr>(claim::judge(e, &runs))
+            Ok::<_, PyErr>(judge::judge(e, &runs))
         })?;
         py.check_signals()?;
         rows.extend(judged.iter().map(|j| {

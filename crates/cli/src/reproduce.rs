@@ -5,8 +5,8 @@ use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use slowstart_papers::claim::{self, Judged};
 use slowstart_papers::experiment::Experiment;
+use slowstart_papers::judge::{self, Judged};
 use slowstart_papers::summary::{self, Record};
 use slowstart_papers::{page, run};
 use std::fs;
@@ -90,7 +90,7 @@ impl Reproduce {
         for e in chosen {
             bar.set_message(e.id.clone());
             let runs = run::all(e, self.seed, self.full, || bar.inc(1))?;
-            let judged = claim::judge(e, &runs);
+            let judged = judge::judge(e, &runs);
             if let Some(dir) = &self.out {
                 write_bytes(dir, &page_name(e), page::html(e, &judged, &runs).as_bytes())?;
             }

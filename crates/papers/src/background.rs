@@ -54,6 +54,11 @@ impl Background {
     }
 }
 
+/// An inline path with the ACK jitter that it states and no default: experiments state what varies.
+pub(crate) fn stated_jitter(path: String) -> String {
+    if path.contains('=') && !path.contains("ack_jitter=") { path + " ack_jitter=0" } else { path }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,415 +1,258 @@
-//! Compares claims with measured values.
+//! A claim as the file of an experiment defines it: statement, measure, bound, recorded verdict and reason.
 
-use crate::experiment::{Claim, Experiment, Statistic, Verdict};
-use crate::result::RunResult;
-use slowstart_lab::report::words;
-use slowstart_lab::stats;
+use crate::measure::Measure;
+use crate::statistic::{self, Statistic};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 
-/// A measured value with its 95 % interval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// Study and startup; empty for arithmetic.
-    pub of: String,
-    /// The value.
-    pub value: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// Number of runs that have a value.
-    pub runs: usize,
+/// The verdict on a claim.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval of the measured value lies within the bound.
+    Holds,
+    /// The whole interval lies outside the bound.
+    Differs,
+    /// The interval contains an end of the bound, or there is no value.
+    Undecided,
+    /// No number of runs decides: it holds with some values of what the paper does not give, and differs with others.
+    NotStated,
+    /// The claim depends on something that the simulator does not model.
+    NotCheckable,
 }
 
-impl Measured {
-    /// The study.
-    fn study(&self) -> &str {
-        self.of.rsplit_once(", ").map_or("", |(study, _)| study)
+impl Verdict {
+    /// The verdict as the summary prints it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Differs => "differs",
+            Self::Undecided => "undecided",
+            Self::NotStated => "the paper does not say",
+            Self::NotCheckable => "not checkable here",
+        }
     }
 }
 
-/// A claim with its measured values and verdict.
-#[derive(Clone, Debug)]
-pub struct Judged<'a> {
-    /// The claim.
-    pub claim: &'a Claim,
-    /// Ends of the bound.
-    pub bound: (Option<f64>, Option<f64>),
-    /// One value for each study and startup of the claim.
-    pub measured: Vec<Measured>,
-    /// The verdict on the measured values.
+/// What a claim is. Only those of the papers are counted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The paper's.
+    #[default]
+    Paper,
+    /// Arithmetic of the paper's own numbers, which no run can change.
+    Arithmetic,
+    /// A value to which the network was fitted, or that was put into it.
+    Fitted,
+    /// A hypothesis of ours: the paper leaves the question to future work, or assumes the answer.
+    Ours,
+}
+
+impl Origin {
+    /// The origin in a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Arithmetic => "arithmetic",
+            Self::Fitted => "fitted",
+            Self::Ours => "ours",
+        }
+    }
+}
+
+/// Why a claim of a paper is not found to hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The paper is wrong, contradicts itself, or does not say what is needed.
+    Paper,
+    /// The paper's network has something that is not known, and matters.
+    Network,
+    /// Our model, reading, measure or number of runs.
+    Ours,
+    /// Not known.
+    Unclear,
+}
+
+impl Cause {
+    /// The cause as results write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "a: the paper",
+            Self::Network => "b: the network",
+            Self::Ours => "c: ours",
+            Self::Unclear => "d: unclear",
+        }
+    }
+}
+
+/// A value as a paper prints it. Its bound follows from the one rule of all claims: half a unit of the last digit to either
+/// side, a whole unit if the paper says "about" or the like; and, where the paper took it from a sample, the 95 % interval of
+/// that sample beyond it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Printed {
+    /// The number with its digits ("0.30", "2,600"). Zeros at the end of an integer are not digits.
+    value: String,
+    /// The paper says "about", "approximately", "almost", "up to" or the like, or the value is read off a figure.
+    #[serde(default)]
+    about: bool,
+    /// The printed standard deviation of the sample whose mean the value is.
+    sd: Option<f64>,
+    /// Size of the sample of which the value is the mean, the standard deviation or the share.
+    n: Option<f64>,
+    /// The paper prints no spread: its sample is as large as this many of our runs, from whose spread its interval follows.
+    runs: Option<f64>,
+}
+
+impl Printed {
+    /// The number, and half a unit of its last digit.
+    fn number(&self) -> Option<(f64, f64)> {
+        let digits = self.value.replace(',', "");
+        let value: f64 = digits.parse().ok()?;
+        let places = match digits.split_once('.') {
+            Some((_, fraction)) => -i32::try_from(fraction.len()).ok()?,
+            None => i32::try_from(digits.len() - digits.trim_end_matches('0').len()).ok()?,
+        };
+        let unit = 10_f64.powi(if value == 0.0 { places.min(0) } else { places });
+        Some((value, if self.about { unit } else { 0.5 * unit }))
+    }
+
+    /// The bound, for this statistic.
+    pub(crate) fn bound(&self, take: Statistic) -> Option<(f64, f64)> {
+        let (value, half) = self.number()?;
+        let (low, high) = match (take, self.n, self.sd) {
+            (Statistic::Share, Some(n), _) => {
+                let (_, low, high) = statistic::wilson(value / 100.0, n);
+                (low, high)
+            }
+            (Statistic::Deviation, Some(n), _) => statistic::deviation_ends(value, n),
+            (_, Some(n), Some(sd)) => {
+                let reach = 1.96 * sd / n.sqrt();
+                (value - reach, value + reach)
+            }
+            _ => (value, value),
+        };
+        Some((low - half, high + half))
+    }
+}
+
+/// A statement of a paper that runs can confirm or refute.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// A name of its own within the experiment, which stays when the claim moves.
+    pub id: String,
+    /// What the claim is.
+    #[serde(default)]
+    pub origin: Origin,
+    /// Why a claim of the paper does not hold.
+    pub cause: Option<Cause>,
+    /// The statement, in our words.
+    pub says: String,
+    /// The figure that the paper gives, as printed.
+    #[serde(default)]
+    pub claimed: String,
+    /// The measure of each run; absent only if the claim is not checkable.
+    pub measure: Option<Measure>,
+    /// The studies; all of the experiment if empty. The claim must hold in each.
+    #[serde(default)]
+    pub studies: Vec<String>,
+    /// The startups. The claim must hold for each.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// If present, the measure is divided by that of this startup in the same run ...
+    pub versus: Option<String>,
+    /// ... or, if this is present too, in this study.
+    pub versus_study: Option<String>,
+    /// The measure of that startup, if it is another one.
+    pub versus_measure: Option<Measure>,
+    /// If present, the value of this startup in the same run is subtracted.
+    pub less: Option<String>,
+    /// Index of the flow in the run.
+    #[serde(default)]
+    pub flow: usize,
+    /// The statistic over the runs.
+    #[serde(default)]
+    pub take: Statistic,
+    /// The bound of [`Statistic::Within`].
+    pub within: Option<f64>,
+    /// The value that the paper prints, from which the bound follows.
+    pub printed: Option<Printed>,
+    /// Lower end of the bound.
+    pub at_least: Option<f64>,
+    /// Upper end of the bound.
+    pub at_most: Option<f64>,
+    /// True if the claim is that the measured values grow in the order of the studies, in place of a bound.
+    #[serde(default)]
+    pub grows: bool,
+    /// A value that the paper does not give, if the studies of the claim vary it ("buffer"). The claim then holds if it
+    /// holds with every value, differs if it differs with every value, and otherwise the paper does not say.
+    pub unknown: Option<String>,
+    /// Its values: the ends of the names of the studies. If empty, each study has a value of its own.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// The recorded verdict.
     pub verdict: Verdict,
-    /// The reason, with the figures of these runs.
-    pub reason: String,
+    /// The reason for the verdict and, where it is known, the assumption under which the claim would hold. `{value}` stands
+    /// for the measured values, `{interval}` for their intervals, `{name}` for a figure. If empty, the verdict is *holds*.
+    #[serde(default)]
+    pub why: String,
+    /// Figures that the reason cites, computed from the runs.
+    #[serde(default)]
+    pub figures: BTreeMap<String, Figure>,
 }
 
-impl Judged<'_> {
-    /// True if the verdict is the recorded one.
-    pub fn matches_record(&self) -> bool {
-        self.verdict == self.claim.verdict
-    }
-
-    /// True if the verdict is the opposite of the recorded one: *holds* for *differs*, or *differs* for *holds*. With
-    /// another seed a verdict may become undecided or cease to be, but must not become the opposite.
-    pub fn contradicts_record(&self) -> bool {
-        use Verdict::{Differs, Holds};
-        matches!((self.verdict, self.claim.verdict), (Holds, Differs) | (Differs, Holds))
-    }
-
-    /// The measured values as text.
-    pub fn measured_text(&self) -> String {
-        let unit = if matches!(self.claim.take, Statistic::Share | Statistic::Within) { " %" } else { "" };
-        let each = |m: &Measured| {
-            let mut text = format!("{}{unit}", words::number(m.value));
-            let (low, high) = (words::number(m.low), words::number(m.high));
-            if low != high {
-                text = format!("{text} ({low} to {high})");
-            }
-            if self.measured.len() > 1 { format!("{}: {text}", m.of) } else { text }
-        };
-        if self.measured.is_empty() {
-            return "-".into();
-        }
-        self.measured.iter().map(each).collect::<Vec<_>>().join("; ")
-    }
-
-    /// The bound as text.
-    pub fn bound_text(&self) -> String {
-        let number = words::number;
-        match self.bound {
-            (Some(a), Some(b)) => format!("{} to {}", number(a), number(b)),
-            (Some(a), None) => format!("at least {}", number(a)),
-            (None, Some(b)) => format!("at most {}", number(b)),
-            (None, None) if self.claim.grows => "grows".into(),
-            (None, None) => "-".into(),
-        }
-    }
+/// A quantity that a reason cites. What it does not give is that of its claim, except `versus`, `versus_study`, `less` and
+/// `within`, which it has only if it gives them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    measure: Option<Measure>,
+    studies: Option<Vec<String>>,
+    of: Option<Vec<String>>,
+    versus: Option<String>,
+    versus_study: Option<String>,
+    less: Option<String>,
+    flow: Option<usize>,
+    take: Option<Statistic>,
+    within: Option<f64>,
 }
 
-/// A share of `n`, with Wilson's 95 % interval (JASA 22, 1927), in per cent.
-pub(crate) fn wilson(p: f64, n: f64) -> (f64, f64, f64) {
-    let z = 1.96_f64;
-    let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    // For p = 0 and p = 1 the ends are exactly 0 and 1.
-    let low = if p > 0.0 { middle - half } else { 0.0 };
-    let high = if p < 1.0 { middle + half } else { 1.0 };
-    (100.0 * p, 100.0 * low, 100.0 * high)
-}
-
-/// The 95 % interval of a standard deviation of `n` values: the quantiles of chi square over its degrees of freedom (Wilson &
-/// Hilferty, PNAS 17, 1931).
-pub(crate) fn deviation_ends(deviation: f64, n: f64) -> (f64, f64) {
-    let c = 2.0 / (9.0 * (n - 1.0));
-    let end = |z: f64| (deviation * deviation / (1.0 - c + z * c.sqrt()).max(1e-9).powi(3)).sqrt();
-    (end(1.96), end(-1.96))
-}
-
-/// The statistic of `values`, and the ends of its 95 % interval.
-pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let share = |p: f64| wilson(p, n);
-    let first = *values.first()?;
-    match how {
-        Statistic::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
-        Statistic::Mean => stats::mean(values).map(|m| (m.mid, m.low, m.high)),
-        Statistic::Deviation => {
-            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            let (low, high) = deviation_ends(variance.sqrt(), n);
-            (n > 1.0).then(|| (variance.sqrt(), low, high))
-        }
-        Statistic::Share => Some(share(mean)),
-        Statistic::Most => {
-            let most = values.iter().copied().fold(first, f64::max);
-            Some((most, most, most))
-        }
-        Statistic::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
-    }
-}
-
-fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
-    if claim.grows {
-        return match measured {
-            [] | [_] => Verdict::Undecided,
-            _ if measured.windows(2).all(|w| w[0].high <= w[1].low && w[0].value < w[1].value) => {
-                Verdict::Holds
-            }
-            _ if measured.windows(2).any(|w| w[0].low >= w[1].high) => Verdict::Differs,
-            _ => Verdict::Undecided,
-        };
-    }
-    let low = claim.at_least.unwrap_or(f64::NEG_INFINITY);
-    let high = claim.at_most.unwrap_or(f64::INFINITY);
-    let one = |m: &Measured| {
-        if m.runs == 0 {
-            Verdict::Undecided
-        } else if m.high < low || m.low > high {
-            Verdict::Differs
-        } else if m.low < low || m.high > high {
-            Verdict::Undecided
-        } else {
-            Verdict::Holds
-        }
-    };
-    let all = |group: &[&Measured]| {
-        if group.is_empty() {
-            Verdict::Undecided
-        } else if group.iter().all(|m| one(m) == Verdict::Holds) {
-            Verdict::Holds
-        } else if group.iter().any(|m| one(m) == Verdict::Differs) {
-            Verdict::Differs
-        } else {
-            Verdict::Undecided
-        }
-    };
-    if claim.unknown.is_none() {
-        return all(&measured.iter().collect::<Vec<_>>());
-    }
-    // A verdict for each value of what the paper does not give.
-    let each: Vec<Verdict> = if claim.values.is_empty() {
-        measured.iter().map(one).collect()
-    } else {
-        let with =
-            |v: &String| measured.iter().filter(|m| m.study().ends_with(v.as_str())).collect::<Vec<_>>();
-        claim.values.iter().map(|v| all(&with(v))).collect()
-    };
-    let any = |v: Verdict| each.contains(&v);
-    match (any(Verdict::Holds), any(Verdict::Differs), any(Verdict::Undecided)) {
-        (true, true, _) => Verdict::NotStated,
-        (true, false, false) => Verdict::Holds,
-        (false, true, false) => Verdict::Differs,
-        _ => Verdict::Undecided,
-    }
-}
-
-/// The number of runs that would decide: those there are, times the square of what the interval is too wide by.
-fn runs_to_decide(claim: &Claim, measured: &[Measured]) -> Option<u64> {
-    let ends: Vec<f64> = claim.at_least.into_iter().chain(claim.at_most).collect();
-    let needed = |m: &Measured| {
-        let half = (m.high - m.low) / 2.0;
-        let room = ends.iter().map(|e| (e - m.value).abs()).fold(f64::INFINITY, f64::min);
-        let crossed = ends.iter().any(|e| m.low < *e && *e < m.high);
-        (crossed && m.runs > 1).then(|| m.runs as f64 * (half / room).powi(2))
-    };
-    let most = measured.iter().filter_map(needed).fold(0.0, f64::max);
-    (most > 0.0 && most < 1e9).then(|| most.ceil() as u64)
-}
-
-/// What would make a claim fail that holds: the end of the bound that is nearest to the intervals, and how far it is.
-fn would_fail(claim: &Claim, measured: &[Measured]) -> String {
-    if claim.grows {
-        return "It would fail if a value were not above the one before it.".into();
-    }
-    let number = words::number;
-    let lows =
-        claim.at_least.into_iter().map(|e| (e, measured.iter().map(|m| m.low).fold(f64::INFINITY, f64::min)));
-    let highs = claim
-        .at_most
-        .into_iter()
-        .map(|e| (e, measured.iter().map(|m| m.high).fold(f64::NEG_INFINITY, f64::max)));
-    let nearest = lows.chain(highs).min_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs()));
-    match nearest {
-        Some((end, reached)) if Some(end) == claim.at_least => {
-            format!(
-                "It would fail below {}; the lowest end of an interval is {}.",
-                number(end),
-                number(reached)
-            )
-        }
-        Some((end, reached)) => {
-            format!(
-                "It would fail above {}; the highest end of an interval is {}.",
-                number(end),
-                number(reached)
-            )
-        }
-        None => String::new(),
-    }
-}
-
-/// The verdicts on all claims of an experiment.
-pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
-    e.claim.iter().map(|claim| judge_claim(e, claim, results)).collect()
-}
-
-fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
-    let measured = measure(e, claim, results);
-    let spread = measured.iter().map(|m| ((m.high - m.low) / 2.0, m.runs)).filter(|s| s.0.is_finite());
-    let (half, n) = spread.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
-    let widened = claim.widened(half, n);
-    let verdict = if claim.measure.is_some() { verdict(&widened, &measured) } else { Verdict::NotCheckable };
-    let mut reason = claim.why.clone();
-    if verdict == Verdict::Holds {
-        reason = [reason, would_fail(&widened, &measured)].join(" ").trim().to_string();
-    }
-    if verdict == Verdict::Undecided
-        && let Some(runs) = runs_to_decide(&widened, &measured)
-    {
-        reason = format!("{reason} About {} runs would decide.", words::number(runs as f64));
-    }
-    for name in claim.cited() {
-        let text = match name {
-            "value" => range(measured.iter().map(|m| (m.value, m.value))),
-            "interval" => range(measured.iter().map(|m| (m.low, m.high))),
-            _ => {
-                let figure = claim.figures.get(name).map(|f| measure(e, &claim.with(f), results));
-                range(figure.iter().flatten().map(|m| (m.value, m.value)))
-            }
-        };
-        reason = reason.replace(&format!("{{{name}}}"), &text);
-    }
-    Judged { claim, bound: (widened.at_least, widened.at_most), measured, verdict, reason }
-}
-
-/// The smallest and the greatest of some values, as text.
-fn range(values: impl Iterator<Item = (f64, f64)>) -> String {
-    let whole = values.filter(|(low, high)| !low.is_nan() && !high.is_nan());
-    match whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
-        Some((low, high)) if words::number(low) == words::number(high) => words::number(low),
-        Some((low, high)) => format!("{} to {}", words::number(low), words::number(high)),
-        None => "-".into(),
-    }
-}
-
-/// The values of a claim's measure: one for each study and startup.
-fn measure(e: &Experiment, claim: &Claim, results: &[RunResult]) -> Vec<Measured> {
-    let Some(measure) = claim.measure else { return Vec::new() };
-    if let Some(value) = measure.formula() {
-        return vec![Measured { of: String::new(), value, low: value, high: value, runs: 1 }];
-    }
-    let mut measured = Vec::new();
-    let cells = e.cells(1, false).unwrap_or_default();
-    for study in e.studies_of(claim, &cells) {
-        for of in &claim.of {
-            let value = |study: &str, label: &str, run: u32| {
-                let found = results.iter().find(|s| s.study == study && s.label == label && s.run == run)?;
-                claim.versus_measure.unwrap_or(measure).of(found, claim.flow)
-            };
-            let runs = results.iter().filter(|s| s.study == study && s.label == *of);
-            let runs: Vec<&RunResult> = runs.collect();
-            if let Some((value, low, high)) = measure.of_all(&runs) {
-                measured.push(Measured { of: format!("{study}, {of}"), value, low, high, runs: runs.len() });
-                continue;
-            }
-            let values: Vec<f64> = runs
-                .iter()
-                .filter_map(|s| {
-                    let own = measure.of(s, claim.flow)?;
-                    if let Some(less) = &claim.less {
-                        return Some(own - value(&study, less, s.run)?);
-                    }
-                    let other = claim.versus.as_ref().unwrap_or(of);
-                    let against = claim.versus_study.as_ref().unwrap_or(&study);
-                    if claim.versus.is_none() && claim.versus_study.is_none() {
-                        return Some(own);
-                    }
-                    let by = value(against, other, s.run)?;
-                    // The ratio of two zeros is 1.
-                    Some(if own.abs().max(by.abs()) <= 0.0 { 1.0 } else { own / by })
-                })
-                .filter(|v| !v.is_nan())
-                .collect();
-            let (value, low, high) = statistic(claim.take, claim.within.unwrap_or(f64::NAN), &values)
-                .unwrap_or((f64::NAN, f64::NAN, f64::NAN));
-            measured.push(Measured { of: format!("{study}, {of}"), value, low, high, runs: values.len() });
+impl Claim {
+    /// The claim's own quantity with the fields of `figure`; its bound is not used.
+    #[must_use]
+    pub fn with(&self, figure: &Figure) -> Self {
+        let f = figure.clone();
+        Self {
+            measure: f.measure.or(self.measure),
+            studies: f.studies.unwrap_or_else(|| self.studies.clone()),
+            of: f.of.unwrap_or_else(|| self.of.clone()),
+            versus: f.versus,
+            versus_study: f.versus_study,
+            versus_measure: None,
+            less: f.less,
+            flow: f.flow.unwrap_or(self.flow),
+            take: f.take.unwrap_or(self.take),
+            within: f.within,
+            figures: BTreeMap::new(),
+            ..self.clone()
         }
     }
-    measured
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn claim(low: Option<f64>, high: Option<f64>) -> Claim {
-        let text = "id = 'x'\nsays = 'x'\nmeasure = 'exit_s'\nverdict = 'holds'\nwhy = ''\n";
-        let claim: Claim = toml::from_str(text).expect("as written");
-        Claim { at_least: low, at_most: high, ..claim }
+    /// The claim with the bound widened by the 95 % interval of the paper's own sample, if that follows from the spread of our runs.
+    /// `half` is half of the interval of a mean of `n` of our runs.
+    #[must_use]
+    pub fn widened(&self, half: f64, n: usize) -> Self {
+        let reach =
+            self.printed.as_ref().and_then(|p| p.runs).map_or(0.0, |runs| half * (n as f64 / runs).sqrt());
+        let (at_least, at_most) = (self.at_least.map(|v| v - reach), self.at_most.map(|v| v + reach));
+        Self { at_least, at_most, ..self.clone() }
     }
 
-    #[test]
-    fn an_interval_decides() {
-        let m = |low, high| Measured { of: String::new(), value: low, low, high, runs: 5 };
-        let of = |measured: &[Measured]| verdict(&claim(Some(1.0), Some(2.0)), measured);
-        assert_eq!(of(&[m(1.0, 2.0)]), Verdict::Holds);
-        assert_eq!(of(&[m(0.9, 1.5)]), Verdict::Undecided);
-        assert_eq!(of(&[m(2.1, 2.5)]), Verdict::Differs);
-        // The claim must hold for each value.
-        assert_eq!(of(&[m(1.0, 2.0), m(0.9, 1.5)]), Verdict::Undecided);
-        assert_eq!(of(&[m(0.9, 1.5), m(0.1, 0.5)]), Verdict::Differs);
-        let grows = Claim { grows: true, ..claim(None, None) };
-        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(1.2, 1.3)]), Verdict::Holds);
-        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(1.05, 1.3)]), Verdict::Undecided);
-        assert_eq!(verdict(&grows, &[m(1.0, 1.1), m(0.5, 0.9)]), Verdict::Differs);
-        // Where the studies vary an unknown, it must differ in each.
-        let unknown = Claim { unknown: Some("buffer".into()), ..claim(Some(1.0), Some(2.0)) };
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.1, 0.5)]), Verdict::NotStated);
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.5, 1.5)]), Verdict::Undecided);
-        assert_eq!(verdict(&unknown, &[m(2.1, 2.5), m(0.1, 0.5)]), Verdict::Differs);
-        assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(1.2, 1.6)]), Verdict::Holds);
-        assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
-    }
-
-    #[test]
-    fn a_reason_has_the_figures_of_the_runs() {
-        let text = "title = 't'\nfigure = 'f'\ncovers = []\nabout = 'a'\n[[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\n\
-                    measure = 'best_window:10,12'\nat_least = 1.0\nwhy = 'It is {value}, not {other}.'\n\
-                    figures.other = { measure = 'best_window:8,12' }\n";
-        let e = Experiment::read("x/y", text).expect("as written");
-        assert_eq!(
-            judge(&e, &[])[0].reason,
-            "It is 15,000, not 12,000. It would fail below 1; the lowest end of an interval is 15,000."
-        );
-        let why = |text: String| Experiment::read("x/y", &text).expect_err("refused").to_string();
-        assert!(why(text.replace("{other}", "{another}")).contains("found {another}"));
-        assert!(why(text.replace(", not {other}", "")).contains("expected {other} in why"));
-        let e = why(text.replace("holds", "differs").replace("It is {value}, not {other}.", ""));
-        assert!(e.contains("claim \"c\": cause: expected"), "{e}");
-    }
-
-    #[test]
-    fn shares_have_wilsons_interval() {
-        // Ten of ten: the interval begins at 72 %.
-        let (value, low, high) = statistic(Statistic::Share, 0.0, &[1.0; 10]).expect("ten");
-        assert!((value - 100.0).abs() < 1e-9 && (low - 72.2).abs() < 0.1 && (high - 100.0).abs() < 1e-9);
-        let (value, ..) = statistic(Statistic::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
-        assert!((value - 50.0).abs() < 1e-9);
-        assert_eq!(statistic(Statistic::Mean, 0.0, &[]), None);
-    }
-
-    #[test]
-    fn means_of_few_have_students_interval() {
-        for (n, t) in [(5, 2.776), (10, 2.262), (11, 2.228), (31, 2.042), (121, 1.980)] {
-            assert!((stats::student(n) - t).abs() < 2e-3, "{n}: {}", stats::student(n));
-        }
-        // The mean of 1 to 5 is 3; the interval is 2.776 times the square root of 0.5 on each side.
-        let (mean, low, high) = statistic(Statistic::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");
-        assert!((mean - 3.0).abs() < 1e-9 && (low - 1.037).abs() < 1e-3 && (high - 4.963).abs() < 1e-3);
-    }
-
-    #[test]
-    fn deviations_have_the_interval_of_chi_square() {
-        // 21 values with a variance of 1: chi square of 20 degrees is between 9.59 and 34.17 in 95 % of the cases.
-        let values: Vec<f64> = (0..21).map(|i| f64::from(i) - 10.0).collect();
-        let (sd, low, high) = statistic(Statistic::Deviation, 0.0, &values).expect("21 values");
-        assert!((sd - 38.5_f64.sqrt()).abs() < 1e-9, "{sd}");
-        assert!((low / sd - (20.0_f64 / 34.17).sqrt()).abs() < 0.01, "{low}");
-        assert!((high / sd - (20.0_f64 / 9.591).sqrt()).abs() < 0.01, "{high}");
-        assert_eq!(statistic(Statistic::Deviation, 0.0, &[1.0]), None);
-    }
-
-    #[test]
-    fn another_seed_may_be_undecided_but_not_the_opposite() {
-        let claim = claim(Some(1.0), Some(2.0));
-        let of = |verdict| Judged {
-            claim: &claim,
-            bound: (claim.at_least, claim.at_most),
-            measured: Vec::new(),
-            verdict,
-            reason: String::new(),
-        };
-        assert!(of(Verdict::Holds).matches_record() && !of(Verdict::Holds).contradicts_record());
-        assert!(!of(Verdict::Undecided).matches_record() && !of(Verdict::Undecided).contradicts_record());
-        assert!(of(Verdict::Differs).contradicts_record());
+    /// The names of the figures that the reason cites, in order.
+    pub fn cited(&self) -> impl Iterator<Item = &str> {
+        self.why.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
     }
 }

@@ -4,7 +4,7 @@ use crate::result::{ChartKind, RunResult};
 use maud::{Markup, html};
 use slowstart_lab::record::{Row, Sample};
 use slowstart_lab::report::chart::{Axis, Chart, Key, Point};
-use slowstart_lab::report::data::{self, Curve, Data, Kind, More, Unit};
+use slowstart_lab::report::data::{self, Curve, Data, More, Unit};
 use slowstart_lab::report::live;
 
 fn value(draw: ChartKind, s: &Sample) -> Option<f64> {
@@ -80,7 +80,7 @@ const SAMPLES: usize = 400;
 
 /// The runs of a study as data for the script, which draws more quantities than the fixed charts.
 fn data<'a>(runs: &[&RunResult], rows: &'a [Row]) -> Data<'a> {
-    let mut data = Data::new(Kind::Study, rows);
+    let mut data = Data::new(rows);
     data.labels = runs.iter().map(|s| s.label.clone()).collect();
     let curve = |(i, s): (usize, &&RunResult)| {
         let stalled: Vec<f64> = s.events.iter().filter(|e| e.what == "stall").map(|e| e.time_s).collect();
@@ -94,7 +94,7 @@ fn data<'a>(runs: &[&RunResult], rows: &'a [Row]) -> Data<'a> {
         ];
         let more: Vec<More> =
             all.into_iter().filter(|(kind, _)| s.charts.contains(kind)).map(|(_, more)| more).collect();
-        Curve::with(i, &rows[i], (&s.samples, &s.events), s.start_s, SAMPLES, &more)
+        Curve::with(i, rows[i].flow, (&s.samples, &s.events), s.start_s, SAMPLES, &more)
     };
     data.curves = runs.iter().enumerate().map(curve).collect();
     data

@@ -9,24 +9,30 @@
 //! - [`web`]: web clients behind one bottleneck
 //! - [`result`]: the recorded result of a run
 //! - [`measure`]: quantities computed from a result
+//! - [`statistic`]: statistics over runs, with intervals
+//! - [`claim`]: a claim as the file defines it
+//! - [`catalogue`]: the files of the built-in experiments
 //! - [`experiment`]: an experiment as its file defines it
 //! - [`run`]: runs an experiment
-//! - [`claim`]: compares claims with measured values
+//! - [`judge`]: compares claims with measured values
 //! - [`figure`] and [`web_figures`]: charts
 //! - [`page`]: the HTML page of an experiment
 //! - [`summary`]: the table of all claims
 
 pub mod background;
 pub mod bins;
+pub mod catalogue;
 pub mod claim;
 pub mod experiment;
 pub mod figure;
 pub mod formula;
+pub mod judge;
 pub mod measure;
 pub mod page;
 pub mod result;
 pub mod run;
 pub mod spectrum;
+pub mod statistic;
 pub mod summary;
 pub mod web;
 pub mod web_figures;

@@ -157,9 +157,7 @@ impl FromStr for Measure {
             .filter(|n| !n.is_empty())
             .map(|n| n.trim().parse().map_err(|_| format!("{text:?}: found {n:?}, expected a number")))
             .collect::<Result<_, String>>()?;
-        let class = |name: &str| {
-            [Class::Early, Class::ChokePoint, Class::Late, Class::None].into_iter().find(|c| c.name() == name)
-        };
+        let class = |name: &str| Class::ALL.into_iter().find(|c| c.name() == name);
         let found = match (name, numbers.as_slice()) {
             ("exit_s", []) => Self::ExitS,
             ("exit_bdp", []) => Self::ExitBdp,

@@ -1,10 +1,12 @@
 //! The HTML page of an experiment: its claims with verdicts, its charts and its table of runs.
 
-use crate::claim::{self, Judged, Measured};
-use crate::experiment::{Column, Comparison, Experiment, Origin, Verdict};
+use crate::claim::{Origin, Verdict};
+use crate::experiment::{Column, Comparison, Experiment};
 use crate::figure;
+use crate::judge::{Judged, Measured};
 use crate::measure::Measure;
 use crate::result::RunResult;
+use crate::statistic::statistic;
 use crate::web_figures;
 use maud::{Markup, html};
 use slowstart_lab::record::Class;
@@ -31,7 +33,7 @@ fn median(g: &[&RunResult], f: impl Fn(&RunResult) -> Option<f64>) -> String {
 /// The value of a column.
 fn column(g: &[&RunResult], c: &Column) -> String {
     let values: Vec<f64> = g.iter().filter_map(|s| c.measure.of(s, 0)).collect();
-    claim::statistic(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
+    statistic(c.take, f64::NAN, &values).map_or("-".into(), |(value, ..)| words::number(value))
 }
 
 /// Shares of runs, in per cent, in which the startup left early, at a choke point and late. The rest did not leave.

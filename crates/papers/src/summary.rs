@@ -1,8 +1,9 @@
 //! The claims of all experiments as records, one line of JSON each, and the texts that are written from them: the summary in
 //! `docs/evidence/papers/README.md` and the list of all claims.
 
-use crate::claim::Judged;
-use crate::experiment::{Experiment, Origin};
+use crate::claim::Origin;
+use crate::experiment::Experiment;
+use crate::judge::Judged;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 

@@ -1,7 +1,8 @@
 //! Every experiment's file is valid, and the quick experiments give their recorded verdicts.
 
-use slowstart_papers::experiment::{ALL, Experiment};
-use slowstart_papers::{claim, page, run};
+use slowstart_papers::catalogue::ALL;
+use slowstart_papers::experiment::Experiment;
+use slowstart_papers::{judge, page, run};
 use std::path::Path;
 
 #[test]
@@ -58,7 +59,7 @@ fn reasons_have_no_typed_figures() {
 fn quick_experiments_give_their_recorded_verdicts() {
     for e in Experiment::all().iter().filter(|e| e.quick) {
         let results = run::all(e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
-        let judged = claim::judge(e, &results);
+        let judged = judge::judge(e, &results);
         for j in &judged {
             assert!(j.matches_record(), "{}: {}: {:?}, {}", e.id, j.claim.says, j.verdict, j.measured_text());
         }

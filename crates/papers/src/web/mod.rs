@@ -6,7 +6,7 @@ pub mod packmime;
 
 pub use measure::Measure;
 
-use crate::experiment::stated_jitter;
+use crate::background::stated_jitter;
 use packmime::{Connection, PackMime};
 use serde::Deserialize;
 use slowstart::avoidance;

@@ -1,0 +1,101 @@
+//! Statistics over runs, with 95 % intervals.
+
+use serde::Deserialize;
+use slowstart_lab::stats;
+
+/// The statistic of the values of several runs.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The median, with its distribution-free 95 % interval.
+    #[default]
+    Median,
+    /// The mean, with Student's 95 % interval.
+    Mean,
+    /// The standard deviation, with the 95 % interval of normal values.
+    Deviation,
+    /// The share of runs, in per cent, with Wilson's 95 % interval; for measures that are 0 or 1.
+    Share,
+    /// The maximum; it has no interval.
+    Most,
+    /// The share of runs, in per cent, in which the value is at most `within`.
+    Within,
+}
+
+/// A share of `n`, with Wilson's 95 % interval (JASA 22, 1927), in per cent.
+pub(crate) fn wilson(p: f64, n: f64) -> (f64, f64, f64) {
+    let z = 1.96_f64;
+    let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    // For p = 0 and p = 1 the ends are exactly 0 and 1.
+    let low = if p > 0.0 { middle - half } else { 0.0 };
+    let high = if p < 1.0 { middle + half } else { 1.0 };
+    (100.0 * p, 100.0 * low, 100.0 * high)
+}
+
+/// The 95 % interval of a standard deviation of `n` values: the quantiles of chi square over its degrees of freedom (Wilson &
+/// Hilferty, PNAS 17, 1931).
+pub(crate) fn deviation_ends(deviation: f64, n: f64) -> (f64, f64) {
+    let c = 2.0 / (9.0 * (n - 1.0));
+    let end = |z: f64| (deviation * deviation / (1.0 - c + z * c.sqrt()).max(1e-9).powi(3)).sqrt();
+    (end(1.96), end(-1.96))
+}
+
+/// The statistic of `values`, and the ends of its 95 % interval.
+pub(crate) fn statistic(how: Statistic, within: f64, values: &[f64]) -> Option<(f64, f64, f64)> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let share = |p: f64| wilson(p, n);
+    let first = *values.first()?;
+    match how {
+        Statistic::Median => stats::median(values).map(|m| (m.mid, m.low, m.high)),
+        Statistic::Mean => stats::mean(values).map(|m| (m.mid, m.low, m.high)),
+        Statistic::Deviation => {
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            let (low, high) = deviation_ends(variance.sqrt(), n);
+            (n > 1.0).then(|| (variance.sqrt(), low, high))
+        }
+        Statistic::Share => Some(share(mean)),
+        Statistic::Most => {
+            let most = values.iter().copied().fold(first, f64::max);
+            Some((most, most, most))
+        }
+        Statistic::Within => Some(share(values.iter().filter(|v| **v <= within).count() as f64 / n)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_wilsons_interval() {
+        // Ten of ten: the interval begins at 72 %.
+        let (value, low, high) = statistic(Statistic::Share, 0.0, &[1.0; 10]).expect("ten");
+        assert!((value - 100.0).abs() < 1e-9 && (low - 72.2).abs() < 0.1 && (high - 100.0).abs() < 1e-9);
+        let (value, ..) = statistic(Statistic::Within, 2.0, &[1.0, 2.0, 3.0, 4.0]).expect("four");
+        assert!((value - 50.0).abs() < 1e-9);
+        assert_eq!(statistic(Statistic::Mean, 0.0, &[]), None);
+    }
+
+    #[test]
+    fn means_of_few_have_students_interval() {
+        for (n, t) in [(5, 2.776), (10, 2.262), (11, 2.228), (31, 2.042), (121, 1.980)] {
+            assert!((stats::student(n) - t).abs() < 2e-3, "{n}: {}", stats::student(n));
+        }
+        // The mean of 1 to 5 is 3; the interval is 2.776 times the square root of 0.5 on each side.
+        let (mean, low, high) = statistic(Statistic::Mean, 0.0, &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("five");
+        assert!((mean - 3.0).abs() < 1e-9 && (low - 1.037).abs() < 1e-3 && (high - 4.963).abs() < 1e-3);
+    }
+
+    #[test]
+    fn deviations_have_the_interval_of_chi_square() {
+        // 21 values with a variance of 1: chi square of 20 degrees is between 9.59 and 34.17 in 95 % of the cases.
+        let values: Vec<f64> = (0..21).map(|i| f64::from(i) - 10.0).collect();
+        let (sd, low, high) = statistic(Statistic::Deviation, 0.0, &values).expect("21 values");
+        assert!((sd - 38.5_f64.sqrt()).abs() < 1e-9, "{sd}");
+        assert!((low / sd - (20.0_f64 / 34.17).sqrt()).abs() < 0.01, "{low}");
+        assert!((high / sd - (20.0_f64 / 9.591).sqrt()).abs() < 0.01, "{high}");
+        assert_eq!(statistic(Statistic::Deviation, 0.0, &[1.0]), None);
+    }
+}
