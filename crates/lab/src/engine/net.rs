@@ -533,7 +533,7 @@ impl Net {
     /// Gives an end the state of the interface into which it sends.
     #[cold]
     fn update_interface(&mut self, flow: &mut Flow, end: End) {
-        let mut interface = leaving(&mut self.path, end).interface(self.now, &flow.spec.profile);
+        let mut interface = leaving(&mut self.path, end).interface(self.now, flow.spec.profile.packet());
         if let Some(held) = interface.as_mut().and_then(|i| i.held.as_mut()) {
             *held = self.waiting.held(flow.origins[end].flow);
         }

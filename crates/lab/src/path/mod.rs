@@ -28,6 +28,7 @@ mod loss;
 mod outage;
 pub(crate) mod quantity;
 pub mod queue;
+pub mod quick_start;
 mod rates;
 mod reorder;
 mod spec;
@@ -36,9 +37,6 @@ mod trace;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::tcp::profile::Profile;
-use crate::tcp::segment;
-use crate::tcp::sender::Interface;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::HostQueue;
 
@@ -60,6 +58,21 @@ use loss::{Loss, Script};
 use outage::Outage;
 use queue::Departure;
 use reorder::{Reorder, SecondRoute};
+
+/// The state of the sending host's own interface.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its queue.
+    pub queue: HostQueue,
+    /// Number of full packets for which it has room.
+    pub room: u64,
+    /// Its rate.
+    pub rate: Rate,
+    /// What the connection has in the queue, if the stack is to limit that (TCP small queues).
+    pub held: Option<Bytes>,
+    /// True if the stack did so during the last call.
+    pub throttled: bool,
+}
 
 /// The properties of a packet that elements use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -400,13 +413,13 @@ impl Direction {
         self.interface.is_some()
     }
 
-    /// Returns the sender's own interface, if there is one, with its free space in full packets of this profile.
-    pub fn interface(&mut self, now: Instant, p: &Profile) -> Option<Interface> {
+    /// Returns the sender's own interface, if there is one, with its free space in packets of `packet` bytes.
+    pub fn interface(&mut self, now: Instant, packet: u32) -> Option<Interface> {
         let (rate, limit) = self.interface?;
         let (queue, room, held) = if let Some(own) = &self.bottleneck {
             (HostQueue { used: own.backlog(), limit }, u64::MAX, Some(Bytes::ZERO))
         } else {
-            let (queue, room) = self.link.as_mut()?.room(now, p.packet());
+            let (queue, room) = self.link.as_mut()?.room(now, packet);
             (queue, room, None)
         };
         Some(Interface { queue, room, rate, held, throttled: false })
@@ -414,7 +427,7 @@ impl Direction {
 
     /// Returns what the routers grant of a Quick-Start request: a rate code of RFC 4782 §3.1, zero if they do not support it.
     pub fn grant(&self, request: u8) -> u8 {
-        self.grants.map_or(0, |most| request.min(segment::rate_code(most)))
+        self.grants.map_or(0, |most| request.min(quick_start::rate_code(most)))
     }
 
     /// Returns the bytes of IP packets waiting at the link, without the one being sent. `now` is not before the last packet.

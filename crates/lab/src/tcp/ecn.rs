@@ -47,7 +47,7 @@ pub(super) const ACE: u8 = AE | CWR | ECE;
 const FIRST_COUNT: u8 = 5;
 
 /// The flags for a value of the ACE field; its low three bits count.
-pub(crate) const fn ace_flags(value: u8) -> u8 {
+pub const fn ace_flags(value: u8) -> u8 {
     (if value & 4 != 0 { AE } else { 0 })
         | (if value & 2 != 0 { CWR } else { 0 })
         | (if value & 1 != 0 { ECE } else { 0 })

@@ -2,7 +2,7 @@
 
 use super::accecn::EcnOption;
 use crate::path::Ecn;
-use slowstart::units::{Bytes, Instant, Rate};
+use slowstart::units::{Bytes, Instant};
 
 /// Synchronise sequence numbers.
 pub const SYN: u8 = 1 << 1;
@@ -157,16 +157,6 @@ impl Segment {
     pub fn bytes(&self) -> Bytes {
         Bytes(u64::from(self.len))
     }
-}
-
-/// Returns the largest code of a Quick-Start rate not above `rate`; 0 if there is none.
-pub fn rate_code(rate: Rate) -> u8 {
-    (1..=15).rev().find(|n| rate_of(*n).is_some_and(|r| r <= rate)).unwrap_or(0)
-}
-
-/// Returns the rate of a Quick-Start code; `None` for 0 and codes above 15.
-pub fn rate_of(code: u8) -> Option<Rate> {
-    (1..=15).contains(&code).then(|| Rate(40_000 << code))
 }
 
 /// A destination for the segments that an endpoint sends.

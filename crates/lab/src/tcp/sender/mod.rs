@@ -15,6 +15,7 @@ use super::profile::Profile;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
+use crate::path::Interface;
 use frto::Frto;
 use slowstart::control::{Change, Controller, Exited};
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
@@ -93,21 +94,6 @@ pub enum Event {
     Probe,
     /// The queue of the host's interface was full.
     Stall,
-}
-
-/// The state of the sending host's own interface.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// Its queue.
-    pub queue: HostQueue,
-    /// Number of full packets for which it has room.
-    pub room: u64,
-    /// Its rate.
-    pub rate: Rate,
-    /// What the connection has in the queue, if [small queues](crate::tcp::profile::Profile::tsq) are to limit that.
-    pub held: Option<Bytes>,
-    /// True if they did during the last call.
-    pub throttled: bool,
 }
 
 /// The purpose of the timer; as in Linux there is one timer.
@@ -245,7 +231,7 @@ pub struct Sender<C> {
     /// The result of the handshake, until the first data is sent.
     handshake: Option<Box<Handshake>>,
     /// The state of the host's interface, if that is the bottleneck.
-    pub(crate) interface: Option<Interface>,
+    pub interface: Option<Interface>,
     profile: Profile,
     /// Counters.
     pub counters: Counters,
@@ -315,6 +301,11 @@ impl<C: Controller + Clone> Sender<C> {
     pub fn control(&self) -> &C {
         &self.control
     }
+    /// The bytes that the peer says arrived with ECT(1), CE and ECT(0) (`AccECN`).
+    pub fn reported_bytes(&self) -> [u32; 3] {
+        self.ecn.reported_bytes()
+    }
+
     /// The RTT estimator.
     pub fn rtt(&self) -> &Rtt {
         &self.rtt
