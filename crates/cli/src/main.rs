@@ -2,7 +2,6 @@
 //!
 //! The command line: arguments, printing and files. The computations are in the library crates.
 
-mod analyse;
 mod compare;
 mod comparison;
 mod condensed;
@@ -24,7 +23,6 @@ mod kernel_memory;
 mod league;
 mod list;
 mod output;
-mod packetdrill;
 mod paths_summary;
 mod pool;
 mod printable;
@@ -120,9 +118,7 @@ enum Command {
     Kernel(kernel::Kernel),
     Trial(pool::Trials),
     Emulate(emulate::Emulate),
-    Packetdrill(packetdrill::Packetdrill),
     Reproduce(reproduce::Reproduce),
-    Analyse(analyse::Analyse),
     List(list::List),
     Suite(suite::SuiteArgs),
     Vectors(vectors::Vectors),
@@ -151,14 +147,12 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Fit(f) => f.main().map(|()| true),
         Command::Validate(v) => v.main(),
         Command::Reproduce(r) => r.main(),
-        Command::Analyse(a) => a.main().map(|()| true),
         Command::Kernel(k) => k.main().map(|()| true),
         Command::Trial(t) => t.main(),
         Command::Emulate(e) => return e.main(),
         Command::List(l) => l.main().map(|()| true),
         Command::Suite(s) => s.main(),
         Command::Vectors(v) => v.main().map(|()| true),
-        Command::Packetdrill(p) => p.main(),
         Command::Completions(c) => c.main(Args::command()).map(|()| true),
         Command::Man(m) => m.main(Args::command()).map(|()| true),
     }?;

@@ -194,8 +194,7 @@ fn shells_and_man_get_their_files() {
 
 #[test]
 fn every_help_has_two_examples() {
-    let verbs =
-        "compare run explain diff replay packetdrill reproduce analyse list suite vectors completions man";
+    let verbs = "compare run explain diff replay fit reproduce list suite vectors completions man";
     for verb in verbs.split(' ') {
         let help = printed(&[verb, "--help"]);
         let (_, examples) = help.split_once("Examples:").unwrap_or_else(|| panic!("{verb}: {help}"));

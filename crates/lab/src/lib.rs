@@ -20,7 +20,6 @@
 //! - [`validate`]: comparison with the live kernel and with ns-3
 //! - [`vectors`]: events and windows of every startup, to check ports with
 //! - [`whole`]: files that appear whole or not at all
-//! - [`packetdrill`]: packetdrill scripts against one endpoint
 
 pub mod app;
 pub mod axis;
@@ -31,7 +30,6 @@ pub mod eval;
 mod fifo;
 pub mod harm;
 pub mod measured;
-pub mod packetdrill;
 pub mod path;
 pub mod random;
 pub mod record;

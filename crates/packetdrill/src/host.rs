@@ -1,16 +1,16 @@
 //! The simulated host of a script: its sysctls, and the commands that set them.
 
-use crate::engine::Control;
-use crate::scenario;
-use crate::tcp::ecn::EcnRule;
-use crate::tcp::endpoint::Endpoint;
-use crate::tcp::profile::Profile;
 use slowstart::avoidance;
 use slowstart::control::{Checked, Composed};
 use slowstart::registry::AnyController;
 use slowstart::units::Bytes;
+use slowstart_lab::engine::Control;
+use slowstart_lab::scenario;
+use slowstart_lab::tcp::ecn::EcnRule;
+use slowstart_lab::tcp::endpoint::Endpoint;
+use slowstart_lab::tcp::profile::Profile;
 
-use super::queue::Queue;
+use crate::queue::Queue;
 
 /// The simulated host of a script: its sysctls.
 #[derive(Clone, Debug)]

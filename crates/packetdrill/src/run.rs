@@ -1,13 +1,13 @@
 //! Runs a script on a virtual clock, and compares the packets sent with those expected.
 
-use super::Fault;
-use super::expr::{self, Names};
-use super::host::Host;
-use super::parse::{Event, Packet, Script, What, When};
-use super::socket::Sockets;
-use crate::path::Ecn;
-use crate::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, Segment};
+use crate::Fault;
+use crate::expr::{self, Names};
+use crate::host::Host;
+use crate::parse::{Event, Packet, Script, What, When};
+use crate::socket::Sockets;
 use slowstart::units::{Instant, Span};
+use slowstart_lab::path::Ecn;
+use slowstart_lab::tcp::segment::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 

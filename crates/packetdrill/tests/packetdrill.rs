@@ -1,36 +1,36 @@
 //! Scripts of our own in packetdrill's language, and what is no script.
 
-use slowstart_lab::packetdrill::expr::{self, Names};
-use slowstart_lab::packetdrill::{parse, run};
+use slowstart_packetdrill::expr::{self, Names};
+use slowstart_packetdrill::{parse, run};
 
 /// Each holds on a stock kernel 6.18 as well, under CUBIC; `accurate` and `option` are for later kernels, since 6.18 does not let
 /// `tcp_ecn` be 3.
 const SCRIPTS: [(&str, &str); 25] = [
-    ("grows", include_str!("packetdrill/grows.pkt")),
-    ("holds", include_str!("packetdrill/holds.pkt")),
-    ("closes", include_str!("packetdrill/closes.pkt")),
-    ("rounds", include_str!("packetdrill/rounds.pkt")),
-    ("reorders", include_str!("packetdrill/reorders.pkt")),
-    ("counts", include_str!("packetdrill/counts.pkt")),
-    ("last", include_str!("packetdrill/last.pkt")),
-    ("waits", include_str!("packetdrill/waits.pkt")),
-    ("mark", include_str!("packetdrill/mark.pkt")),
-    ("ready", include_str!("packetdrill/ready.pkt")),
-    ("limits", include_str!("packetdrill/limits.pkt")),
-    ("more", include_str!("packetdrill/more.pkt")),
-    ("refuses", include_str!("packetdrill/refuses.pkt")),
-    ("stamps", include_str!("packetdrill/stamps.pkt")),
-    ("late", include_str!("packetdrill/late.pkt")),
-    ("gone", include_str!("packetdrill/gone.pkt")),
-    ("twice", include_str!("packetdrill/twice.pkt")),
-    ("undoes", include_str!("packetdrill/undoes.pkt")),
-    ("delays", include_str!("packetdrill/delays.pkt")),
-    ("marks", include_str!("packetdrill/marks.pkt")),
-    ("echoes", include_str!("packetdrill/echoes.pkt")),
-    ("accurate", include_str!("packetdrill/accurate.pkt")),
-    ("option", include_str!("packetdrill/option.pkt")),
-    ("again", include_str!("packetdrill/again.pkt")),
-    ("limited", include_str!("packetdrill/limited.pkt")),
+    ("grows", include_str!("scripts/grows.pkt")),
+    ("holds", include_str!("scripts/holds.pkt")),
+    ("closes", include_str!("scripts/closes.pkt")),
+    ("rounds", include_str!("scripts/rounds.pkt")),
+    ("reorders", include_str!("scripts/reorders.pkt")),
+    ("counts", include_str!("scripts/counts.pkt")),
+    ("last", include_str!("scripts/last.pkt")),
+    ("waits", include_str!("scripts/waits.pkt")),
+    ("mark", include_str!("scripts/mark.pkt")),
+    ("ready", include_str!("scripts/ready.pkt")),
+    ("limits", include_str!("scripts/limits.pkt")),
+    ("more", include_str!("scripts/more.pkt")),
+    ("refuses", include_str!("scripts/refuses.pkt")),
+    ("stamps", include_str!("scripts/stamps.pkt")),
+    ("late", include_str!("scripts/late.pkt")),
+    ("gone", include_str!("scripts/gone.pkt")),
+    ("twice", include_str!("scripts/twice.pkt")),
+    ("undoes", include_str!("scripts/undoes.pkt")),
+    ("delays", include_str!("scripts/delays.pkt")),
+    ("marks", include_str!("scripts/marks.pkt")),
+    ("echoes", include_str!("scripts/echoes.pkt")),
+    ("accurate", include_str!("scripts/accurate.pkt")),
+    ("option", include_str!("scripts/option.pkt")),
+    ("again", include_str!("scripts/again.pkt")),
+    ("limited", include_str!("scripts/limited.pkt")),
 ];
 
 #[test]

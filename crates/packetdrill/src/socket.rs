@@ -1,17 +1,18 @@
 //! The socket calls of a script.
 
-use crate::engine::Control;
-use crate::tcp::endpoint::{Endpoint, State};
-use crate::tcp::segment::{ACK, RST, Segment};
-use crate::tcp::sender::{Interface, Phase};
 use slowstart::control::Controller;
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart::view::{HostQueue, Limit};
+use slowstart_lab::engine::Control;
+use slowstart_lab::path::Interface;
+use slowstart_lab::tcp::endpoint::{Endpoint, State};
+use slowstart_lab::tcp::segment::{ACK, RST, Segment};
+use slowstart_lab::tcp::sender::Phase;
 use std::collections::BTreeSet;
 
-use super::expr::Names;
-use super::host::Host;
-use super::queue::{Chrono, Extent, Queue, Wait, goal};
+use crate::expr::Names;
+use crate::host::Host;
+use crate::queue::{Chrono, Extent, Queue, Wait, goal};
 
 /// The result of a call; `None` while it blocks.
 pub type Answer = Option<Result<i64, &'static str>>;
@@ -463,7 +464,7 @@ impl Sockets {
         // The algorithm learns the peer's segment size with the first data.
         let window = if t.counters.packets == 0 { u64::from(self.host.profile.iw) } else { t.window() };
         let (busy, peer, buffer) = self.chrono.spent(now);
-        let [e1, ce, e0] = t.ecn.reported_bytes();
+        let [e1, ce, e0] = t.reported_bytes();
         let threshold = t.control().state().ssthresh.map_or(0x7fff_ffff, |s| s.units(mss).cast_signed());
         let ca = match t.phase() {
             Phase::Open => 0,

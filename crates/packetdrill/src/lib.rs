@@ -1,4 +1,4 @@
-//! Scripts in packetdrill's language, run against the simulated endpoint on a virtual clock.
+//! Tests of the laboratory: scripts in packetdrill's language against its endpoint, on a virtual clock.
 //!
 //! The language is that of Google's tool of that name: packets in and out, socket calls, assertions over `tcp_info`.
 //!
