@@ -6,7 +6,6 @@ use slowstart::registry::{self, Need};
 use slowstart_lab::record::{Others, Row};
 use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, role};
 use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::when;
 use slowstart_lab::report::words::{bytes, delay, number, signed, spread, two_digits};
 use slowstart_lab::stats::{Median, median};
 
@@ -530,13 +529,13 @@ fn range(m: &Median) -> String {
     if low == mid && high == mid { String::new() } else { format!(" ({low} to {high})") }
 }
 
-/// `link full 27/30`, or all classes.
+/// `choke-point 27/30`, or all classes.
 fn classes(summary: &Summary, all: bool) -> String {
     let runs = summary.rows.len();
     let shares = summary
         .classes()
         .into_iter()
-        .map(|(c, n)| if n == runs { when(c).to_string() } else { format!("{} {n}/{runs}", when(c)) });
+        .map(|(c, n)| if n == runs { c.name().to_string() } else { format!("{} {n}/{runs}", c.name()) });
     shares.take(if all { usize::MAX } else { 1 }).collect::<Vec<_>>().join(", ")
 }
 

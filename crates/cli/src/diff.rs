@@ -6,9 +6,9 @@ use crate::table::{Align, Cell, Table, Tone};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use slowstart_lab::record::Row;
+use slowstart_lab::report::decision;
 use slowstart_lab::report::summary::{Measure, Summary, summarise};
 use slowstart_lab::report::words::{number, spread};
-use slowstart_lab::report::{decision, when};
 use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -123,7 +123,7 @@ fn change(a: &Summary, b: &Summary, margin: f64) -> (Measure, Change) {
 }
 
 fn class(s: &Summary) -> &'static str {
-    s.classes().first().map_or("-", |(c, _)| when(*c))
+    s.classes().first().map_or("-", |(c, _)| c.name())
 }
 
 /// The table of one path. Returns the number of startups that differ.

@@ -49,6 +49,9 @@ pub enum Class {
 }
 
 impl Class {
+    /// All classes.
+    pub const ALL: [Self; 4] = [Self::Early, Self::ChokePoint, Self::Late, Self::None];
+
     /// What it says of a startup, as a clause.
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -62,17 +65,23 @@ impl Class {
         }
     }
 
-    /// What one startup (`leaves late`) or several (`leave late`) do.
-    pub const fn verb(self, several: bool) -> &'static str {
+    /// How it left: `late`.
+    pub const fn how(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::ChokePoint => "at the choke point",
+            Self::Late => "late",
+            Self::None => "not at all",
+        }
+    }
+
+    /// What one startup (`leaves slow start late`) or several (`leave slow start late`) do.
+    pub fn verb(self, several: bool) -> String {
         match (self, several) {
-            (Self::Early, false) => "leaves early",
-            (Self::Early, true) => "leave early",
-            (Self::ChokePoint, false) => "leaves at the choke point",
-            (Self::ChokePoint, true) => "leave at the choke point",
-            (Self::Late, false) => "leaves late",
-            (Self::Late, true) => "leave late",
-            (Self::None, false) => "does not leave",
-            (Self::None, true) => "do not leave",
+            (Self::None, false) => "does not leave slow start".to_string(),
+            (Self::None, true) => "do not leave slow start".to_string(),
+            (_, false) => format!("leaves slow start {}", self.how()),
+            (_, true) => format!("leave slow start {}", self.how()),
         }
     }
 

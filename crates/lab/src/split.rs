@@ -30,7 +30,6 @@ pub struct Split {
     pub runs: usize,
 }
 
-const CLASSES: [Class; 4] = [Class::Early, Class::ChokePoint, Class::Late, Class::None];
 /// Random orders of the classes with which a split is compared ...
 const ORDERS: usize = 199;
 /// ... and how many of them may have a split as good: with the split itself, 2 of 200.
@@ -77,7 +76,7 @@ fn best(classes: &[usize], order: &[usize], cuts: &[usize]) -> Option<Best> {
 
 /// The quantity that decides the class of one startup's runs; `None` if none does more than chance would.
 pub fn split(rows: &[&Row]) -> Option<Split> {
-    let index = |class| CLASSES.iter().position(|c| *c == class).unwrap_or_default();
+    let index = |class| Class::ALL.iter().position(|c| *c == class).unwrap_or_default();
     let mut classes: Vec<usize> = rows.iter().map(|r| index(r.class)).collect();
     let mut counts = [0; 4];
     for c in &classes {
@@ -124,8 +123,8 @@ pub fn split(rows: &[&Row]) -> Option<Split> {
     Some(Split {
         quantity: (*name).clone(),
         threshold: f64::midpoint(values[order[found.at - 1]], values[order[found.at]]),
-        below: CLASSES[found.below],
-        above: CLASSES[found.above],
+        below: Class::ALL[found.below],
+        above: Class::ALL[found.above],
         explained: found.explained,
         without,
         runs: rows.len(),
@@ -156,7 +155,7 @@ pub fn key(field: &str) -> &str {
 }
 
 impl Split {
-    /// `search leaves late where the rate is above 112 Mbit/s, else at the choke point: true of 28 of 30 runs (93 %; without
+    /// `search leaves slow start late where rate is above 112 Mbit/s, and leaves slow start early below it: true of 28 of 30 runs (93 %; without
     /// the split: 60 %).`
     fn sentence(&self, labels: &[String]) -> String {
         let leaves = |class: Class| class.verb(labels.len() > 1);
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(
             sentences(&all),
             [
-                "search leaves late where rate is above 20.5 Mbit/s, and leaves at the choke point below it: true of 29 of 30 \
+                "search leaves slow start late where rate is above 20.5 Mbit/s, and leaves slow start at the choke point below it: true of 29 of 30 \
               runs (97 %; the most frequent class alone: 63 %)."
             ]
         );
@@ -265,7 +264,7 @@ mod tests {
         let said = sentences(&[one, two].concat());
         assert_eq!(said.len(), 1);
         assert!(
-            said[0].starts_with("search and standard leave late where rate is above 14.5 Mbit/s"),
+            said[0].starts_with("search and standard leave slow start late where rate is above 14.5 Mbit/s"),
             "{}",
             said[0]
         );

@@ -6,69 +6,36 @@ use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
 use slowstart_lab::path::Files;
-use slowstart_lab::record::{Class, Cost, ExitRow, Row, Sample, Trace};
-use slowstart_lab::report::data::{Curve, Data, Kind, samples_of_each};
-use slowstart_lab::report::{self, Opinions, Page, Series, link, words};
+use slowstart_lab::record::{Sample, Trace};
+use slowstart_lab::report::data::{Curve, samples_of_each};
+use slowstart_lab::report::{self, Course, Exit, Line, Opinions, Recording, link, words};
 use slowstart_lab::scenario::{Study, StudyText};
 use std::collections::BTreeMap;
 
 /// Startups that the playground runs over the fitted path.
 const PLAYED: usize = 4;
 
-/// A prediction as a row of a result, which the laboratory's page can show.
-fn row(t: &Transfer, startup: &str) -> Row {
-    let w = t.startups.iter().find(|w| w.startup == startup);
-    let min_rtt = t.min_rtt_s.unwrap_or(0.0);
-    let rate = t.median_bps.unwrap_or(0.0);
-    let exit = w.and_then(|w| w.exit.as_ref()).map(|e| ExitRow {
-        reason: e.what.clone(),
-        time_s: e.time_s,
-        left_s: e.time_s,
-        detected_cwnd_bytes: e.cwnd_bytes,
-        cwnd_bytes: e.cwnd_bytes,
-        inflight_bytes: e.cwnd_bytes,
-    });
-    Row {
-        schema: slowstart_lab::record::SCHEMA,
-        version: t.version.clone(),
-        engine: "replay".to_string(),
-        path: format!("{} to {}", t.from, t.to),
-        profile: String::new(),
-        startup: startup.to_string(),
-        params: BTreeMap::new(),
-        avoidance: None,
-        flow: 0,
-        run: 0,
-        seed: 0,
-        iw_bytes: t.iw_bytes,
-        size_bytes: Some(t.bytes),
-        duration_s: shown(t),
-        rate_bps: rate as u64,
-        base_rtt_s: min_rtt,
-        bdp_bytes: (rate / 8.0 * min_rtt) as u64,
+/// What the chart of a startup shows besides windows and bytes in flight: of the connection, what the file shows; of the
+/// startup, its exit.
+fn course(t: &Transfer, w: &StartupRow) -> Course {
+    let bdp = t.median_bps.zip(t.min_rtt_s).map_or(0.0, |(rate, rtt)| rate / 8.0 * rtt);
+    Course {
+        bdp_bytes: bdp as u64,
+        base_rtt_s: t.min_rtt_s,
         buffer_bytes: None,
-        drawn: BTreeMap::new(),
-        exit,
-        class: w.map_or(Class::None, |w| w.class.known()),
-        class_by_heuristic: None,
+        duration_s: shown(t),
+        completion_s: None,
+        exit: w.exit.as_ref().map(|e| Exit {
+            reason: e.what.clone(),
+            time_s: e.time_s,
+            left_s: None,
+            detected_cwnd_bytes: e.cwnd_bytes,
+        }),
         capacity_time_s: None,
         capacity_time_by_heuristic_s: t.capacity_time_s,
         first_drop_time_s: None,
         first_loss_time_s: t.first_loss_time_s,
-        marks: None,
-        peak_inflight_bytes: 0,
-        peak_queue_delay_s: t.peak_delay_s.unwrap_or(0.0),
-        startup_lost_packets: 0,
-        lost_packets: 0,
-        retransmitted_packets: t.retransmitted_packets,
-        timeouts: 0,
-        goodput_bps: rate as u64,
-        completion_s: None,
-        time_to_bytes_s: BTreeMap::new(),
-        objects: None,
-        others: None,
-        cost: Cost::default(),
-        caveats: Vec::new(),
+        lost_in_startup: false,
     }
 }
 
@@ -100,9 +67,7 @@ fn predictions(t: &Transfer) -> Opinions {
 
 /// Returns the page. `base` is the address of the playground, to which it links with the fitted path if there is one.
 pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
-    let names: Vec<&str> = t.startups.iter().map(|w| w.startup.as_str()).collect();
-    let rows: Vec<Row> = names.iter().map(|n| row(t, n)).collect();
-    let traces: Vec<Trace> = (0..names.len())
+    let traces: Vec<Trace> = (0..t.startups.len())
         .map(|i| {
             let sample = |s: &crate::analysis::Snapshot| Sample {
                 time_s: Span(s.at.0).as_secs_f64(),
@@ -124,34 +89,31 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
             Trace { samples: f.snapshots.iter().map(sample).map(known).collect(), ..Trace::default() }
         })
         .collect();
-    let series: Vec<Series> = names
+    let lines: Vec<Line> = t
+        .startups
         .iter()
-        .zip(&rows)
         .zip(&traces)
-        .map(|((label, row), trace)| Series {
-            label,
-            row,
+        .map(|(w, trace)| Line {
+            label: &w.startup,
+            course: course(t, w),
             samples: &trace.samples,
+            flow: 0,
             start_s: 0.0,
             mss: t.mss_bytes,
         })
         .collect();
-    let mut data = Data::new(Kind::Recording, &rows);
-    let curves = rows.iter().zip(&traces).enumerate();
-    data.curves =
-        curves.map(|(i, (row, trace))| Curve::new(i, row, trace, 0.0, samples_of_each(rows.len()))).collect();
-    report::html(&Page {
+    let most = samples_of_each(traces.len());
+    let curves: Vec<Curve> =
+        traces.iter().enumerate().map(|(i, trace)| Curve::new(i, 0, trace, 0.0, most)).collect();
+    report::recording(&Recording {
         title: &format!("slowstart replay: {} to {}", t.from, t.to),
         about: &about(t),
-        verdict: &answer::sentences(t).join(" "),
+        answer: &answer::sentences(t).join(" "),
         command,
         playground: fitted(t, base).as_deref(),
-        rows: &rows,
-        decision: None,
-        full_bdps: None,
-        opinions: Some(&predictions(t)),
-        series: &series,
-        data: Some(&data),
+        opinions: &predictions(t),
+        lines: &lines,
+        curves: &curves,
         caveats: &t.caveats,
     })
 }

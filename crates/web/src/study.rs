@@ -5,7 +5,7 @@ use serde::Serialize;
 use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::record::Row;
-use slowstart_lab::report::data::{Curve, Data, Kind, SAMPLES};
+use slowstart_lab::report::data::{Curve, Data, SAMPLES};
 use slowstart_lab::report::decision::{Decision, Terms};
 use slowstart_lab::report::summary::label;
 use slowstart_lab::report::{study as about, table, verdict};
@@ -105,10 +105,10 @@ impl Task {
         let mut curves = Vec::new();
         for contender in 0..self.study.contenders.len() {
             let outcome = self.study.run(Job { contender, run }, interval(&self.study, samples), true);
-            curves.push(Curve::new(rows.len(), &outcome.row, &outcome.trace, start_s, SAMPLES));
+            curves.push(Curve::new(rows.len(), outcome.row.flow, &outcome.trace, start_s, SAMPLES));
             rows.push(outcome.row);
         }
-        let mut data = Data::new(Kind::Study, &rows);
+        let mut data = Data::new(&rows);
         data.curves = curves;
         let data = serde_json::to_string(&data).expect("rows and numbers are JSON");
         let decision = Decision::new(&rows, &Terms::default());

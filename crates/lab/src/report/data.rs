@@ -32,14 +32,14 @@ pub enum Kind {
     Recording,
 }
 
-/// The data of a page.
+/// The data of a page: of runs, with their rows; or of a recorded connection, with its [courses](super::Course).
 #[derive(Clone, Debug, Serialize)]
-pub struct Data<'a> {
+pub struct Data<'a, R = Row> {
     /// What the page shows.
     pub kind: Kind,
-    /// All runs.
-    pub rows: &'a [Row],
-    /// The label of each row's startup.
+    /// All runs, or what each startup would have done.
+    pub rows: &'a [R],
+    /// The label of each one's startup.
     pub labels: Vec<String>,
     /// The runs of which there are samples.
     pub curves: Vec<Curve>,
@@ -107,27 +107,27 @@ fn deltas(values: impl Iterator<Item = i64>) -> Vec<i64> {
 }
 
 impl Curve {
-    /// The samples of the flow of `row`, the row with this index. `start_s` is the start of the flow on the clock of the
+    /// The samples of this flow, whose row has this index. `start_s` is the start of the flow on the clock of the
     /// samples, in seconds; `most` is the most samples to keep.
-    pub fn new(index: usize, row: &Row, trace: &Trace, start_s: f64, most: usize) -> Self {
-        Self::with(index, row, (&trace.samples, &trace.events), start_s, most, &[])
+    pub fn new(index: usize, flow: u32, trace: &Trace, start_s: f64, most: usize) -> Self {
+        Self::with(index, flow, (&trace.samples, &trace.events), start_s, most, &[])
     }
 
     /// The same with `more` quantities.
     pub fn with(
         index: usize,
-        row: &Row,
+        flow: u32,
         (samples, events): (&[Sample], &[EventRow]),
         start_s: f64,
         most: usize,
         more: &[More],
     ) -> Self {
-        let own: Vec<_> = samples.iter().filter(|s| s.flow == row.flow && s.time_s >= start_s).collect();
+        let own: Vec<_> = samples.iter().filter(|s| s.flow == flow && s.time_s >= start_s).collect();
         let every = own.len().div_ceil(most.max(1)).max(1);
         let kept: Vec<_> =
             own.iter().enumerate().filter(|(i, _)| i % every == 0 || *i + 1 == own.len()).collect();
         let column = |of: &dyn Fn(&Sample) -> i64| deltas(kept.iter().map(|(_, s)| of(s)));
-        let dropped = events.iter().filter(|e| e.flow == row.flow && e.what == "drop");
+        let dropped = events.iter().filter(|e| e.flow == flow && e.what == "drop");
         let drops: Vec<f64> = dropped.map(|e| e.time_s).collect();
         Self {
             row: index,
@@ -155,9 +155,9 @@ pub fn packed(data: &impl Serialize) -> String {
 }
 
 impl<'a> Data<'a> {
-    /// The data of these rows without samples.
-    pub fn new(kind: Kind, rows: &'a [Row]) -> Self {
-        Self { kind, rows, labels: rows.iter().map(label).collect(), curves: Vec::new() }
+    /// The data of the runs of a study, without samples.
+    pub fn new(rows: &'a [Row]) -> Self {
+        Self { kind: Kind::Study, rows, labels: rows.iter().map(label).collect(), curves: Vec::new() }
     }
 }
 
@@ -185,28 +185,26 @@ mod tests {
 
     #[test]
     fn columns_are_differences() {
-        let row = &rows("a", &[7.0])[0];
         let drop = EventRow { time_s: 10.25, flow: 0, what: "drop", why: None };
         let trace = Trace {
             samples: vec![sample(9.0, 1), sample(10.0, 10), sample(10.5, 30), sample(11.0, 20)],
             events: vec![drop],
             packets: vec![],
         };
-        let curve = Curve::new(4, row, &trace, 10.0, SAMPLES);
+        let curve = Curve::new(4, 0, &trace, 10.0, SAMPLES);
         assert_eq!((curve.row, &curve.t[..]), (4, &[0, 500_000, 500_000][..]));
         assert_eq!(curve.cwnd, [10, 20, -10]);
         assert_eq!((&curve.rtt[..], &curve.lost[..]), (&[100_000, 0, 0][..], &[0, 1, 0][..]));
         let kb = |s: &Sample| s.cwnd_bytes as i64 * 1000;
         let parts = (&trace.samples[..], &trace.events[..]);
-        let curve = Curve::with(0, row, parts, 10.0, SAMPLES, &[("own", Unit::Bytes, &kb)]);
+        let curve = Curve::with(0, 0, parts, 10.0, SAMPLES, &[("own", Unit::Bytes, &kb)]);
         assert_eq!((curve.more[0].name, &curve.more[0].values[..]), ("own", &[10_000, 20_000, -10_000][..]));
     }
 
     #[test]
     fn long_runs_are_thinned() {
-        let row = &rows("a", &[7.0])[0];
         let samples = (0..100_000).map(|i| sample(f64::from(i) * 1e-3, 1)).collect();
-        let curve = Curve::new(0, row, &Trace { samples, ..Trace::default() }, 0.0, SAMPLES);
+        let curve = Curve::new(0, 0, &Trace { samples, ..Trace::default() }, 0.0, SAMPLES);
         assert!(curve.t.len() <= SAMPLES + 1);
         assert_eq!(curve.t.iter().sum::<i64>(), 99_999_000, "the last sample is kept");
     }
@@ -214,7 +212,7 @@ mod tests {
     #[test]
     fn packed_data_can_be_read_again() {
         let rows = rows("<script>", &[7.0]);
-        let data = Data::new(Kind::Study, &rows);
+        let data = Data::new(&rows);
         let packed = packed(&data);
         assert!(packed.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c)));
         let mut text = String::new();

@@ -8,7 +8,8 @@
 //! - [`decision`]: differences from a baseline, their order, and the startups that nothing beats
 //! - [`verdict()`]: what a decision says, in three sentences
 //! - [`words`]: numbers and units as text
-//! - [`html()`]: the page, in one file that needs no network; without its script it shows tables and charts
+//! - [`html()`]: the page of a study, in one file that needs no network; without its script it shows tables and charts
+//! - [`recording()`]: the page of a recorded connection
 //! - [`document()`]: the skeleton of every page
 //! - [`overlay`]: one picture of the startups that matter over the same path
 //! - [`chart`]: charts as SVG
@@ -19,6 +20,7 @@ pub mod decision;
 pub mod figure;
 pub mod link;
 pub mod overlay;
+mod recording;
 #[cfg(test)]
 pub(crate) mod sample;
 mod skeleton;
@@ -29,8 +31,10 @@ pub mod table;
 mod verdict;
 pub mod words;
 
+pub use recording::{Opinions, Recording, recording};
 pub use skeleton::{Script, document, live};
-pub use verdict::{verdict, when};
+pub use startup::{Course, Exit, Line};
+pub use verdict::verdict;
 
 use crate::record::{Row, Sample};
 use crate::split;
@@ -53,10 +57,8 @@ pub struct Page<'a> {
     pub playground: Option<&'a str>,
     /// All runs, of one path.
     pub rows: &'a [Row],
-    /// What decides between them; `None` on pages of one recorded connection.
-    pub decision: Option<&'a Decision<'a>>,
-    /// The table in place of the medians, for pages of one recorded connection: when each startup would have exited.
-    pub opinions: Option<&'a Opinions>,
+    /// What decides between them.
+    pub decision: &'a Decision<'a>,
     /// What the path and its queue hold before a packet is dropped, in BDP, in the drawn run; `None` if there is no limit.
     pub full_bdps: Option<f64>,
     /// Runs to draw, one chart each.
@@ -65,15 +67,6 @@ pub struct Page<'a> {
     pub data: Option<&'a Data<'a>>,
     /// Limits of the results that a reader must know.
     pub caveats: &'a [String],
-}
-
-/// A table of text: what each startup would have done on a recorded connection.
-#[derive(Clone, Debug)]
-pub struct Opinions {
-    /// The names of the columns.
-    pub headers: Vec<String>,
-    /// A line for each startup.
-    pub lines: Vec<Vec<String>>,
 }
 
 /// The run of a startup that is drawn: the one with the median time to completion.
@@ -91,66 +84,87 @@ pub struct Series<'a> {
     pub mss: u64,
 }
 
-/// Returns the page. The same input gives the same bytes.
+impl<'a> From<&Series<'a>> for Line<'a> {
+    fn from(s: &Series<'a>) -> Self {
+        Line {
+            label: s.label,
+            course: s.row.into(),
+            samples: s.samples,
+            flow: s.row.flow,
+            start_s: s.start_s,
+            mss: s.mss,
+        }
+    }
+}
+
+/// Returns the page of a study. The same input gives the same bytes.
 pub fn html(page: &Page) -> String {
+    let decision = page.decision;
+    let lines: Vec<Line> = page.series.iter().map(Line::from).collect();
+    let decides = split::sentences(page.rows);
     let body = html! {
         p class="verdict" { (page.verdict) }
-        @if let Some(decision) = page.decision {
-            (table::table(decision))
-            @if let Some(first) = page.series.first() {
-                figure {
-                    (overlay::overlay(decision, page.series, page.full_bdps))
-                    figcaption {
-                        "Bytes in flight in BDP, on a logarithmic axis: doubling is a straight line. All startups over the path of run "
-                        (first.row.run) ", with " (words::rate(first.row.rate_bps as f64)) " and "
-                        (words::delay(first.row.base_rtt_s * 1e3)) ", the run with the median time of "
-                        (decision.baseline().map_or("", |b| &b.summary.label)) ". A ring is where slow start ends."
-                    }
+        (table::table(decision))
+        @if let Some(first) = page.series.first() {
+            figure {
+                (overlay::overlay(decision, page.series, page.full_bdps))
+                figcaption {
+                    "Bytes in flight in BDP, on a logarithmic axis: doubling is a straight line. All startups over the path of run "
+                    (first.row.run) ", with " (words::rate(first.row.rate_bps as f64)) " and "
+                    (words::delay(first.row.base_rtt_s * 1e3)) ", the run with the median time of "
+                    (decision.baseline().map_or("", |b| &b.summary.label)) ". A ring is where slow start ends."
                 }
             }
-            details class="about" { summary { "The path and its sources" } (about(page)) }
-        } @else { p class="about" { (about(page)) } }
-        @if let Some(opinions) = page.opinions { h2 { "What each would have done" } (table::opinions(opinions)) }
-        @let decides = if page.opinions.is_none() { split::sentences(page.rows) } else { Vec::new() };
+        }
+        details class="about" { summary { "The path and its sources" } (about(page.about, page.playground)) }
         @if !decides.is_empty() {
             h2 { "What decides" }
             ul { @for sentence in &decides { li { (sentence) } } }
         }
-        @if !page.series.is_empty() {
-            h2 { "Each startup" }
-            p class="note" {
-                span class="swatch w" {} " window, " span class="swatch f" {}
-                @if page.opinions.is_none() {
-                    " bytes in flight, of the same run of each, as multiples of the "
-                } @else {
-                    " bytes that were in flight, as multiples of the median throughput's "
-                }
-                "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
-                "The terms are explained in docs/reference/glossary.md."
-            }
-            @let charts = startup::charts(page.series, page.opinions.is_some());
+        @if !lines.is_empty() {
+            (each_startup(" bytes in flight, of the same run of each, as multiples of the "))
+            @let charts = startup::charts(&lines, false);
             @match page.data {
                 Some(data) => (live(&charts, data)),
                 None => (charts),
             }
         }
-        @if !page.caveats.is_empty() {
-            h2 { "Caveats" }
-            ul { @for caveat in page.caveats { li { (caveat) } } }
-        }
-        h2 { "Command" }
-        pre { code { (page.command) } }
+        (end(page.caveats, page.command))
     };
     document(page.title, &body, if page.data.is_some() { Script::Charts } else { Script::Tables })
 }
 
-/// The path, its sources and where to change it.
-fn about(page: &Page) -> Markup {
+/// The heading above the charts of each startup. `flight` says what the filled area is.
+fn each_startup(flight: &str) -> Markup {
     html! {
-        (page.about)
-        @if let Some(address) = page.playground {
+        h2 { "Each startup" }
+        p class="note" {
+            span class="swatch w" {} " window, " span class="swatch f" {} (flight)
+            "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
+            "The terms are explained in docs/reference/glossary.md."
+        }
+    }
+}
+
+/// The path, its sources and where to change it.
+fn about(text: &str, playground: Option<&str>) -> Markup {
+    html! {
+        (text)
+        @if let Some(address) = playground {
             " " a href=(address) target="_blank" rel="noopener" { "Change the path in the playground" }
         }
+    }
+}
+
+/// What every page ends with.
+fn end(caveats: &[String], command: &str) -> Markup {
+    html! {
+        @if !caveats.is_empty() {
+            h2 { "Caveats" }
+            ul { @for caveat in caveats { li { (caveat) } } }
+        }
+        h2 { "Command" }
+        pre { code { (command) } }
     }
 }
 
@@ -189,8 +203,7 @@ mod tests {
             command: "",
             playground: None,
             rows,
-            decision: Some(&Decision::new(rows, &decision::Terms::default())),
-            opinions: None,
+            decision: &Decision::new(rows, &decision::Terms::default()),
             full_bdps: Some(1.5),
             series: &series,
             data: None,

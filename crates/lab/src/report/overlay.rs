@@ -1,11 +1,11 @@
 //! One picture of the startups that matter over the same path: bytes in flight over time on a logarithmic axis, on which doubling
 //! is a straight line, with the capacity and the end of the queue marked. And, as a file of its own, the picture of a README.
 
+use super::Series;
 use super::decision::{Change, Decision, Figure, role};
 use super::summary::{Measure, Summary};
 use super::verdict::recommended;
 use super::words::{bytes, delay, number, rate, share_of_bdp, signed, spread};
-use super::{Series, when};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
@@ -200,7 +200,7 @@ fn says(s: &Series) -> String {
         None => format!("{}: does not leave{lost}", s.label),
         Some(e) => {
             let at = share_of_bdp(e.detected_cwnd_bytes as f64 / s.row.bdp_bytes.max(1) as f64);
-            format!("{}: {}, at {at}{lost}", s.label, when(s.row.class))
+            format!("{}: {}, at {at}{lost}", s.label, s.row.class.name())
         }
     }
 }

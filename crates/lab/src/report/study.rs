@@ -1,6 +1,6 @@
 //! The words of a page and a terminal for a study: its title, its path, its caveats, and the run that is drawn.
 
-use super::data::{Curve, Data, Kind, SAMPLES, samples_of_each};
+use super::data::{Curve, Data, SAMPLES, samples_of_each};
 use super::decision::{Decision, Terms};
 use super::summary::label;
 use super::{Page, Series, link, verdict, words};
@@ -192,7 +192,7 @@ pub struct Drawn<'a> {
 
 /// The samples of a run for [`page`], at most `samples`; `index` is that of its row.
 pub fn curve(study: &Study, index: usize, row: &Row, trace: &Trace, samples: usize) -> Curve {
-    Curve::new(index, row, trace, Span(study.start().0).as_secs_f64(), samples)
+    Curve::new(index, row.flow, trace, Span(study.start().0).as_secs_f64(), samples)
 }
 
 fn series<'a>(study: &Study, drawn: &[Drawn<'a>]) -> Vec<Series<'a>> {
@@ -231,17 +231,16 @@ pub fn page(
 ) -> String {
     let decision = Decision::new(rows, terms);
     let series = series(study, drawn);
-    let mut data = Data::new(Kind::Study, rows);
+    let mut data = Data::new(rows);
     data.curves = curves;
     super::html(&Page {
         title: &format!("slowstart: {}", study.path.name),
         about: &about(study),
         verdict: &verdict(&decision),
-        decision: Some(&decision),
+        decision: &decision,
         command,
         playground: link::playground(base, study).as_deref(),
         rows,
-        opinions: None,
         full_bdps: drawn.first().and_then(|d| full_bdps(study, d.row)),
         series: &series,
         data: Some(&data),

@@ -125,8 +125,8 @@ impl Summary<'_> {
     /// The exit classes and in how many runs each, most frequent first.
     pub fn classes(&self) -> Vec<(Class, usize)> {
         let count = |class| self.rows.iter().filter(|r| r.class == class).count();
-        let all = [Class::Early, Class::ChokePoint, Class::Late, Class::None];
-        let mut shares: Vec<_> = all.map(|c| (c, count(c))).into_iter().filter(|&(_, n)| n > 0).collect();
+        let mut shares: Vec<_> =
+            Class::ALL.map(|c| (c, count(c))).into_iter().filter(|&(_, n)| n > 0).collect();
         shares.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
         shares
     }

@@ -1,35 +1,10 @@
-//! The table of a decision, and that of a recorded connection.
+//! The table of a decision.
 
 use super::decision::{Change, Decision, Figure, Standing, role};
 use super::summary::{Measure, Summary};
 use super::words::{bytes, number, signed, spread};
-use super::{Opinions, when};
 use crate::stats::FEWEST_PAIRS;
 use maud::{Markup, html};
-
-/// Returns the table of a recorded connection: what each startup would have done.
-pub(super) fn opinions(o: &Opinions) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="What each would have done" {
-            table {
-                thead { tr { @for (i, h) in o.headers.iter().enumerate() { th scope="col" class=[(i == 1).then_some("text")] { (h) } } } }
-                tbody {
-                    @for line in &o.lines {
-                        tr {
-                            @for (i, cell) in line.iter().enumerate() {
-                                @match i {
-                                    0 => th scope="row" { (cell) },
-                                    1 => td class="text" { (cell) },
-                                    _ => td { (cell) },
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
 
 /// A column of the table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -133,7 +108,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         Column::Exit => {
             let runs = s.summary.rows.len();
             return html! {
-                td class="text" { @for (class, n) in s.summary.classes() { span { (when(class)) @if n < runs { " " (n) "/" (runs) } } } }
+                td class="text" { @for (class, n) in s.summary.classes() { span title=(class.meaning()) { (class.name()) @if n < runs { " " (n) "/" (runs) } } } }
             };
         }
         Column::Of(Measure::ExitTime | Measure::ExitWindow) => None,

@@ -11,16 +11,6 @@ use slowstart::registry::Need;
 /// Most names in a list.
 const NAMED: usize = 4;
 
-/// When a startup left slow start, by its class: `too early`.
-pub const fn when(class: Class) -> &'static str {
-    match class {
-        Class::Early => "too early",
-        Class::ChokePoint => "link full",
-        Class::Late => "by loss",
-        Class::None => "not at all",
-    }
-}
-
 /// Returns the verdict.
 pub fn verdict(d: &Decision) -> String {
     let Some(base) = d.baseline() else { return "There are no runs, so there is no verdict.".into() };
@@ -84,13 +74,9 @@ fn manner(s: &Summary) -> String {
     let share = if n < runs { format!(" in {n} of {runs} runs") } else { String::new() };
     let at = s
         .typical(Measure::ExitWindow)
-        .map_or(String::new(), |(m, _)| format!(", at {}", share_of_bdp(m.mid)));
-    match class {
-        Class::Early => format!("it leaves slow start too early{share}{at}"),
-        Class::ChokePoint => format!("it leaves slow start with the link full{share}{at}"),
-        Class::Late => format!("it leaves slow start by loss{share}{at}"),
-        Class::None => format!("it does not leave slow start{share}"),
-    }
+        .filter(|_| class != Class::None)
+        .map_or(String::new(), |(m, _)| format!(", with a window of {}", share_of_bdp(m.mid)));
+    format!("it {}{share}{at}", class.verb(false))
 }
 
 /// Joins the labels, at most [`NAMED`].
@@ -323,8 +309,8 @@ mod tests {
     fn one_startup() {
         assert_eq!(
             said(&rows("search", &[7.4])),
-            "search needs 7.40 s for 10 MB (one run, which does not exclude chance): it leaves slow start with the link full, at \
-             1.2 times the BDP."
+            "search needs 7.40 s for 10 MB (one run, which does not exclude chance): it leaves slow start at the choke point, with a \
+             window of 1.2 times the BDP."
         );
     }
 
@@ -339,7 +325,7 @@ mod tests {
         .concat();
         assert_eq!(
             said(&all),
-            "hystart, Linux' default, needs 19.5 s for 10 MB: it leaves slow start too early, at 2.9 % of the BDP. search takes 40 % \
+            "hystart, Linux' default, needs 19.5 s for 10 MB: it leaves slow start early, with a window of 2.9 % of the BDP. search takes 40 % \
              less and costs nothing in losses and delay. Nothing beats standard and search in time, losses and delay together; \
              the fastest, standard, takes 46 % less but loses 5,606 packets."
         );
@@ -350,7 +336,7 @@ mod tests {
         let all = [early(rows("hystart", &[10.0; 6])), lossy(rows("standard", &[8.0; 6]), 300)].concat();
         assert_eq!(
             said(&all),
-            "hystart, Linux' default, needs 10 s for 10 MB: it leaves slow start too early, at 2.9 % of the BDP. Nothing is sooner at \
+            "hystart, Linux' default, needs 10 s for 10 MB: it leaves slow start early, with a window of 2.9 % of the BDP. Nothing is sooner at \
              no price; the cheapest, standard, takes 20 % less and loses 300 packets. No startup here beats another in time, \
              losses and delay together; standard loses 300 packets."
         );

@@ -3,7 +3,7 @@
 use super::kernel::{Cell, Figure, Ran};
 use crate::record::Row;
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::data::{Curve, Data, Kind};
+use crate::report::data::{Curve, Data};
 use crate::report::{Script, document, live, words};
 use maud::{Markup, html};
 
@@ -61,12 +61,12 @@ const SAMPLES: usize = 250;
 fn charts(id: usize, held: &Held, names: [&str; 2]) -> Markup {
     let runs: Vec<&Ran> = held.ours.iter().take(1).chain(&held.theirs).collect();
     let rows: Vec<Row> = runs.iter().map(|o| o.row.clone()).collect();
-    let mut data = Data::new(Kind::Study, &rows);
+    let mut data = Data::new(&rows);
     let ours = held.ours.len().min(1);
     let others = (1..=held.theirs.len()).map(|n| format!("{}, run {n}", names[1]));
     data.labels = std::iter::repeat_n(names[0].to_string(), ours).chain(others).collect();
     data.curves =
-        runs.iter().enumerate().map(|(i, o)| Curve::new(i, &o.row, &o.trace, 0.0, SAMPLES)).collect();
+        runs.iter().enumerate().map(|(i, o)| Curve::new(i, o.row.flow, &o.trace, 0.0, SAMPLES)).collect();
     live(&html! { figure { (chart(id, held, names)) } }, &data)
 }
 
