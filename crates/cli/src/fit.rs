@@ -17,6 +17,7 @@ use slowstart_replay::fit::{FIT_SCHEMA, FittedPath, SCHEMA, fit};
 use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
+use slowstart_replay::transfer::Source;
 use std::path::{Path, PathBuf};
 
 /// The most paths of an ensemble: a list in a path file has at most as many items.
@@ -170,8 +171,8 @@ impl Results {
         let name = file.file_name().map_or("-".into(), |n| n.to_string_lossy());
         let name = printable(&name).into_owned();
         let row = &t.row;
-        let source = match (row.source.as_str(), self.several_files) {
-            ("kernel-log", _) => name.clone(),
+        let source = match (row.source, self.several_files) {
+            (Source::KernelLog, _) => name.clone(),
             _ => format!("{name}, connection {}", row.connection),
         };
         let path = match &t.findings {

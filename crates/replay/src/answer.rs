@@ -2,7 +2,8 @@
 //! which startups would have finished sooner.
 
 use crate::fork::ForkResult;
-use crate::transfer::{ExitClass, ExitRecord, Fork, Transfer};
+use crate::transfer::{ExitClass, ExitRecord, Fork, Source, Transfer};
+use slowstart_lab::record::Class;
 use slowstart_lab::report::words::{bytes, number};
 use std::collections::BTreeMap;
 
@@ -26,17 +27,15 @@ pub fn sentences(t: &Transfer) -> Vec<String> {
 /// The answer in one sentence: whether it left slow start early, at the choke point or late, and how certain that is.
 pub fn lead(t: &Transfer) -> String {
     let certain = if t.certain { "certain" } else { "not certain" };
-    let how = match t.class {
-        ExitClass::Early => "early",
-        ExitClass::ChokePoint => "at the choke point",
-        ExitClass::Late => "late",
-        ExitClass::None => return format!("It was in slow start to the end; this is {certain}."),
-        ExitClass::Unknown if t.exit.is_some() => {
+    let how = match t.class.known() {
+        Some(Class::None) => return format!("It was in slow start to the end; this is {certain}."),
+        Some(class) => class.how(),
+        None if t.exit.is_some() => {
             return format!(
                 "It left slow start ({certain}); whether that was early, at the choke point or late is unknown."
             );
         }
-        ExitClass::Unknown => {
+        None => {
             let why = t.unclear.as_deref().unwrap_or("the file shows too little");
             return format!("Whether and when it left slow start is unknown: {why}.");
         }
@@ -55,8 +54,8 @@ pub fn facts(t: &Transfer) -> Vec<(&'static str, String)> {
     let seconds = |s: Option<f64>| s.map_or_else(unknown, |s| format!("{} s", number(s)));
     let rate = t.bytes as f64 * 8.0 / t.duration_s / 1e6;
     let rate = if rate.is_finite() { format!(", {} Mbit/s", number(rate)) } else { String::new() };
-    let again = match t.source.as_str() {
-        "tcp-probe" => String::new(),
+    let again = match t.source {
+        Source::TcpProbe => String::new(),
         _ => format!(", {} packets retransmitted", number(t.retransmitted_packets as f64)),
     };
     let class = match (t.class, &t.unclear) {
@@ -142,7 +141,7 @@ fn did(t: &Transfer) -> String {
         t.min_rtt_s.map_or(String::new(), |r| format!(", with a minimum RTT of {} ms", number(r * 1e3)));
     let again = match t.retransmitted_packets {
         // This source does not state it.
-        _ if t.source == "tcp-probe" => String::new(),
+        _ if t.source == Source::TcpProbe => String::new(),
         0 => "; nothing was retransmitted".to_string(),
         1 => "; 1 packet was retransmitted".to_string(),
         n => format!("; {} packets were retransmitted", number(n as f64)),
@@ -156,19 +155,17 @@ fn left(t: &Transfer) -> String {
     let with = |e: &ExitRecord| format!("It left slow start {}", with(t, e));
     let not_full = || full.clone().unwrap_or_else(|| "the path was not seen full".to_string());
     let why = t.unclear.as_deref().unwrap_or("the file shows too little");
-    match (t.class, &t.exit) {
-        (ExitClass::Early, Some(e)) => {
-            let cost = t.cost_s.filter(|c| *c > 0.0);
-            let cost = cost.map_or(String::new(), |c| format!(" This cost about {} s.", number(c)));
-            format!("{}: early; {}.{cost}", with(e), not_full())
-        }
-        (ExitClass::ChokePoint, Some(e)) => format!("{}: at the choke point; {}.", with(e), not_full()),
-        (ExitClass::Late, Some(e)) => {
-            format!("{}: late, by a loss or after one; {}.", with(e), not_full())
-        }
-        (_, Some(e)) => format!("{}; whether the path was full by then is not known.", with(e)),
-        (ExitClass::None, None) => "It was in slow start to the end.".to_string(),
+    match (t.class.known(), &t.exit) {
+        (Some(Class::None), None) => "It was in slow start to the end.".to_string(),
         (_, None) => format!("When it left slow start is not known: {why}."),
+        (None | Some(Class::None), Some(e)) => {
+            format!("{}; whether the path was full by then is not known.", with(e))
+        }
+        (Some(class), Some(e)) => {
+            let cost = t.cost_s.filter(|c| class == Class::Early && *c > 0.0);
+            let cost = cost.map_or(String::new(), |c| format!(" This cost about {} s.", number(c)));
+            format!("{}: {}; {}.{cost}", with(e), class.how(), not_full())
+        }
     }
 }
 
@@ -262,7 +259,7 @@ mod tests {
             min_rtt_s: Some(0.05),
             class,
             exit: matches!(class, ExitClass::Early | ExitClass::ChokePoint | ExitClass::Late).then_some(exit),
-            ..Transfer::new("capture", 1, Bytes(1448))
+            ..Transfer::new(Source::Capture, 1, Bytes(1448))
         }
     }
 
@@ -282,7 +279,7 @@ mod tests {
             "{}",
             of(&full)
         );
-        assert!(of(&transfer(ExitClass::Late)).contains("late, by a loss"));
+        assert!(of(&transfer(ExitClass::Late)).contains(": late; "));
         let none = Transfer { certain: true, ..transfer(ExitClass::None) };
         assert!(of(&none).ends_with("It was in slow start to the end. This is certain."));
         let unknown = Transfer { unclear: Some("too few packets".into()), ..transfer(ExitClass::Unknown) };

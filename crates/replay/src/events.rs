@@ -10,7 +10,7 @@ use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::limits::{Lines, MOST_LIVE};
 use crate::observer::Candidate;
-use crate::transfer::Transfer;
+use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde_json::Value;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
@@ -165,7 +165,7 @@ impl KernelConnection {
         if self.acks == 0 {
             findings.startups.clear();
         }
-        let mut row = Transfer::new("kernel-events", number, self.f.mss).with(&findings);
+        let mut row = Transfer::new(Source::KernelEvents, number, self.f.mss).with(&findings);
         let [from, to] = self.ends;
         (row.from, row.to) = (from, to);
         (row.packets, row.retransmitted_packets) = (self.acks, self.retransmitted);

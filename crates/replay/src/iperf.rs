@@ -4,7 +4,7 @@
 use crate::error::InputError;
 use crate::limits::{BoundedVec, Held, Number, Object, Tokens, Word, default_for};
 use crate::samples::{MOST, MSS, Sample, transfer};
-use crate::transfer::Transfer;
+use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
@@ -219,7 +219,7 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
         }
     }
     for (i, (socket, flow)) in all.flows.iter().enumerate() {
-        let mut t = transfer("iperf3", i as u64 + 1, Bytes(all.mss), &flow.samples);
+        let mut t = transfer(Source::Iperf3, i as u64 + 1, Bytes(all.mss), &flow.samples);
         if let Some((from, to)) = all.ends.get(socket) {
             (t.from, t.to) = (from.clone(), to.clone());
         }

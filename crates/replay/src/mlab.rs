@@ -7,7 +7,7 @@ use crate::clock;
 use crate::error::InputError;
 use crate::limits::{BoundedVec, Number, Object, Tokens, Word};
 use crate::samples::{MOST, MSS, Sample, segments, threshold, transfer};
-use crate::transfer::Transfer;
+use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 use slowstart::units::{Bytes, Instant, Span};
@@ -102,7 +102,7 @@ fn sample(info: &TcpInfo, elapsed_us: u64, mss: u64) -> Option<Sample> {
 }
 
 /// The row of the samples of a connection; `None` if it has none.
-fn row(source: &str, number: u64, all: &[Measurement]) -> Option<Transfer> {
+fn row(source: Source, number: u64, all: &[Measurement]) -> Option<Transfer> {
     let mss = |i: &TcpInfo| i.snd_mss.below(1 << 16).filter(|m| *m > 0);
     let size = all.iter().filter_map(|m| mss(&m.info.as_ref()?.0)).next_back().unwrap_or(MSS);
     let begin = all.iter().filter_map(|m| m.at.0).reduce(f64::min);
@@ -145,7 +145,8 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
         };
         let name = if text.uuid.0.is_empty() { &text.id.0 } else { &text.uuid.0 };
         let sides = [text.download.as_ref(), text.upload.as_ref()].map(|s| s.map(|s| &s.0.measurements));
-        let all = [("ndt7", sides[0]), ("ndt7", sides[1]), ("tcp-info", Some(&text.snapshots))];
+        let all =
+            [(Source::Ndt7, sides[0]), (Source::Ndt7, sides[1]), (Source::TcpInfo, Some(&text.snapshots))];
         for (source, measurements) in all {
             let Some(measurements) = measurements else { continue };
             let Some(mut t) = row(source, rows + 1, &measurements.0) else { continue };
@@ -165,7 +166,7 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
             }
         }
     }
-    if let Some(t) = row("tcp-info", rows + 1, &alone.0) {
+    if let Some(t) = row(Source::TcpInfo, rows + 1, &alone.0) {
         rows += 1;
         each(t);
     }
@@ -240,9 +241,9 @@ mod tests {
         assert_eq!((exit.time_s, exit.cwnd_bytes, exit.evidence.as_str()), (0.75, 160 * 1400, "loss"));
         assert_eq!((first.from.as_str(), first.certain), ("192.0.2.1:443", false));
         assert!(first.caveats.iter().any(|c| c.contains("250 ms apart")), "{:?}", first.caveats);
-        for (text, source) in [(&export, "ndt7"), (&info, "tcp-info"), (&alone, "tcp-info")] {
+        for (text, source) in [(&export, Source::Ndt7), (&info, Source::TcpInfo), (&alone, Source::TcpInfo)] {
             let all = rows(text);
-            assert_eq!((all.len(), all[0].source.as_str()), (1, source), "{text}");
+            assert_eq!((all.len(), all[0].source), (1, source), "{text}");
             assert_eq!((&all[0].exit, all[0].bytes, all[0].class), (&first.exit, first.bytes, first.class));
         }
         // Lines of an export: one row each.

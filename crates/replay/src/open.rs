@@ -38,6 +38,111 @@ pub enum Kind {
     Events,
 }
 
+/// A kind of file and how it is recognised.
+pub struct Format {
+    /// The kind.
+    pub kind: Kind,
+    /// What it is called in messages.
+    pub name: &'static str,
+    is: fn(&Start) -> bool,
+}
+
+/// The begin of a file.
+struct Start<'a> {
+    bytes: &'a [u8],
+    /// The same as text, from its first visible character on.
+    text: &'a str,
+    /// The first line of that.
+    line: &'a str,
+}
+
+impl Start<'_> {
+    fn is_json(&self) -> bool {
+        self.text.starts_with('{')
+    }
+
+    /// True if it is JSON with one of these words.
+    fn has(&self, words: &[&str]) -> bool {
+        self.is_json() && words.iter().any(|w| self.text.contains(w))
+    }
+}
+
+/// The formats, in the order in which a file is compared with them.
+pub const FORMATS: [Format; 10] = [
+    Format { kind: Kind::Capture, name: "capture (pcap, pcapng, snoop)", is: is_capture },
+    Format {
+        kind: Kind::KernelLog,
+        name: "kernel log (CSV)",
+        is: |s| s.line.starts_with("now_us,") || s.line.split(',').any(|c| c.trim() == "bytes_acked"),
+    },
+    Format {
+        kind: Kind::TcpProbe,
+        name: "trace of tcp:tcp_probe (text)",
+        is: |s| !s.is_json() && (s.text.contains(probe::NAME) || s.text.lines().any(probe::is_module_line)),
+    },
+    Format {
+        kind: Kind::Ss,
+        name: "samples of ss -tin",
+        is: |s| !s.is_json() && s.text.lines().any(is_ss_line),
+    },
+    Format {
+        kind: Kind::Qlog,
+        name: "qlog",
+        is: |s| s.has(&["\"qlog_version\"", "\"qlog_format\"", "urn:ietf:params:qlog"]),
+    },
+    Format {
+        kind: Kind::Iperf,
+        name: "result of iperf3 (JSON)",
+        is: |s| s.has(&["\"iperf "]) && s.has(&["\"start\""]),
+    },
+    Format {
+        kind: Kind::Mlab,
+        name: "measurements of M-Lab (JSON)",
+        is: |s| {
+            s.has(&["\"TCPInfo\"", "\"ServerMeasurements\"", "\"Snapshots\""])
+                && !s.has(&["\"S2C\"", "\"C2S\""])
+        },
+    },
+    Format { kind: Kind::Flent, name: "flent data file", is: |s| s.has(&["\"BATCH_", "\"FLENT_VERSION\""]) },
+    Format {
+        kind: Kind::Rows,
+        name: "rows of slowstart compare",
+        is: |s| s.is_json() && s.line.contains("\"schema\"") && s.line.contains("\"startup\""),
+    },
+    Format {
+        kind: Kind::Events,
+        name: "kernel events of slowstart",
+        is: |s| s.is_json() && s.line.contains("\"sk\"") && s.line.contains("\"now_ns\""),
+    },
+];
+
+impl Kind {
+    /// What it is called in messages.
+    ///
+    /// # Panics
+    /// Never: a test says that [`FORMATS`] has every kind.
+    pub fn name(self) -> &'static str {
+        FORMATS.iter().find(|f| f.kind == self).expect("every kind is a format").name
+    }
+}
+
+fn is_capture(s: &Start) -> bool {
+    const MAGIC: [&[u8]; 7] = [
+        &[0xa1, 0xb2, 0xc3, 0xd4],
+        &[0xd4, 0xc3, 0xb2, 0xa1],
+        &[0xa1, 0xb2, 0x3c, 0x4d],
+        &[0x4d, 0x3c, 0xb2, 0xa1],
+        &[0x34, 0xcd, 0xb2, 0xa1],
+        &[0x0a, 0x0d, 0x0d, 0x0a],
+        b"snoop\0\0\0",
+    ];
+    MAGIC.iter().any(|magic| s.bytes.starts_with(magic))
+}
+
+fn is_ss_line(line: &str) -> bool {
+    line.contains("cwnd:") && (line.contains("rtt:") || line.contains("mss:"))
+}
+
 /// A decompressed stream.
 pub type Input = Box<dyn Read + Send>;
 
@@ -114,10 +219,8 @@ pub fn detect(mut raw: Input) -> Result<(Kind, Input), InputError> {
 fn unknown(probe: &[u8]) -> String {
     let named = name(probe);
     let found = named.as_deref().unwrap_or(if probe.is_empty() { "nothing" } else { "an unknown format" });
-    format!(
-        "found {found}, expected a capture (pcap, pcapng, snoop), a kernel log (CSV), qlog, JSON of M-Lab, iperf3 or flent, \
-         the output of ss -tin, a trace of tcp:tcp_probe, or rows or kernel events of slowstart; plain or compressed by gzip or zstd"
-    )
+    let known = FORMATS.map(|f| f.name).join(", ");
+    format!("found {found}, expected a {known}; plain or compressed by gzip or zstd")
 }
 
 const NDT5: &str = "an NDT5 result (it has one TCPInfo, of the end of the test, which does not show when slow start ended; give the \
@@ -164,51 +267,10 @@ fn name(probe: &[u8]) -> Option<String> {
 
 /// The kind of a supported file.
 fn kind(probe: &[u8]) -> Option<Kind> {
-    const PCAPS: [[u8; 4]; 6] = [
-        [0xa1, 0xb2, 0xc3, 0xd4],
-        [0xd4, 0xc3, 0xb2, 0xa1],
-        [0xa1, 0xb2, 0x3c, 0x4d],
-        [0x4d, 0x3c, 0xb2, 0xa1],
-        [0x34, 0xcd, 0xb2, 0xa1],
-        [0x0a, 0x0d, 0x0d, 0x0a],
-    ];
-    if PCAPS.iter().any(|magic| probe.starts_with(magic)) {
-        return Some(Kind::Capture);
-    }
-    if probe.starts_with(b"snoop\0\0\0") {
-        return Some(Kind::Capture);
-    }
     let text = String::from_utf8_lossy(probe);
-    let start = text.trim_start_matches(['\u{feff}', '\u{1e}', ' ', '\t', '\r', '\n']);
-    let first = start.lines().next().unwrap_or_default();
-    if first.starts_with("now_us,") || first.split(',').any(|c| c.trim() == "bytes_acked") {
-        Some(Kind::KernelLog)
-    } else if !start.starts_with('{') {
-        let sample = |l: &str| l.contains("cwnd:") && (l.contains("rtt:") || l.contains("mss:"));
-        if start.contains(probe::NAME) || start.lines().any(probe::is_module_line) {
-            return Some(Kind::TcpProbe);
-        }
-        start.lines().any(sample).then_some(Kind::Ss)
-    } else if start.contains("\"qlog_version\"")
-        || start.contains("\"qlog_format\"")
-        || start.contains("urn:ietf:params:qlog")
-    {
-        Some(Kind::Qlog)
-    } else if start.contains("\"iperf ") && start.contains("\"start\"") {
-        Some(Kind::Iperf)
-    } else if start.contains("\"S2C\"") || start.contains("\"C2S\"") {
-        None
-    } else if ["\"TCPInfo\"", "\"ServerMeasurements\"", "\"Snapshots\""].iter().any(|k| start.contains(k)) {
-        Some(Kind::Mlab)
-    } else if start.contains("\"BATCH_") || start.contains("\"FLENT_VERSION\"") {
-        Some(Kind::Flent)
-    } else if first.contains("\"schema\"") && first.contains("\"startup\"") {
-        Some(Kind::Rows)
-    } else if first.contains("\"sk\"") && first.contains("\"now_ns\"") {
-        Some(Kind::Events)
-    } else {
-        None
-    }
+    let text = text.trim_start_matches(['\u{feff}', '\u{1e}', ' ', '\t', '\r', '\n']);
+    let start = Start { bytes: probe, text, line: text.lines().next().unwrap_or_default() };
+    FORMATS.iter().find(|f| (f.is)(&start)).map(|f| f.kind)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use crate::error::InputError;
 use crate::limits::{Held, Lines};
 use crate::samples::{MSS, SOCKET, Sample, segments, threshold, transfer};
-use crate::transfer::Transfer;
+use crate::transfer::{Source, Transfer};
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -153,7 +153,7 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
     let mut rows = 0;
     for ((from, to), socket) in sockets.all.iter().filter(|(_, s)| s.delivered > 0) {
         rows += 1;
-        let mut t = transfer("tcp-probe", rows, Bytes(MSS), &socket.samples);
+        let mut t = transfer(Source::TcpProbe, rows, Bytes(MSS), &socket.samples);
         (t.from, t.to) = (from.clone(), to.clone());
         t.caveats.push(format!("the trace states no segment size: {MSS} bytes are assumed"));
         t.caveats.push("the trace has no retransmissions".to_string());

@@ -13,7 +13,7 @@ use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, NoExit};
 use crate::observer::Candidate;
 use crate::samples::{self, Sample};
-use crate::transfer::Transfer;
+use crate::transfer::{Source, Transfer};
 use slowstart::units::{Bytes, Instant, Mark, Span};
 use slowstart::view::{Ack, Congestion, Facts, Handshake, Sent, Signal};
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ fn analyse(
     }
     let mut row = if e.acked {
         let findings = e.analysis.finish(e.exit);
-        let mut row = Transfer::new("qlog", number, mss).with(&findings);
+        let mut row = Transfer::new(Source::Qlog, number, mss).with(&findings);
         row.packets = e.packets;
         row.retransmitted_packets = e.lost;
         if received > e.packets * 2 {
@@ -210,7 +210,7 @@ fn analyse(
         }
         (row, Some(findings))
     } else {
-        let mut row = samples::transfer("qlog", number, mss, &e.samples);
+        let mut row = samples::transfer(Source::Qlog, number, mss, &e.samples);
         if let Some(exit) = e.exit {
             row.observe(exit, row.class);
         }

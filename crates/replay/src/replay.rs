@@ -7,7 +7,7 @@ use crate::error::{InputError, ReplayError};
 use crate::observer::Candidate;
 use crate::open::{self, Kind};
 use crate::table::Table;
-use crate::transfer::{self, Transfer};
+use crate::transfer::{self, Source, Transfer};
 use crate::{events, iperf, kernlog, mlab, probe, qlog, samples};
 use std::path::Path;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ pub fn stream(
             }
         }
         Kind::KernelLog => kernlog::replay(input, candidates, keep).map(|log| {
-            let mut row = Transfer::new("kernel-log", 1, log.mss).with(&log.findings);
+            let mut row = Transfer::new(Source::KernelLog, 1, log.mss).with(&log.findings);
             (row.packets, row.retransmitted_packets) = (log.rows, log.retransmitted);
             row.caveats.push("the file has the times of ACKs, not of sent packets".to_string());
             if log.wraps > 0 {

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::error::InputError;
 use crate::infer::{Evidence, ExitEstimate, FLAT, NoExit, STILL_ROUNDS};
 use crate::limits::{BoundedVec, Held, Lines, Number, Tokens, Word};
-use crate::transfer::{ExitClass, ExitRecord, Transfer};
+use crate::transfer::{ExitClass, ExitRecord, Source, Transfer};
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
@@ -95,7 +95,7 @@ fn find(samples: &[Sample]) -> Result<(ExitEstimate, Instant), NoExit> {
 }
 
 /// The row of a connection from its samples.
-pub fn transfer(source: &str, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
+pub fn transfer(source: Source, number: u64, mss: Bytes, samples: &[Sample]) -> Transfer {
     let mut t = Transfer::new(source, number, mss);
     let found = find(samples);
     t.observe(found.map(|f| f.0), ExitClass::Unknown);
@@ -196,7 +196,7 @@ fn series(name: &str, number: u64, points: &[Point]) -> Option<Transfer> {
         return None;
     }
     samples.sort_by_key(|s| s.at);
-    let mut t = transfer("flent", number, Bytes(MSS), &samples);
+    let mut t = transfer(Source::Flent, number, Bytes(MSS), &samples);
     t.from = name.to_string();
     t.start_s = begin;
     t.caveats.push("flent does not state the size of a segment: 1448 bytes are assumed".to_string());
@@ -369,7 +369,7 @@ pub fn ss(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputE
         sockets.on_line(number, &line)
     });
     for (i, ((local, peer), (mss, samples))) in sockets.all.iter().enumerate() {
-        let mut t = transfer("ss", i as u64 + 1, Bytes(*mss), samples);
+        let mut t = transfer(Source::Ss, i as u64 + 1, Bytes(*mss), samples);
         (t.from, t.to) = (local.clone(), peer.clone());
         if !sockets.finer && samples.len() > 1 {
             t.caveats.push("times are whole seconds: several samples may have the same".to_string());
@@ -394,7 +394,7 @@ pub fn rows(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inpu
         let r: slowstart_lab::record::Row = serde_json::from_str(&line)
             .map_err(|e| InputError::line(number, format!("found no row of schema 1: {e}")))?;
         rows += 1;
-        let mut t = Transfer::new("rows", rows, Bytes(r.iw_bytes / 10));
+        let mut t = Transfer::new(Source::Rows, rows, Bytes(r.iw_bytes / 10));
         t.from = format!("{} on {}", r.startup, r.path);
         t.to = format!("run {}", r.run);
         t.duration_s = r.duration_s;

@@ -22,17 +22,45 @@ pub const TRANSFER_SCHEMA: &str = include_str!("../schema/transfer.json");
 /// JSON Schema of a [`Sample`].
 pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
 
+/// Where a transfer was found. A file of one kind may have transfers of several sources.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A capture of packets.
+    Capture,
+    /// A kernel's log of ACKs.
+    KernelLog,
+    /// A qlog.
+    Qlog,
+    /// Events of startups in a running kernel.
+    KernelEvents,
+    /// Repeated output of `ss -tin`.
+    Ss,
+    /// The tracepoint `tcp:tcp_probe`.
+    TcpProbe,
+    /// A measurement of NDT7.
+    Ndt7,
+    /// Rows of M-Lab's `tcp-info`.
+    TcpInfo,
+    /// A result of iperf3.
+    Iperf3,
+    /// A flent data file.
+    Flent,
+    /// Rows of `slowstart compare`.
+    Rows,
+}
+
 /// Class of an exit as in [`Class`], with a value for what is not known.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitClass {
-    /// Before the path was full.
+    /// [`Class::Early`].
     Early,
-    /// By its own rule, after the path was full and before a loss was known.
+    /// [`Class::ChokePoint`].
     ChokePoint,
-    /// By loss, or after one.
+    /// [`Class::Late`].
     Late,
-    /// No exit: it was in slow start until the end.
+    /// [`Class::None`]: it was in slow start until the end.
     None,
     /// The file does not show whether it left slow start, or whether the path was full by then.
     Unknown,
@@ -42,24 +70,22 @@ impl ExitClass {
     /// All classes.
     pub const ALL: [Self; 5] = [Self::Early, Self::ChokePoint, Self::Late, Self::None, Self::Unknown];
 
-    /// The name used in rows and tables.
+    /// The word in rows and tables.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Early => Class::Early.name(),
-            Self::ChokePoint => Class::ChokePoint.name(),
-            Self::Late => Class::Late.name(),
-            Self::None => Class::None.name(),
-            Self::Unknown => "unknown",
+        match self.known() {
+            Some(class) => class.name(),
+            None => "unknown",
         }
     }
 
-    /// The class without the value for what is not known.
-    pub const fn known(self) -> Class {
+    /// The class; `None` if it is not known.
+    pub const fn known(self) -> Option<Class> {
         match self {
-            Self::Early => Class::Early,
-            Self::ChokePoint => Class::ChokePoint,
-            Self::Late => Class::Late,
-            Self::None | Self::Unknown => Class::None,
+            Self::Early => Some(Class::Early),
+            Self::ChokePoint => Some(Class::ChokePoint),
+            Self::Late => Some(Class::Late),
+            Self::None => Some(Class::None),
+            Self::Unknown => None,
         }
     }
 }
@@ -169,8 +195,8 @@ pub struct Transfer {
     pub schema: u32,
     /// Version of the program.
     pub version: String,
-    /// Kind of the file: `capture`, `kernel-log`, `qlog`, `kernel-events`, `ss`, `tcp-probe`, `ndt7`, `tcp-info`, `iperf3`, `flent` or `rows`.
-    pub source: String,
+    /// Kind of the file.
+    pub source: Source,
     /// The file, if the caller set it.
     #[serde(default)]
     pub file: Option<String>,
@@ -290,11 +316,11 @@ fn startup_row(o: &StartupResult) -> StartupRow {
 
 impl Transfer {
     /// A row without findings.
-    pub fn new(source: &str, connection: u64, mss: Bytes) -> Self {
+    pub fn new(source: Source, connection: u64, mss: Bytes) -> Self {
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            source: source.to_string(),
+            source,
             file: None,
             connection,
             from: String::new(),
@@ -414,7 +440,7 @@ pub fn of(c: &mut Connection) -> Vec<(Transfer, Findings)> {
         let (way, n, mss) = (&c.directions[from], sender.counters, sender.mss());
         let recorded = (!way.syn_seen()).then_some(Err(NoExit::BeganBefore));
         let findings = sender.analysis.finish(recorded);
-        let mut t = Transfer::new("capture", c.number, mss).with(&findings);
+        let mut t = Transfer::new(Source::Capture, c.number, mss).with(&findings);
         (t.from, t.to) = (address(c.ends[from]), address(c.ends[1 - from]));
         t.vantage = way.vantage.name().to_string();
         t.direction = c.caller().map(|caller| if caller == from { "upload" } else { "download" }.to_string());

@@ -177,15 +177,7 @@ fn title(file: &Path, summary: &Summary) -> String {
             let connections = if n == 1 { "1 connection".to_string() } else { format!("{n} connections") };
             format!("capture of {} packets, {connections}", number(summary.counts.packets as f64))
         }
-        Kind::KernelLog => "kernel log".to_string(),
-        Kind::Qlog => "qlog".to_string(),
-        Kind::Mlab => "measurements of M-Lab".to_string(),
-        Kind::Iperf => "result of iperf3".to_string(),
-        Kind::Flent => "flent measurement".to_string(),
-        Kind::Ss => "samples of ss".to_string(),
-        Kind::TcpProbe => "trace of tcp:tcp_probe".to_string(),
-        Kind::Rows => "rows".to_string(),
-        Kind::Events => "kernel events".to_string(),
+        kind => kind.name().to_string(),
     };
     let left_out =
         if summary.left_out > 0 { format!(", {} left out", summary.left_out) } else { String::new() };

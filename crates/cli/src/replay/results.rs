@@ -13,7 +13,7 @@ use slowstart_replay::analysis::Keep;
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
-use slowstart_replay::transfer::{self, ExitClass, Fork, Transfer};
+use slowstart_replay::transfer::{self, ExitClass, Fork, Source, Transfer};
 use slowstart_replay::{answer, fit, fork, page};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -114,7 +114,7 @@ impl<'a> Results<'a> {
         }
         self.population.add(&t.row);
         let row = &t.row;
-        if row.source == "capture"
+        if row.source == Source::Capture
             && !row.startups.is_empty()
             && !answer::mostly_waited_for_data(row)
             && self.place.as_ref().is_none_or(|p| p.bytes < row.bytes)
