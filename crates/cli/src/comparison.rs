@@ -590,7 +590,7 @@ pub(crate) mod tests {
             ["hystart 7.75 s 0.900", "* a -30 %", "b -10 % 0", "same -1 % 0", "slow +30 % 0"],
             "{text}"
         );
-        assert!(text.contains("link full") && text.contains("14,210"), "{text}");
+        assert!(text.contains("choke-point") && text.contains("14,210"), "{text}");
         assert!(!text.contains('\x1b') && !text.contains("Mbit/s"), "{text}");
     }
 
