@@ -303,7 +303,7 @@ impl Captures {
                         of_part.insert(before.clone());
                     }
                     if keys.contains(of_file) {
-                        each(&partial(&batch, row));
+                        each(&named(&file, partial(&batch, row))?);
                     }
                 }
             }
@@ -340,8 +340,8 @@ fn text<'a>(batch: &'a arrow_array::RecordBatch, name: &str, row: usize) -> &'a 
     column(batch, name, row).and_then(|c| c.as_string_opt::<i32>()).map_or("", |c| c.value(row))
 }
 
-/// A transfer from its columns.
-fn partial(batch: &arrow_array::RecordBatch, row: usize) -> Transfer {
+/// A transfer from its columns; an error if no source has the name that it has.
+fn partial(batch: &arrow_array::RecordBatch, row: usize) -> io::Result<Transfer> {
     use arrow_array::types::{Float64Type, UInt64Type};
     use slowstart::units::Bytes;
     use slowstart_replay::transfer::ExitRecord;
@@ -349,7 +349,11 @@ fn partial(batch: &arrow_array::RecordBatch, row: usize) -> Transfer {
     let whole = |name| of(name).and_then(|c| c.as_primitive_opt::<UInt64Type>()).map(|c| c.value(row));
     let real = |name| of(name).and_then(|c| c.as_primitive_opt::<Float64Type>()).map(|c| c.value(row));
     let mss = Bytes(whole("mss_bytes").unwrap_or(0));
-    let mut t = Transfer::new(text(batch, "source", row), whole("connection").unwrap_or(0), mss);
+    let mut t = Transfer::new(
+        serde_json::from_value(text(batch, "source", row).into())?,
+        whole("connection").unwrap_or(0),
+        mss,
+    );
     t.file = Some(text(batch, "file", row).to_string());
     t.duration_s = real("duration_s").unwrap_or(0.0);
     t.bytes = whole("bytes").unwrap_or(0);
@@ -359,7 +363,7 @@ fn partial(batch: &arrow_array::RecordBatch, row: usize) -> Transfer {
     t.class = serde_json::from_value(text(batch, "class", row).into()).unwrap_or(t.class);
     t.limits = serde_json::from_str(text(batch, "held", row)).unwrap_or_default();
     t.startups = serde_json::from_str(text(batch, "startups", row)).unwrap_or_default();
-    t
+    Ok(t)
 }
 
 /// The records of a part.
