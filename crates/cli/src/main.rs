@@ -2,6 +2,7 @@
 //!
 //! The command line: arguments, printing and files. The computations are in the library crates.
 
+mod advise;
 mod compare;
 mod comparison;
 mod condensed;
@@ -113,6 +114,7 @@ enum Command {
     Diff(diff::Diff),
     League(league::League),
     Replay(replay::Replay),
+    Advise(advise::Advise),
     Fit(fit::Fit),
     Validate(validate::Validate),
     Kernel(kernel::Kernel),
@@ -144,6 +146,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Diff(d) => d.main(),
         Command::League(l) => l.main().map(|()| true),
         Command::Replay(r) => r.main().map(|()| true),
+        Command::Advise(a) => a.main().map(|()| true),
         Command::Fit(f) => f.main().map(|()| true),
         Command::Validate(v) => v.main(),
         Command::Reproduce(r) => r.main(),

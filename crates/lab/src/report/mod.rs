@@ -34,7 +34,7 @@ pub mod words;
 pub use recording::{Opinions, Recording, recording};
 pub use skeleton::{Script, document, live};
 pub use startup::{Course, Exit, Line};
-pub use verdict::verdict;
+pub use verdict::{recommended, verdict};
 
 use crate::record::{Row, Sample};
 use crate::split;

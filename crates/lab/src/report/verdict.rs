@@ -24,7 +24,7 @@ pub fn verdict(d: &Decision) -> String {
 }
 
 /// The label of the startup that the verdict recommends; `None` if it is to keep the baseline.
-pub(super) fn recommended<'d>(d: &'d Decision) -> Option<&'d str> {
+pub fn recommended<'d>(d: &'d Decision) -> Option<&'d str> {
     if d.standings.len() > 1 { answer(d).label } else { None }
 }
 

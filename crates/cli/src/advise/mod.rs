@@ -1,0 +1,602 @@
+//! `slowstart advise`: from recordings of a service to what to load for it, or to leave it alone.
+//!
+//! Nothing is computed here: `replay` says how transfers left slow start, `fit` gives their paths, the simulator runs the startups
+//! over these, and the decision is that of `compare`.
+
+mod recorded;
+
+use self::recorded::{Recorded, candidates};
+use crate::comparison::{Comparison, View};
+use crate::folder::{refuse_existing, write_new};
+use crate::output::{color, print, width, wrap};
+use crate::printable::printable;
+use crate::replay::{passed_over, progress, warn};
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::Serialize;
+use slowstart_lab::harm;
+use slowstart_lab::path::Files;
+use slowstart_lab::record::{Class, Param, Row};
+use slowstart_lab::report::decision::{
+    CHOSEN, Change, Decision, Difference, Figure, Harm, MARGIN, Terms, relative,
+};
+use slowstart_lab::report::study::about;
+use slowstart_lab::report::summary::{Measure, Summary, label, label_of};
+use slowstart_lab::report::words::{bytes, list, number, signed, two_digits};
+use slowstart_lab::report::{Page, html, recommended, verdict};
+use slowstart_lab::scenario::{self, Study, StudyText};
+use slowstart_replay::analysis::Keep;
+use slowstart_replay::fit::text;
+use slowstart_replay::folder::expand;
+use slowstart_replay::open;
+use slowstart_replay::replay::{Options, stream};
+use slowstart_trial::sequence::{Power, needed};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Fewest paths for an advice: the fewest pairs for which a sign test can exclude chance at 5 %.
+const FEWEST_PATHS: usize = slowstart_lab::stats::FEWEST_PAIRS;
+/// Most transfers that become paths: the largest.
+const MOST_PATHS: usize = 100;
+/// Runs: each draws one of the paths.
+const RUNS: usize = 60;
+/// Initial windows that are tried, in segments; the first is that of RFC 6928.
+const INITIAL_WINDOWS: [u32; 5] = [10, 20, 32, 50, 100];
+/// Time for which a browser is observed, for what idle restart costs.
+const BROWSING: &str = "60s";
+/// More startups than this that agree equally often tell nothing.
+const TELLING: usize = 3;
+/// Shares of early exits that differ by more are unlike.
+const UNLIKE: f64 = 0.25;
+/// Share of intervals of a trial that may be wrong.
+const ALPHA: f64 = 0.05;
+
+/// Say which startup would serve the users of recorded connections best, how sure that is, and what to do next
+///
+/// FILE is anything that `slowstart replay` reads; captures made at the server tell most. Of a folder, all files are read. Each
+/// transfer that filled its path gives a path; the startups run over these paths, and are compared with the one in use.
+///
+/// Examples:
+///   slowstart advise captures/
+///   slowstart advise server.pcapng.zst --cgroup /sys/fs/cgroup/system.slice/nginx.service --page advice.html
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+#[allow(clippy::doc_markdown, reason = "help is not Markdown")]
+pub(crate) struct Advise {
+    /// Files or folders to read; - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The startup that the service uses now
+    #[arg(long, value_name = "STARTUP", default_value = "hystart")]
+    in_use: String,
+    /// Leave out transfers of fewer bytes
+    #[arg(long, default_value = "100kB")]
+    min_bytes: String,
+    /// Bytes of a transfer to decide for [default: those of the transfer in the middle]
+    #[arg(long)]
+    size: Option<String>,
+    /// The cgroup of the service, for the commands that are printed
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup/system.slice/nginx.service")]
+    cgroup: PathBuf,
+    /// Print the advice as JSON, and nothing else
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// Write the advice as a page to this file, which must not exist
+    #[arg(long, help_heading = "Output", value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Write the paths to this file, which must not exist, for `slowstart compare`
+    #[arg(long, help_heading = "Output", value_name = "FILE")]
+    paths: Option<PathBuf>,
+}
+
+/// A difference as a program reads it.
+#[derive(Debug, Serialize)]
+struct Effect {
+    /// `better`, `worse`, `none` or `not shown`.
+    is: &'static str,
+    /// Median and 95 % interval.
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Difference> for Effect {
+    fn from(d: Difference) -> Self {
+        let is = match d.change {
+            Change::Better => "better",
+            Change::Worse => "worse",
+            Change::Even => "none",
+            Change::NotShown { .. } => "not shown",
+        };
+        Self { is, median: d.median.mid, low: d.median.low, high: d.median.high }
+    }
+}
+
+/// What an initial window does, against the first of [`INITIAL_WINDOWS`].
+#[derive(Debug, Serialize)]
+struct InitialWindow {
+    segments: u32,
+    time_percent: Option<Effect>,
+    lost_packets: Option<Effect>,
+}
+
+/// The advice.
+#[derive(Debug, Serialize)]
+struct Advice {
+    schema: u32,
+    version: &'static str,
+    recorded: Recorded,
+    /// The startup in use.
+    in_use: String,
+    /// What to use instead; null: stay with it.
+    use_instead: Option<String>,
+    /// Why there is no advice; null if there is one.
+    none_because: Option<String>,
+    /// Bytes of the transfer that it is for.
+    size_bytes: u64,
+    /// The time of the startup advised against the one in use, percent.
+    time_percent: Option<Effect>,
+    /// Connections of both arms of a trial together that find this difference with a probability of 80 %; null if none.
+    trial_connections: Option<u64>,
+    initial_windows: Vec<InitialWindow>,
+    /// The largest that is no worse in losses, in segments.
+    largest_initial_window: Option<u32>,
+    /// What `tcp_slow_start_after_idle=0` changes in the median time of a browser's objects, percent.
+    without_idle_restart_percent: Option<Effect>,
+    /// Sentences.
+    verdict: String,
+    sure: Vec<String>,
+    commands: Vec<String>,
+}
+
+impl Advise {
+    pub(crate) fn main(self) -> Result<()> {
+        for (key, file) in [("--page", &self.page), ("--paths", &self.paths)] {
+            file.as_deref().map_or(Ok(()), refuse_existing).context(key)?;
+        }
+        let in_use = scenario::Contender::read("in-use", &self.in_use, "cubic")?;
+        let size = self.size.as_deref().map(|s| scenario::bytes("size", s)).transpose()?;
+        let recorded = self.read()?;
+        let (failed, files) = (recorded.failed as usize, (recorded.files + recorded.failed) as usize);
+        let size = size.or(recorded.middle_bytes()).unwrap_or(0);
+        if recorded.paths.len() < FEWEST_PATHS {
+            let advice = self.none(recorded, size);
+            self.show(&advice, None)?;
+            return passed_over(failed, files);
+        }
+        let mut fitted = recorded.paths.clone();
+        fitted.sort_by_key(|f| std::cmp::Reverse(f.0));
+        fitted.truncate(MOST_PATHS);
+        let fitted: Vec<_> = fitted.into_iter().map(|f| f.1).collect();
+        let toml = text::toml(&crate::compare::command(), &fitted);
+        if let Some(file) = &self.paths {
+            write_new(file, &toml).context("--paths")?;
+        }
+        let mut names = vec![self.in_use.clone()];
+        names.extend(CHOSEN.iter().filter(|n| **n != in_use.startup_name).map(ToString::to_string));
+        let model = Model { toml, size };
+        let study = model.study(&names, None, &[])?;
+        let rows = run(&study);
+        let base = label_of(&in_use.startup_name, &in_use.params);
+        let alone = {
+            let decision = Decision::new(&rows, &Terms { baseline: Some(&base), ..Terms::default() });
+            decision.baseline().and_then(|s| s.summary.of_all_runs(decision.by)).map_or(0.0, |m| m.mid)
+        };
+        let harm = if harm::unable(&study).is_none() && alone > 0.0 && harm::is_affordable(&study, alone) {
+            harm::measure(&study, alone)
+        } else {
+            Vec::new()
+        };
+        let terms = Terms { baseline: Some(&base), harm: &harm, ..Terms::default() };
+        let decision = Decision::new(&rows, &terms);
+        let advice = self.advice(recorded, &model, &decision, &base)?;
+        self.show(&advice, Some(&decision))?;
+        if let Some(file) = &self.page {
+            write_new(file, &page(&study, &rows, &harm, &base, &advice)).context("--page")?;
+        }
+        passed_over(failed, files)
+    }
+
+    fn read(&self) -> Result<Recorded> {
+        let options = Options {
+            candidates: candidates().into(),
+            keep: Keep { packets: true, ..Keep::default() },
+            min_bytes: scenario::bytes("min-bytes", &self.min_bytes)?,
+            ..Options::default()
+        };
+        let files = expand(&self.files)?;
+        let mut recorded = Recorded::default();
+        for file in &files {
+            let name = || file.display().to_string();
+            let bar = progress();
+            let read = open::open(file).and_then(|(kind, input)| {
+                let each = |t| recorded.add(format!("{}, connection {}", short(file), connection(&t)), &t);
+                stream(kind, input, &options, each, |read| bar.set_position(read))
+            });
+            bar.finish_and_clear();
+            match read.with_context(name) {
+                Ok(summary) => {
+                    recorded.files += 1;
+                    if let Some(e) = &summary.incomplete {
+                        warn(&format!("{}: {e}; only the part before it counts", file.display()));
+                    }
+                }
+                Err(e) if files.len() == 1 => return Err(e),
+                Err(e) => {
+                    warn(&format!("{e:#}; skipped"));
+                    recorded.failed += 1;
+                }
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// The advice of material that allows none.
+    fn none(&self, recorded: Recorded, size: u64) -> Advice {
+        let why = format!(
+            "found {} whose transfer filled it, expected {FEWEST_PATHS} or more",
+            match recorded.paths.len() {
+                0 => "no path".to_string(),
+                1 => "one path".to_string(),
+                n => format!("{n} paths"),
+            }
+        );
+        let sure = sure(&recorded);
+        Advice {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            in_use: self.in_use.clone(),
+            use_instead: None,
+            verdict: format!("These recordings allow no advice: {why}."),
+            none_because: Some(why),
+            size_bytes: size,
+            time_percent: None,
+            trial_connections: None,
+            initial_windows: Vec::new(),
+            largest_initial_window: None,
+            without_idle_restart_percent: None,
+            commands: vec![
+                "tcpdump -i any -w server.pcap tcp   # on the server, while users download".to_string(),
+            ],
+            recorded,
+            sure,
+        }
+    }
+
+    fn advice(&self, recorded: Recorded, model: &Model, d: &Decision, base: &str) -> Result<Advice> {
+        // Better in something and certainly worse in nothing; what has a price is in the verdict, for the user to weigh.
+        let free = |label: &&str| {
+            let of = d.standings.iter().find(|s| s.summary.label == **label);
+            of.zip(d.baseline()).is_some_and(|(s, base)| d.is_better(&s.summary, &base.summary))
+        };
+        let use_instead = recommended(d).filter(|label| *label != base).filter(free).map(str::to_string);
+        let chosen = use_instead.as_deref().unwrap_or(base);
+        let standing = d.standings.iter().find(|s| s.summary.label == chosen);
+        let time = standing.and_then(|s| d.against(&s.summary, Figure::Of(d.by)));
+        let trial_connections = time.filter(|_| use_instead.is_some()).and_then(|t| {
+            let log: Vec<f64> =
+                d.baseline()?.summary.rows.iter().filter_map(|r| Some(d.by.of(r)?.ln())).collect();
+            let mean = log.iter().sum::<f64>() / log.len() as f64;
+            let variance =
+                log.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (log.len() - 1).max(1) as f64;
+            // Two arms of half of the connections each: the deviation of the difference, times the root of their number.
+            needed((1.0 + t.median.mid / 100.0).ln(), 2.0 * variance.sqrt(), ALPHA, Power::Eighty)
+        });
+        let (initial_windows, largest) = model.initial_windows(chosen)?;
+        let mut sure = sure(&recorded);
+        sure.extend(d.baseline().and_then(|s| unlike(&recorded, &s.summary)));
+        sure.extend(time.and_then(|t| match t.change {
+            Change::NotShown { runs } => {
+                Some(format!("The difference is not certain: about {runs} transfers would show it."))
+            }
+            _ => None,
+        }));
+        Ok(Advice {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            in_use: self.in_use.clone(),
+            none_because: None,
+            size_bytes: model.size,
+            time_percent: time.map(Effect::from),
+            trial_connections,
+            initial_windows,
+            largest_initial_window: largest,
+            without_idle_restart_percent: model.without_idle_restart(chosen)?.map(Effect::from),
+            verdict: verdict(d),
+            commands: self.commands(use_instead.as_deref(), trial_connections),
+            use_instead,
+            recorded,
+            sure,
+        })
+    }
+
+    /// What to type next.
+    fn commands(&self, instead: Option<&str>, connections: Option<u64>) -> Vec<String> {
+        let Some(startup) = instead else { return Vec::new() };
+        let cgroup = self.cgroup.display();
+        // The kernel's own CUBIC is hystart.
+        let now = if self.in_use == "hystart" { "cubic" } else { &self.in_use };
+        let n =
+            connections.map_or(String::new(), |n| format!("   # about {} connections", number(rounded(n))));
+        vec![
+            "sudo slowstart kernel check".to_string(),
+            format!(
+                "sudo slowstart kernel trial --cgroup {cgroup} --arm {now}:50% --arm {startup}:50% --stratify rtt \
+                 --stop-on-harm retrans=+20% --out trial{n}"
+            ),
+            format!("sudo slowstart kernel load {startup} --pin"),
+            format!("sudo slowstart kernel select --pin --cgroup {cgroup} {startup}"),
+            "sudo slowstart kernel unload --all   # undoes both".to_string(),
+        ]
+    }
+
+    fn show(&self, a: &Advice, decision: Option<&Decision>) -> Result<()> {
+        if self.json {
+            return print(&serde_json::to_string(a)?);
+        }
+        for line in lines(a) {
+            print(&wrap(&printable(&line), 2))?;
+        }
+        if !a.recorded.bands.is_empty() {
+            print("")?;
+            print(a.recorded.table().render(color(), Some(width() as u16)).trim_end())?;
+        }
+        print("")?;
+        print(&wrap(&printable(&headline(a)), 0))?;
+        if let Some(d) = decision {
+            print("")?;
+            let view = View::default();
+            let comparison = Comparison::new(d, &view);
+            let (table, _) = comparison.render(&view, color(), width());
+            print(table.trim_end())?;
+            print("")?;
+        }
+        for sentence in a.sure.iter().chain(&others(a)) {
+            print(&wrap(&printable(sentence), 2))?;
+        }
+        if !a.commands.is_empty() {
+            print("Next:")?;
+            a.commands.iter().try_for_each(|c| print(&format!("  {c}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// A number of connections with two digits.
+fn rounded(n: u64) -> f64 {
+    let unit = 10_f64.powf((n as f64).log10().floor() - 1.0).max(1.0);
+    (n as f64 / unit).ceil() * unit
+}
+
+/// The name of a file without its folder.
+fn short(file: &Path) -> String {
+    file.file_name().map_or("-".into(), |n| n.to_string_lossy()).into_owned()
+}
+
+fn connection(t: &slowstart_replay::replay::AnalysedTransfer) -> u64 {
+    t.row.connection
+}
+
+/// The advice in a sentence, then the verdict over the paths.
+fn headline(a: &Advice) -> String {
+    if a.none_because.is_some() {
+        return a.verdict.clone();
+    }
+    let advice = match &a.use_instead {
+        Some(startup) => format!("Try {startup} in a trial."),
+        None => format!("Stay with {}.", a.in_use),
+    };
+    format!("{advice} For {} over the paths recorded: {}", bytes(a.size_bytes), a.verdict)
+}
+
+/// What was recorded, a line each.
+fn lines(a: &Advice) -> Vec<String> {
+    let r = &a.recorded;
+    let plural =
+        |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{} {one}s", number(n as f64)) };
+    let mut out = vec![format!(
+        "{}, {} of {}; in {} the sender mostly waited for its application",
+        plural(r.files, "file"),
+        plural(r.transfers, "transfer"),
+        bytes(r.bytes),
+        number(r.waited as f64),
+    )];
+    let (alike, agreement) = r.most_alike();
+    if alike.len() > TELLING {
+        out.push("recorded exits do not tell which startup is in use".to_string());
+    } else if !alike.is_empty() {
+        let names: Vec<String> = alike.iter().map(ToString::to_string).collect();
+        let mut line = format!(
+            "recorded exits agree most often with {}: {} of {}",
+            list(&names),
+            number(agreement.agree as f64),
+            number(agreement.of as f64)
+        );
+        if !alike.contains(&a.in_use.as_str()) {
+            let own = r.agreement.get(&a.in_use).copied().unwrap_or_default();
+            line += &format!(
+                "; with {}: {} (if it is not in use, say --in-use)",
+                a.in_use,
+                number(own.agree as f64)
+            );
+        }
+        out.push(line);
+    }
+    out
+}
+
+/// How sure the advice is, and what would make it surer.
+fn sure(r: &Recorded) -> Vec<String> {
+    let mut out = vec![format!(
+        "It rests on {} of {} transfers: those that filled their paths.",
+        number(r.paths.len() as f64),
+        number((r.transfers - r.waited) as f64)
+    )];
+    if r.never_full > 0 {
+        out.push(format!(
+            "{} never filled theirs, so that its rate is not known: what a later exit gains there cannot be told, but by a trial.",
+            number(r.never_full as f64)
+        ));
+    }
+    if r.without_path > 0 {
+        out.push(format!(
+            "{} show no path: captures at the server, or kernel logs of ACKs, do.",
+            number(r.without_path as f64)
+        ));
+    }
+    if r.queue_not_full > 0 {
+        out.push(format!(
+            "{} of these never overflowed their queue; it is taken as no larger than what was seen, so that losses are upper bounds.",
+            number(r.queue_not_full as f64)
+        ));
+    }
+    out
+}
+
+/// A sentence if the startup in use leaves the fitted paths otherwise than it was recorded.
+fn unlike(r: &Recorded, base: &Summary) -> Option<String> {
+    let (early, exits) = r.early();
+    let share = early as f64 / exits.max(1) as f64;
+    let simulated = base.rows.iter().filter(|row| row.class == Class::Early).count();
+    let differs = (share - simulated as f64 / base.rows.len() as f64).abs() > UNLIKE;
+    (exits > 0 && differs).then(|| {
+        format!(
+            "The paths do not show why it left as it did: too early in {} of {} recorded exits, and in {} of {} simulated. Take \
+             this as a hint.",
+            number(early as f64),
+            number(exits as f64),
+            simulated,
+            base.rows.len()
+        )
+    })
+}
+
+/// The two other questions: the initial window and idle restart.
+fn others(a: &Advice) -> Vec<String> {
+    let percent =
+        |e: &Effect| format!("{} % ({} to {})", signed(e.median), two_digits(e.low), two_digits(e.high));
+    let mut out = Vec::new();
+    if let Some(largest) = a.largest_initial_window {
+        let of = |n: u32| a.initial_windows.iter().find(|w| w.segments == n);
+        let gain = of(largest).and_then(|w| w.time_percent.as_ref()).map(&percent);
+        out.push(match gain {
+            Some(gain) => {
+                let more = if INITIAL_WINDOWS.last() == Some(&largest) { ", the largest tried," } else { "" };
+                format!("Initial window: {largest} segments{more} lose no more than 10 do; time {gain}.")
+            }
+            None => format!("Initial window: stay with {largest} segments; more lose more."),
+        });
+    }
+    if let Some(e) = &a.without_idle_restart_percent {
+        out.push(match e.is {
+            "better" => {
+                format!("tcp_slow_start_after_idle=0 would shorten a browser's objects: {}.", percent(e))
+            }
+            "worse" => {
+                format!("tcp_slow_start_after_idle=0 would lengthen a browser's objects: {}.", percent(e))
+            }
+            _ => "tcp_slow_start_after_idle makes no difference that is shown.".to_string(),
+        });
+    }
+    out
+}
+
+/// The paths, and the size of a transfer.
+struct Model {
+    toml: String,
+    size: u64,
+}
+
+impl Model {
+    /// A study of these startups; of the application, if one is named, or of the transfer.
+    fn study(&self, startups: &[String], app: Option<&str>, set: &[(&str, String)]) -> Result<Study> {
+        const NAME: &str = "recorded.toml";
+        let files = Files::given([(NAME.to_string(), self.toml.clone().into_bytes())].into());
+        let text = StudyText {
+            path: NAME.to_string(),
+            startups: startups.to_vec(),
+            size: app.is_none().then(|| format!("{}B", self.size)),
+            duration: app.map(|_| BROWSING.to_string()),
+            app: app.map(str::to_string),
+            set: set.iter().map(|(k, v)| ((*k).to_string(), v.clone())).collect::<BTreeMap<_, _>>(),
+            runs: Some(RUNS as u32),
+            ..StudyText::default()
+        };
+        Ok(Study::check_with(&text, &files)?)
+    }
+
+    /// What each initial window does, and the largest that loses no more than the first.
+    fn initial_windows(&self, startup: &str) -> Result<(Vec<InitialWindow>, Option<u32>)> {
+        let mut rows = Vec::new();
+        for iw in INITIAL_WINDOWS {
+            let study = self.study(&[startup.to_string()], None, &[("iw", iw.to_string())])?;
+            rows.extend(run(&study).into_iter().map(|mut r| {
+                r.params.insert("iw".to_string(), Param::Number(iw.into()));
+                r
+            }));
+        }
+        let segments = |s: &Summary| match s.rows[0].params.get("iw") {
+            Some(Param::Number(iw)) => *iw as u32,
+            _ => 0,
+        };
+        let first = label(&rows[0]);
+        let d = Decision::new(&rows, &Terms { baseline: Some(&first), margin: MARGIN, ..Terms::default() });
+        let mut all: Vec<InitialWindow> = d
+            .standings
+            .iter()
+            .map(|s| InitialWindow {
+                segments: segments(&s.summary),
+                time_percent: d.against(&s.summary, Figure::Of(d.by)).map(Effect::from),
+                lost_packets: d.against(&s.summary, Figure::Of(Measure::StartupLost)).map(Effect::from),
+            })
+            .collect();
+        all.sort_by_key(|w| w.segments);
+        let safe = |w: &&InitialWindow| {
+            let fine = |e: &Option<Effect>| e.as_ref().is_none_or(|e| e.is != "worse");
+            fine(&w.time_percent) && fine(&w.lost_packets)
+        };
+        let largest = all.iter().take_while(safe).last().map(|w| w.segments);
+        Ok((all, largest))
+    }
+
+    /// The change of a browser's median time of an object without idle restart.
+    fn without_idle_restart(&self, startup: &str) -> Result<Option<Difference>> {
+        let times = |restart: &str| -> Result<Vec<f64>> {
+            let set = [("idle_restart", restart.to_string())];
+            let study = self.study(&[startup.to_string()], Some("browser"), &set)?;
+            Ok(run(&study).iter().filter_map(|r| Some(r.objects.as_ref()?.median_s)).collect())
+        };
+        Ok(relative(&times("off")?, &times("on")?, MARGIN, true))
+    }
+}
+
+fn run(study: &Study) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let Ok(()) = study.run_all(|outcome| -> Result<(), std::convert::Infallible> {
+        rows.push(outcome.row);
+        Ok(())
+    });
+    rows
+}
+
+fn page(study: &Study, rows: &[Row], harm: &[Harm], base: &str, a: &Advice) -> String {
+    let terms = Terms { baseline: Some(base), harm, ..Terms::default() };
+    let decision = Decision::new(rows, &terms);
+    let mut notes = lines(a);
+    notes.extend(a.sure.iter().cloned());
+    notes.extend(others(a));
+    notes.extend(a.commands.iter().map(|c| format!("next: {c}")));
+    html(&Page {
+        title: "slowstart: advice",
+        about: &format!("{} paths fitted to recordings, {}", a.recorded.paths.len(), about(study)),
+        verdict: &headline(a),
+        decision: &decision,
+        command: &crate::compare::command(),
+        playground: None,
+        rows,
+        full_bdps: None,
+        series: &[],
+        data: None,
+        caveats: &notes,
+    })
+}

@@ -1,0 +1,178 @@
+//! What recordings say: how transfers left slow start, which startup that agrees with, and the paths that they show.
+
+use crate::table::{Align, Cell, Table};
+use serde::Serialize;
+use slowstart_lab::report::decision::CHOSEN;
+use slowstart_lab::report::words::number;
+use slowstart_lab::scenario;
+use slowstart_replay::answer::mostly_waited_for_data;
+use slowstart_replay::fit::fit;
+use slowstart_replay::fit::text::Fitted;
+use slowstart_replay::observer::Candidate;
+use slowstart_replay::replay::AnalysedTransfer;
+use slowstart_replay::transfer::{ExitClass, Transfer};
+use std::collections::BTreeMap;
+
+/// Classes of least RTT, seconds.
+const BANDS: [(&str, f64); 4] = [
+    ("below 30 ms", 0.03),
+    ("30 to 100 ms", 0.1),
+    ("100 to 300 ms", 0.3),
+    ("300 ms and more", f64::INFINITY),
+];
+/// An exit agrees with a startup's if both are within this many least RTTs: a window is seen once a round trip.
+const WITHIN_RTTS: f64 = 1.0;
+
+/// The startups whose rules recorded exits are compared with: those that can observe a connection.
+pub(super) fn candidates() -> Vec<Candidate> {
+    let of = |name: &&str| {
+        let startup = scenario::startup("startup", name).ok()?.1;
+        Some(Candidate { label: (*name).to_string(), startup })
+    };
+    CHOSEN.iter().filter_map(of).collect()
+}
+
+/// Transfers of one class of RTT.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Band {
+    /// The class.
+    pub rtt: &'static str,
+    /// Transfers.
+    pub transfers: u64,
+    /// By [`ExitClass::ALL`].
+    exits: [u64; 5],
+    /// The cost of early exits, seconds each.
+    #[serde(skip)]
+    costs_s: Vec<f64>,
+}
+
+/// How often the exits of a startup agree with those that were recorded.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Agreement {
+    /// Exits that agree.
+    pub agree: u64,
+    /// Exits that could have: those of transfers in which the startup was followed that far.
+    pub of: u64,
+}
+
+/// What was read.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Recorded {
+    /// Files that were read.
+    pub files: u64,
+    /// Files that could not be.
+    pub failed: u64,
+    /// Transfers of at least the size asked for.
+    pub transfers: u64,
+    /// Those whose sender mostly waited for its application.
+    pub waited: u64,
+    /// Bytes of all.
+    pub bytes: u64,
+    /// By least RTT.
+    pub bands: Vec<Band>,
+    /// Of each startup.
+    pub agreement: BTreeMap<String, Agreement>,
+    /// Transfers without packets and ACKs, or too short for a path.
+    pub without_path: u64,
+    /// Transfers that never filled their path: its rate is not known.
+    pub never_full: u64,
+    /// Paths that transfers filled whose queues never were: the queue is a lower bound.
+    pub queue_not_full: u64,
+    /// The paths of transfers that filled them, with the bytes of each.
+    #[serde(skip)]
+    pub paths: Vec<(u64, Fitted)>,
+}
+
+/// True if the startup's exit is the recorded one; `None` if that is not known.
+fn agrees(row: &Transfer, startup: &str) -> Option<bool> {
+    let seen = row.exit.as_ref()?;
+    let predicted = row.startups.iter().find(|s| s.startup == startup)?;
+    let near = row.min_rtt_s? * WITHIN_RTTS;
+    match &predicted.exit {
+        Some(e) => Some((e.time_s - seen.time_s).abs() <= near),
+        // A loss ends every startup that has not left before; without one, this startup would have gone on.
+        None => Some(row.class == ExitClass::Late),
+    }
+}
+
+impl Recorded {
+    pub(super) fn add(&mut self, source: String, t: &AnalysedTransfer) {
+        let row = &t.row;
+        self.transfers += 1;
+        self.bytes += row.bytes;
+        if mostly_waited_for_data(row) {
+            self.waited += 1;
+            return;
+        }
+        if self.bands.is_empty() {
+            self.bands = BANDS.map(|(rtt, _)| Band { rtt, ..Band::default() }).into();
+        }
+        let rtt = row.min_rtt_s.or(row.handshake_rtt_s).unwrap_or(0.0);
+        let band = BANDS.iter().position(|(_, below)| rtt < *below).unwrap_or(BANDS.len() - 1);
+        let band = &mut self.bands[band];
+        band.transfers += 1;
+        band.exits[row.class as usize] += 1;
+        band.costs_s.extend(row.cost_s.filter(|_| row.class == ExitClass::Early));
+        for s in &row.startups {
+            if let Some(agree) = agrees(row, &s.startup) {
+                let a = self.agreement.entry(s.startup.clone()).or_default();
+                *a = Agreement { agree: a.agree + u64::from(agree), of: a.of + 1 };
+            }
+        }
+        match t.findings.as_ref().map(fit) {
+            Some(Ok(path)) if path.link_was_full() => {
+                self.queue_not_full += u64::from(!path.queue_was_full());
+                self.paths.push((row.bytes, Fitted { source, path }));
+            }
+            Some(Ok(_)) => self.never_full += 1,
+            Some(Err(_)) | None => self.without_path += 1,
+        }
+    }
+
+    /// The bytes of the transfer in the middle, of those with a path.
+    pub(super) fn middle_bytes(&self) -> Option<u64> {
+        let mut all: Vec<u64> = self.paths.iter().map(|p| p.0).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+
+    /// Exits that were too early, and all whose class is known.
+    pub(super) fn early(&self) -> (u64, u64) {
+        let of = |class: ExitClass| self.bands.iter().map(|b| b.exits[class as usize]).sum::<u64>();
+        (of(ExitClass::Early), of(ExitClass::Early) + of(ExitClass::ChokePoint) + of(ExitClass::Late))
+    }
+
+    /// The startups that agree most often, with how often; empty if no exit was recorded.
+    pub(super) fn most_alike(&self) -> (Vec<&str>, Agreement) {
+        let share = |a: &Agreement| a.agree as f64 / a.of.max(1) as f64;
+        let best = self.agreement.values().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
+        let best = best.filter(|a| a.agree > 0).unwrap_or_default();
+        let alike = self.agreement.iter().filter(|(_, a)| best.of > 0 && share(a) >= share(&best));
+        (alike.map(|(name, _)| name.as_str()).collect(), best)
+    }
+
+    /// How transfers left slow start, a line a class of RTT.
+    pub(super) fn table(&self) -> Table {
+        let mut headers: Vec<String> = ["least RTT", "transfers"].map(String::from).into();
+        headers.extend(["too early", "link full", "by loss", "not at all", "unknown"].map(String::from));
+        headers.push("early costs".into());
+        let line = |b: &Band| -> Vec<Cell> {
+            let mut cells: Vec<Cell> = vec![b.rtt.into(), number(b.transfers as f64).into()];
+            cells.extend(b.exits.iter().map(|n| {
+                Cell::from(match n {
+                    0 => "-".to_string(),
+                    n => number(*n as f64),
+                })
+            }));
+            let mut costs = b.costs_s.clone();
+            costs.sort_by(f64::total_cmp);
+            let cost = costs.get(costs.len() / 2).map_or("-".to_string(), |c| format!("{} s", number(*c)));
+            cells.push(cost.into());
+            cells
+        };
+        let rows = self.bands.iter().filter(|b| b.transfers > 0).map(line).collect();
+        let mut alignments = vec![Align::Right; headers.len()];
+        alignments[0] = Align::Left;
+        Table { headers, rows, alignments }
+    }
+}

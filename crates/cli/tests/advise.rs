@@ -1,0 +1,96 @@
+//! `slowstart advise` over captures of simulated transfers, whose paths are known.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn slowstart(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(args).output().expect("it runs")
+}
+
+/// A folder of captures at the server: a transfer over each path.
+fn captures(name: &str, startup: &str, size: &str, paths: &[String]) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("writable");
+    for (i, path) in paths.iter().enumerate() {
+        let out = dir.join("run");
+        let to = out.to_str().expect("text");
+        let args =
+            ["compare", path, "--startup", startup, "--runs", "1", "--size", size, "--pcap", "--out", to];
+        let done = slowstart(&args);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        fs::rename(out.join(format!("{startup}.server.pcapng")), dir.join(format!("{i}.pcapng")))
+            .expect("written");
+        fs::remove_dir_all(&out).expect("there");
+    }
+    dir
+}
+
+fn advice(dir: &Path, more: &[&str]) -> Value {
+    let done = slowstart(&[&["advise", dir.to_str().expect("text"), "--json"], more].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).expect("JSON")
+}
+
+/// Links with a long round trip, which hystart leaves too early, and with a deep queue, which the transfer fills in the end:
+/// there is a startup that is faster and costs nothing.
+#[test]
+fn where_hystart_leaves_too_early_another_is_advised() {
+    let paths: Vec<String> = (0..7)
+        .map(|i| format!("rate={}Mbit rtt={}ms vary=20ms vary_period=900ms queue=4bdp", 8 + i, 480 + 10 * i))
+        .collect();
+    let dir = captures("early", "hystart", "25MB", &paths);
+    let page = dir.with_extension("html");
+    let _ = fs::remove_file(&page);
+    let a = advice(&dir, &["--page", page.to_str().expect("text")]);
+    assert_eq!(a["recorded"]["transfers"], 7, "{a}");
+    let instead = a["use_instead"].as_str().expect("not to stay with it");
+    assert_ne!(instead, "hystart");
+    assert_eq!(a["time_percent"]["is"], "better", "{a}");
+    assert!(a["trial_connections"].as_u64().expect("a trial is proposed") >= 100);
+    let commands = a["commands"].to_string();
+    assert!(commands.contains(&format!("--arm cubic:50% --arm {instead}:50%")), "{commands}");
+    // What is in use is seen in the recordings.
+    let agreement = &a["recorded"]["agreement"]["hystart"];
+    assert_eq!((agreement["agree"].as_u64(), agreement["of"].as_u64()), (Some(7), Some(7)), "{a}");
+    let page = fs::read_to_string(&page).expect("written");
+    assert!(page.contains(&format!("Try {instead} in a trial.")));
+    // The screen says the same in 80 columns.
+    let done = slowstart(&["advise", dir.to_str().expect("text")]);
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(said.contains(&format!("Try {instead} in a trial.")), "{said}");
+}
+
+/// Short paths with a short queue, where hystart finds the rate: nothing is gained.
+#[test]
+fn where_nothing_is_gained_the_advice_is_to_stay() {
+    let paths: Vec<String> =
+        (0..7).map(|i| format!("rate={}Mbit rtt={}ms queue=2bdp", 20 + 3 * i, 10 + i)).collect();
+    let a = advice(&captures("stay", "hystart", "10MB", &paths), &[]);
+    assert_eq!(a["use_instead"], Value::Null, "{a}");
+    assert_eq!(a["commands"].as_array().map(Vec::len), Some(0));
+    assert!(a["none_because"].is_null());
+}
+
+/// Transfers that never fill their paths show no rate.
+#[test]
+fn material_without_full_paths_allows_no_advice() {
+    let paths: Vec<String> = (0..7).map(|i| format!("rate=500Mbit rtt={}ms queue=1bdp", 100 + i)).collect();
+    let a = advice(&captures("none", "standard", "300kB", &paths), &[]);
+    assert_eq!(a["recorded"]["never_full"], 7, "{a}");
+    let why = a["none_because"].as_str().expect("a reason");
+    assert!(why.contains("no path whose transfer filled it"), "{why}");
+    assert!(a["use_instead"].is_null());
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let done = slowstart(&["advise", "no-such-folder"]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("no-such-folder"));
+    let done = slowstart(&["advise", "Cargo.toml", "--in-use", "serach"]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("did you mean \"search\""));
+}
