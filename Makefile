@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless picture bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom
+.PHONY: check test fuzz bless picture bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom dist test-dist
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -63,3 +63,11 @@ aarch64:
 # Writes the bill of materials of the command to target/sbom. Needs cargo-cyclonedx.
 sbom:
 	@bash ci/sbom.sh
+
+# Builds what is published for this processor in target/dist: tarball, Debian package, wheel, checksums.
+dist:
+	@bash ci/dist.sh
+
+# Installs the package of target/dist in fresh Debian 12 and 13 without network and without a compiler, and runs it. Needs root and debootstrap.
+test-dist:
+	@bash ci/test-dist.sh

@@ -38,10 +38,17 @@ enum Command {
     ///
     /// Restores the default where it was the default. Fails if a process holds it: stop that process instead.
     ///
-    /// Example: slowstart kernel unload search
+    /// Examples:
+    ///   slowstart kernel unload search
+    ///   slowstart kernel unload --all
+    #[command(verbatim_doc_comment)]
     Unload {
         /// Name of the startup, or of the congestion control
-        name: String,
+        #[arg(required_unless_present = "all")]
+        name: Option<String>,
+        /// Every pinned selection and every pinned startup
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
     },
     /// Lists what is loaded, by whom, how many connections use it, selections and defaults
     List,
@@ -302,6 +309,25 @@ fn show_check() -> Result<()> {
     }
 }
 
+fn unload_main(name: &str) -> Result<()> {
+    let done = unload(name)?;
+    done.defaults.iter().for_each(say_restored);
+    match &done.control {
+        Some(control) => print(&format!("{control}: removed; open connections keep it")),
+        None => print(&format!("{name}: was not loaded any more")),
+    }
+}
+
+fn unselect_main(cgroup: &Path) -> Result<()> {
+    let done = unselect(cgroup)?;
+    let was = if done.state == SelectionState::Active { "" } else { ", which was not in effect," };
+    print(&format!(
+        "{}: selection of {}{was} removed; open connections keep it",
+        done.cgroup.display(),
+        printable(&done.control)
+    ))
+}
+
 impl Kernel {
     pub(crate) fn main(&self) -> Result<()> {
         if matches!(self.command, Command::Load(_) | Command::Select { .. } | Command::Unselect { .. }) {
@@ -317,26 +343,16 @@ impl Kernel {
         }
         match &self.command {
             Command::Load(l) => l.main(),
-            Command::Unload { name } => {
-                let done = unload(name)?;
-                done.defaults.iter().for_each(say_restored);
-                match &done.control {
-                    Some(control) => print(&format!("{control}: removed; open connections keep it")),
-                    None => print(&format!("{name}: was not loaded any more")),
+            Command::Unload { name: Some(name), .. } => unload_main(name),
+            Command::Unload { name: None, .. } => {
+                for s in list_selections() {
+                    unselect_main(&s.cgroup)?;
                 }
+                list()?.iter().filter(|r| r.pinned).try_for_each(|r| unload_main(&r.name))
             }
             Command::List => show_list(),
             Command::Select { cgroup, control, pin } => select_main(cgroup, control, *pin),
-            Command::Unselect { cgroup } => {
-                let done = unselect(cgroup)?;
-                let was =
-                    if done.state == SelectionState::Active { "" } else { ", which was not in effect," };
-                print(&format!(
-                    "{}: selection of {}{was} removed; open connections keep it",
-                    done.cgroup.display(),
-                    printable(&done.control)
-                ))
-            }
+            Command::Unselect { cgroup } => unselect_main(cgroup),
             Command::Watch(w) => w.main(),
             Command::Trial(t) => t.main(),
             Command::Memory(m) => m.main(),

@@ -242,6 +242,36 @@ fn a_default_ends_with_its_control() {
 }
 
 #[test]
+fn unload_all_removes_what_is_pinned() {
+    // The script has a bpffs of its own.
+    if !works(&[Verb::Pin, Verb::SelectPin]) {
+        return;
+    }
+    let out = in_namespaces(
+        "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        group=/sys/fs/cgroup/ss-unload-$$
+        mkdir $group
+        $S kernel load smooth --pin
+        $S kernel load tsl --pin
+        $S kernel select --pin --cgroup $group tsl
+        $S kernel unload --all; echo \"unload: $?\"
+        echo \"left: $(ls -A /sys/fs/bpf/slowstart | wc -l)\"
+        $S kernel unload --all; echo \"again: $?\"
+        rmdir $group",
+    );
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    for words in [
+        "selection of ss_tsl removed",
+        "ss_smooth: removed",
+        "ss_tsl: removed",
+        "unload: 0\nleft: 0\n",
+        "again: 0\n",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}\n{errors}");
+    }
+}
+
+#[test]
 fn unload_as_another_user_fails() {
     // The script has a bpffs of its own.
     if !works(&[Verb::Load]) {

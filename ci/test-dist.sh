@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Installs the Debian package of target/dist in fresh Debian systems that have no compiler and no network, runs the command
+# there, and removes the package: nothing may be left. As root: ci/test-dist.sh [SUITE..]; bookworm and trixie without arguments.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/needs.sh
+((EUID == 0)) || { echo "ci/test-dist.sh needs root" >&2; exit 2; }
+install_missing debootstrap:debootstrap
+suites=("$@")
+((${#suites[@]})) || suites=(bookworm trixie)
+deb=$(ls target/dist/*.deb) || { echo "no package in target/dist: run make dist" >&2; exit 2; }
+
+# Runs in the new system. A trial needs connections: perl-base, which every Debian has, serves and fetches them.
+inside() {
+  cat <<'INSIDE'
+set -eu
+say() { printf '== %s\n' "$*"; }
+files() { find / -xdev \( -path /var/lib/dpkg -o -path /var/log -o -path /var/cache -o -path /tmp \) -prune -o -print | sort; }
+if command -v cc clang gcc; then echo "there is a compiler"; exit 1; fi
+files >/tmp/before
+say install; dpkg -i /tmp/slowstart.deb
+say compare; slowstart compare leo --runs 5 | head -12
+say compare over QUIC; slowstart compare leo hystart search --runs 2 --engine quic:quinn | head -8
+say replay; slowstart replay /tmp/download.pcapng.gz | head -12
+say sweep
+cat >/tmp/sweep.toml <<'TOML'
+path = "rate=20Mbit rtt=80ms queue=1bdp"
+startups = ["standard", "search"]
+bytes = "1MB"
+[axes]
+rate = "log(2..100Mbit)/5"
+TOML
+slowstart sweep /tmp/sweep.toml --out /tmp/sweep | tail -3
+say kernel check; slowstart kernel check
+say load; slowstart kernel load search --pin; slowstart kernel list
+say trial
+mkdir /sys/fs/cgroup/slowstart-dist
+cat >/tmp/serve.pl <<'PERL'
+use IO::Socket::INET;
+my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:8099", Listen => 64, ReuseAddr => 1) or die;
+while (my $c = $s->accept) { print $c "x" x 200000; close $c; }
+PERL
+cat >/tmp/fetch.pl <<'PERL'
+use IO::Socket::INET;
+for (1 .. 60) { my $c = IO::Socket::INET->new("127.0.0.1:8099") or die; 1 while <$c>; close $c; }
+PERL
+sh -c 'echo $$ >/sys/fs/cgroup/slowstart-dist/cgroup.procs; exec perl /tmp/serve.pl' & server=$!
+slowstart kernel trial --cgroup /sys/fs/cgroup/slowstart-dist --arm cubic:50% --arm search:50% --measure time-100kb \
+  --for 8s --out /tmp/trial >/tmp/trial.txt & trial=$!
+sleep 3; perl /tmp/fetch.pl
+wait $trial; tail -20 /tmp/trial.txt; ls /tmp/trial
+rows=$(wc -l </tmp/trial/connections.jsonl)
+[ "$rows" -eq 60 ] || { echo "$rows rows of 60 connections"; exit 1; }
+kill $server; wait $server || true
+rmdir /sys/fs/cgroup/slowstart-dist
+say remove; dpkg --purge slowstart
+files >/tmp/after
+diff /tmp/before /tmp/after
+[ ! -e /sys/fs/bpf/slowstart/ss_search ] || { echo "a pin is left"; exit 1; }
+say nothing is left
+INSIDE
+}
+
+for suite in "${suites[@]}"; do
+  root=$PWD/target/debian/$suite
+  if [[ ! -e $root/done ]]; then
+    rm -rf "$root" && mkdir -p "$root"
+    debootstrap --variant=minbase "$suite" "$root/system" http://deb.debian.org/debian >"$root/debootstrap.log" 2>&1
+    touch "$root/done"
+  fi
+  echo "#### $suite: $(cat "$root/system/etc/debian_version")"
+  rm -rf "$root/run" && cp -a "$root/system" "$root/run"
+  cp "$deb" "$root/run/tmp/slowstart.deb"
+  cp scenarios/captures/download.pcapng.gz "$root/run/tmp/"
+  inside >"$root/run/tmp/inside.sh"
+  # Namespaces of its own: no network but loopback, and what it mounts ends with it.
+  # shellcheck disable=SC2016 # the inner shell expands
+  timeout 600 unshare --net --mount --pid --fork --ipc bash -euc '
+    ip link set lo up
+    mount --make-rprivate /
+    mount -t proc proc "$1/proc"
+    mount -t sysfs sysfs "$1/sys"
+    mount -t bpf bpf "$1/sys/fs/bpf"
+    mount -t cgroup2 cgroup2 "$1/sys/fs/cgroup"
+    mount --rbind /dev "$1/dev"
+    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root sh /tmp/inside.sh' inside "$root/run"
+  rm -rf "$root/run"
+  echo "#### $suite: passed"
+done
