@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// Maximum plausible window or byte count.
 const MOST: u64 = 1 << 50;
 
+/// Maximum length of the name of a connection and of an address, which are held while the connection is live.
+const LONGEST_NAME: usize = 64;
+
 #[derive(Deserialize)]
 struct Event {
     /// A number or a string; it only identifies the connection.
@@ -201,6 +204,13 @@ impl Connections<'_> {
             return Err(InputError::line(number, why));
         }
         let sk = e.sk.to_string();
+        let address = e.daddr.as_str().unwrap_or_default();
+        for (key, length) in [("sk", sk.len()), ("daddr", address.len())] {
+            if length > LONGEST_NAME {
+                let why = format!("{key}: found {length} bytes, expected at most {LONGEST_NAME}");
+                return Err(InputError::line(number, why));
+            }
+        }
         // The kernel reuses the address of a closed socket.
         let begins = e.kind == "begin" || !self.live.contains_key(&sk);
         if begins {

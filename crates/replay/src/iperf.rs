@@ -2,16 +2,15 @@
 //! at the end of each interval.
 
 use crate::error::InputError;
-use crate::limits::{BoundedVec, Held, Number, Object, Tokens, Word, default_for};
+use crate::limits::{BoundedVec, First, Held, Number, Object, Tokens, Word, default_for};
 use crate::samples::{MOST, MSS, Sample, transfer};
 use crate::transfer::{Source, Transfer};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufReader, Read};
-use std::marker::PhantomData;
 
 /// Intervals longer than this show little of slow start.
 const LONG: Span = Span::millis(200);
@@ -38,48 +37,18 @@ struct Connected {
     remote_port: Number,
 }
 
-/// The first items of an array.
-#[derive(Default)]
-struct First<T>(Vec<T>);
-
 /// Streams of a test: iperf3 has no more.
 const MOST_STREAMS: usize = 128;
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Array<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Array<T> {
-            type Value = Vec<T>;
-            default_for!(scalars);
-            default_for!(objects);
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
-                let mut all = Vec::new();
-                while all.len() < MOST_STREAMS {
-                    match seq.next_element()? {
-                        Some(item) => all.push(item),
-                        None => return Ok(all),
-                    }
-                }
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(all)
-            }
-        }
-        d.deserialize_any(Array(PhantomData)).map(Self)
-    }
-}
 
 /// The start of a result, or an interval.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Data {
     version: Word,
-    connected: First<Connected>,
+    connected: First<Connected, MOST_STREAMS>,
     tcp_mss_default: Number,
     tcp_mss: Number,
-    streams: First<Stream>,
+    streams: First<Stream, MOST_STREAMS>,
 }
 
 /// The streams of all intervals.
@@ -145,7 +114,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn start(&mut self, s: Data) {
+    fn start(&mut self, s: Data) -> Result<(), String> {
         if !s.version.0.is_empty() {
             self.version = s.version.0;
         }
@@ -155,8 +124,10 @@ impl Streams {
         for c in s.connected.0 {
             let end = |host: &Word, port: Number| format!("{}:{}", host.0, port.below(1 << 16).unwrap_or(0));
             let ends = (end(&c.local_host, c.local_port), end(&c.remote_host, c.remote_port));
+            self.held.add(size_of_val(&ends) + ends.0.len() + ends.1.len(), "names of streams")?;
             self.ends.insert(c.socket.below(MOST).unwrap_or(0), ends);
         }
+        Ok(())
     }
 
     fn interval(&mut self, streams: Vec<Stream>) -> Result<(), String> {
@@ -204,9 +175,10 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
                 if !text.error.0.is_empty() {
                     all.error = text.error.0;
                 }
-                all.start(text.start.0);
-                all.start(data);
-                all.interval(text.intervals.0.0).and_then(|()| all.interval(streams))
+                all.start(text.start.0)
+                    .and_then(|()| all.start(data))
+                    .and_then(|()| all.interval(text.intervals.0.0))
+                    .and_then(|()| all.interval(streams))
             }
             Err(e) => {
                 done = Err(InputError::line(e.line() as u64, format!("found no valid JSON: {e}")));

@@ -7,7 +7,7 @@
 //! depend on what else is read.
 
 use crate::error::InputError;
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -302,6 +302,36 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
             default_for!(arrays);
         }
         d.deserialize_any(Any(PhantomData)).map(Object)
+    }
+}
+
+/// The first `N` items of an array; anything else than an array counts as empty.
+#[derive(Debug, Default)]
+pub struct First<T, const N: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for First<T, N> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Array<T, const N: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Array<T, N> {
+            type Value = Vec<T>;
+            default_for!(scalars);
+            default_for!(objects);
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+                let mut all = Vec::new();
+                while all.len() < N {
+                    match seq.next_element()? {
+                        Some(item) => all.push(item),
+                        None => return Ok(all),
+                    }
+                }
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(all)
+            }
+        }
+        d.deserialize_any(Array::<T, N>(PhantomData)).map(Self)
     }
 }
 

@@ -119,7 +119,7 @@ impl Sockets {
         let (now, una) = (event.now, event.una);
         let begin = *self.begin_ns.get_or_insert(now);
         let ends = (event.ends.0.to_string(), event.ends.1.to_string());
-        let new = if self.all.contains_key(&ends) { 0 } else { SOCKET };
+        let new = if self.all.contains_key(&ends) { 0 } else { SOCKET + ends.0.len() + ends.1.len() };
         self.held.add(new + size_of::<Sample>(), "samples").map_err(|e| InputError::line(number, e))?;
         let new = || Socket { delivered: 0, una, samples: Vec::new() };
         let socket = self.all.entry(ends).or_insert_with(new);

@@ -264,7 +264,7 @@ pub fn flent(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), Inp
     Ok(())
 }
 
-/// Memory of a socket beside its samples: the names of its ends, its place in a tree, and room for samples to come.
+/// Memory of a socket beside its samples and the names of its ends: its place in a tree, and room for samples to come.
 pub(crate) const SOCKET: usize = 512;
 
 /// The connections of an `ss` file while it is read.
@@ -344,7 +344,7 @@ impl Sockets {
             .ok_or_else(|| InputError::line(number, "cwnd: found no number, expected segments"))?;
         let mss = count("mss:").filter(|m| *m > 0).unwrap_or(MSS);
         let total = words.iter().find_map(|w| w.strip_prefix("retrans:")?.split_once('/')?.1.parse().ok());
-        let new = if self.all.contains_key(&ends) { 0 } else { SOCKET };
+        let new = if self.all.contains_key(&ends) { 0 } else { SOCKET + ends.0.len() + ends.1.len() };
         self.held.add(new + size_of::<Sample>(), "samples").map_err(|e| InputError::line(number, e))?;
         let entry = self.all.entry(ends).or_insert_with(|| (mss, Vec::new()));
         entry.1.push(Sample {

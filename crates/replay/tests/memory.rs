@@ -17,6 +17,11 @@ fn peak_mb() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024
 }
 
+/// Begins to count anew. What a part before has freed may still count, since the allocator keeps it.
+fn count_peak_anew() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
 /// A text that repeats `part` until it has `bytes`.
 struct Repeat {
     part: Vec<u8>,
@@ -44,6 +49,7 @@ fn read(head: &str, part: &str, bytes: u64) -> Result<Summary, String> {
 /// Texts of 200 MB, which gzip makes a thousand times smaller. A parser that holds a tree of the values needs
 /// gigabytes for each of them.
 fn a_long_text_is_read_in_bounded_memory() {
+    count_peak_anew();
     let before = peak_mb();
     let bytes = 200_000_000;
     // Numbers in an array that nobody needs, in every format of one JSON text.
@@ -123,6 +129,7 @@ fn many_connections_are_read_in_bounded_memory() {
     let all = slowstart::startup::REGISTRY.iter();
     let candidates = all.map(|e| Candidate { label: e.name.to_string(), startup: (e.make)() }).collect();
     let options = Options { candidates, ..Options::default() };
+    count_peak_anew();
     let before = peak_mb();
     let (kind, input) = open::detect(Box::new(input)).expect("a capture");
     let mut rows = 0;
@@ -133,9 +140,98 @@ fn many_connections_are_read_in_bounded_memory() {
     assert!(rows > 0 && used < 250, "{used} MB");
 }
 
+/// A text of numbered parts that does not end.
+struct Numbered<F> {
+    part: F,
+    number: u64,
+    out: Cursor<Vec<u8>>,
+}
+
+impl<F: Fn(u64) -> String> Read for Numbered<F> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.out.read(buf)?;
+        if n > 0 {
+            return Ok(n);
+        }
+        self.number += 1;
+        self.out = Cursor::new((self.part)(self.number).into_bytes());
+        self.out.read(buf)
+    }
+}
+
+/// Two samples each of sockets that are ever new, with long names: what a socket takes beside its samples counts, and those
+/// that are held have their rows.
+fn very_many_sockets_are_read_in_bounded_memory() {
+    let end = |n: u64| format!("{n:0>70}:443");
+    let probe = move |n| {
+        let line = |una| {
+            format!("x 1 [0] 1.5: tcp_probe: src={} dest=10.0.0.2:2 snd_una={una} snd_cwnd=10\n", end(n))
+        };
+        line("0x10") + &line("0x90")
+    };
+    let ss = move |n| {
+        let sample = "cubic cwnd:10 rtt:40\n";
+        format!("1\nESTAB 0 0 {} 192.0.2.2:2\n {sample} {sample}", end(n))
+    };
+    let read = |input: Box<dyn Read + Send>| {
+        count_peak_anew();
+        let (kind, input) = open::detect(input).expect("known");
+        let mut rows = 0;
+        let summary = stream(kind, input, &Options::default(), |_| rows += 1, |_| {}).expect("a part");
+        let why = summary.incomplete.expect("cut").to_string();
+        let used = peak_mb();
+        println!("{used} MB for {rows} sockets");
+        assert!(why.contains("MiB of samples") && rows > 300_000, "{rows} rows: {why}");
+        assert!(used * 2 < 3 * (MOST_HELD >> 20) as u64, "{used} MB");
+    };
+    read(Box::new(Numbered { part: probe, number: 0, out: Cursor::default() }));
+    read(Box::new(Numbered { part: ss, number: 0, out: Cursor::default() }));
+}
+
+/// Names may be as long as a line or a string: they count with their length.
+fn long_names_are_held_up_to_the_limit() {
+    fn cut(head: &str, part: impl Fn(u64, &str) -> String + Send + 'static) -> String {
+        let name = "n".repeat(400_000);
+        let text = Numbered { part: move |n| part(n, &name), number: 0, out: Cursor::default() };
+        let input = Cursor::new(head.as_bytes().to_vec()).chain(text.take(450_000_000));
+        let (kind, input) = open::detect(Box::new(input)).expect("known");
+        count_peak_anew();
+        let done = stream(kind, input, &Options::default(), |_| {}, |_| {});
+        let used = peak_mb();
+        println!("{used} MB for names in {kind:?}");
+        assert!(used < (MOST_HELD >> 20) as u64 * 3 / 2, "{kind:?}: {used} MB");
+        done.map_or_else(|e| e, |s| s.incomplete.expect("cut")).to_string()
+    }
+    let ss = "1\nESTAB 0 0 192.0.2.1:1 192.0.2.2:2\n cubic cwnd:10 rtt:40\n";
+    let why = cut(ss, |n, name| format!("ESTAB 0 0 {name}{n}:1 {name}:2\n cubic cwnd:10 rtt:40\n"));
+    assert!(why.contains("MiB of samples"), "{why}");
+    let module =
+        |n: u64, end: &str| format!("1.5 {end}{n}:1 {end}:2 32 0x20 0x10 10 2147483647 65535 40 64240\n");
+    let why = cut(&module(0, "a"), module);
+    assert!(why.contains("MiB of samples"), "{why}");
+    let why = cut("{\"event\":\"start\",\"data\":{\"version\":\"iperf 3.17\"}}\n", |n, name| {
+        let ends = format!("\"socket\":{n},\"local_host\":\"{name}\",\"remote_host\":\"{name}\"");
+        format!("{{\"event\":\"start\",\"data\":{{\"connected\":[{{{ends}}}]}}}}\n")
+    });
+    assert!(why.contains("MiB of names of streams"), "{why}");
+    let traces = "{\"qlog_version\":\"0.3\",\"traces\":[{}";
+    let why = cut(traces, |_, name| format!(",{{\"vantage_point\":{{\"name\":\"{name}\"}}}}"));
+    assert!(why.contains("MiB of traces"), "{why}");
+    // Of the names of columns the first are read.
+    let fields = "{\"qlog_version\":\"0.3\",\"traces\":[{\"event_fields\":[\"a\"";
+    let why = cut(fields, |_, name| format!(",\"{name}\""));
+    assert!(why.contains("EOF"), "{why}");
+    let event =
+        "{\"sk\":1,\"now_ns\":2,\"kind\":\"begin\",\"acked_bytes\":0,\"next\":0,\"mss\":9,\"cwnd\":1}\n";
+    let why = cut(event, move |n, name| event.replace("\"sk\":1", &format!("\"sk\":\"{n}{name}\"")));
+    assert!(why.starts_with("line 2: sk: found 400003 bytes"), "{why}");
+}
+
 /// One after the other: the peak of memory is that of the process.
 #[test]
 fn memory_is_bounded() {
     many_connections_are_read_in_bounded_memory();
+    very_many_sockets_are_read_in_bounded_memory();
+    long_names_are_held_up_to_the_limit();
     a_long_text_is_read_in_bounded_memory();
 }

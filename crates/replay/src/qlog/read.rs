@@ -1,7 +1,7 @@
 //! Reads qlog as a stream, into compact events of which at most [`MOST_HELD`](crate::limits::MOST_HELD) bytes are held.
 
 use crate::error::InputError;
-use crate::limits::{BoundedVec, Held, LONGEST, Lines, Number, Object, Tokens, Word, default_for, too_much};
+use crate::limits::{First, Held, LONGEST, Lines, Number, Object, Tokens, Word, default_for, too_much};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -456,8 +456,8 @@ impl<'de> Visitor<'de> for TraceSeed<'_> {
                     trace.times(&map.next_value::<Object<Times>>()?.0);
                 }
                 "event_fields" => {
-                    let names = map.next_value::<BoundedVec<Word>>()?.0;
-                    trace.fields = names.into_iter().take(64).map(|w| w.0.to_lowercase()).collect();
+                    let names = map.next_value::<First<Word, 64>>()?.0;
+                    trace.fields = names.into_iter().map(|w| w.0.to_lowercase()).collect();
                     trace.delta |= trace.fields.iter().any(|f| f == "delta_time");
                 }
                 "events" => map.next_value_seed(EventsSeed(log))?,
@@ -466,7 +466,10 @@ impl<'de> Visitor<'de> for TraceSeed<'_> {
                 }
             }
         }
-        Ok(())
+        let trace =
+            log.traces.last().map(|t| (t.title.len(), t.fields.iter().map(String::len).sum::<usize>()));
+        let (title, fields) = trace.unwrap_or_default();
+        log.held.add(title + fields, "traces").map_err(A::Error::custom)
     }
 }
 
