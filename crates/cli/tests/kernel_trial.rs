@@ -15,6 +15,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -366,6 +367,26 @@ fn a_disk_that_fills_costs_rows_and_nothing_else() {
         result["arms"].as_array().expect("arms").iter().filter_map(|a| a["connections"].as_u64()).sum();
     assert_eq!(counted, 28, "the result counts all");
     assert!(out.join("report.html").exists());
+}
+
+/// What another user puts into the folder while the trial runs is replaced, and not followed.
+#[test]
+fn links_put_into_the_folder_of_a_trial_are_not_followed() {
+    let Some((_one, cgroup)) = able("links_put_into_the_folder_of_a_trial_are_not_followed") else { return };
+    let (out, mine) = (folder("links"), folder("mine"));
+    fs::write(&mine, "mine").expect("a file");
+    let args = ["--arm", "cubic:50%", "--arm", "reno:50%", "--out", out.to_str().expect("text")];
+    let trial = Trial::start(&cgroup, &args);
+    let temporary = |name| format!(".slowstart-{}-{name}", trial.child.id());
+    let names = ["result.json", "report.html", "statistics.json"];
+    for name in names.map(String::from).into_iter().chain(names.map(temporary)) {
+        symlink(&mine, out.join(name)).expect("a link");
+    }
+    assert_eq!(trial.end(Signal::SIGTERM).0, Some(0));
+    assert_eq!(fs::read_to_string(&mine).expect("a file"), "mine");
+    for name in names {
+        assert!(fs::symlink_metadata(out.join(name)).expect("written").is_file(), "{name}");
+    }
 }
 
 /// 40 downloads at an RTT of 200 ms: 100 kB take three round trips and a part of one, 1.2 MB fill the path.

@@ -39,7 +39,7 @@ fn server(dir: &Path, name: &str, seed: u64, factor: f64, retrans: u64) {
             arm,
             unit: key,
             prefix: key,
-            handshake_rtt_s: 0.05,
+            handshake_rtt_s: Some(0.05),
             milestones_s: [None; 3],
             last_s: Some(if arm == 1 { time * factor } else { time }),
             delivered_bytes: 1_000_000,

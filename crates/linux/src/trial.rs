@@ -405,7 +405,7 @@ fn read(bytes: &[u8], salt: &[u8; 32], sticky: bool) -> Option<RawRecord> {
         arm,
         unit: if sticky { prefix } else { cookie },
         prefix,
-        handshake_rtt_s: seconds(handshake.into()),
+        handshake_rtt_s: (handshake > 0).then(|| seconds(handshake.into())),
         milestones_s: milestones.map(|us| (us > 0).then(|| seconds(us))),
         last_s: (closed && acked_bytes > 0).then(|| seconds(last_us)),
         delivered_bytes: acked_bytes,
@@ -451,7 +451,7 @@ mod tests {
         let r = &raw.record;
         assert_eq!((r.connection, r.closed, r.own_choice, r.a_a), (72, true, true, false));
         let o = &r.outcome;
-        assert_eq!((o.arm, o.unit, o.handshake_rtt_s), (1, 72, 0.012));
+        assert_eq!((o.arm, o.unit, o.handshake_rtt_s), (1, 72, Some(0.012)));
         assert_eq!(o.milestones_s, [Some(0.2), Some(0.7), None]);
         assert_eq!((o.last_s, o.delivered_bytes, o.sent_bytes), (Some(0.9), 1_500_000, 1_600_000));
         assert_eq!((o.retransmitted_bytes, o.rtt_mean, o.rtt_peak), (16_000, Some(1.5), Some(4.0)));

@@ -67,6 +67,23 @@ fn what_is_no_script_is_refused_at_its_line() {
     }
 }
 
+/// A script may hold shell commands. Those that set what is modelled are understood, and none is run.
+#[test]
+fn no_shell_command_is_run() {
+    let file = std::env::temp_dir().join(format!("slowstart-shell-{}", std::process::id()));
+    let touch = format!("touch {}", file.display());
+    for command in
+        [touch.clone(), format!("sysctl -q net.ipv4.tcp_sack=0; {touch}"), format!("tc $({touch}) root fq")]
+    {
+        let text = format!("`{command}`\n+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 `{command}`\n");
+        let _ = parse::script(&text).map(|script| run::run(&script, true, None));
+    }
+    assert!(!file.exists());
+    let other = parse::script(&format!("`{touch}`\n")).expect("a script");
+    let fault = run::run(&other, true, None).expect_err("no setting").to_string();
+    assert!(fault.contains("unsupported") && fault.contains("touch"), "{fault}");
+}
+
 #[test]
 fn expressions_are_those_of_python() {
     let mut names = Names::new();

@@ -546,7 +546,7 @@ mod tests {
             arm,
             unit,
             prefix: 0,
-            handshake_rtt_s: 0.05,
+            handshake_rtt_s: Some(0.05),
             milestones_s: [None; 3],
             last_s: Some(1.0),
             delivered_bytes: 1000,

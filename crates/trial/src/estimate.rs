@@ -331,7 +331,7 @@ mod tests {
             arm: 0,
             unit,
             prefix: unit,
-            handshake_rtt_s: 0.1,
+            handshake_rtt_s: Some(0.1),
             milestones_s: [None; 3],
             last_s: Some(last),
             delivered_bytes: 0,

@@ -28,8 +28,9 @@ pub struct Outcome {
     pub unit: u64,
     /// The client's prefix, as [`unit_of_prefix`] returns it.
     pub prefix: u64,
-    /// RTT of the handshake, in seconds, which no arm can influence; 0 if it is not known.
-    pub handshake_rtt_s: f64,
+    /// RTT of the handshake, in seconds, which no arm can influence; `None` if it is not known, as of TCP Fast Open, where a
+    /// connection is assigned before the handshake is complete.
+    pub handshake_rtt_s: Option<f64>,
     /// Time until 100 kB, 1 MB and 10 MB were acknowledged, in seconds; `None` if it delivered less so far.
     pub milestones_s: [Option<f64>; 3],
     /// Time to the last byte, in seconds; `None` while it is open.
@@ -148,18 +149,20 @@ impl fmt::Display for Measure {
 pub struct RttClass(usize);
 
 impl RttClass {
-    /// Upper ends of the classes, in seconds; the last class has none.
+    /// Upper ends of the classes, in seconds. Of two more one has none, and one is of RTTs that are not known.
     const ENDS: [(f64, &str); 4] =
         [(0.02, "below 20 ms"), (0.06, "20 to 60 ms"), (0.2, "60 to 200 ms"), (0.4, "200 to 400 ms")];
 
     /// Returns the class of an RTT in seconds.
-    pub fn of(rtt_s: f64) -> Self {
+    pub fn of(rtt_s: Option<f64>) -> Self {
+        let Some(rtt_s) = rtt_s else { return Self(Self::ENDS.len() + 1) };
         Self(Self::ENDS.iter().position(|(end, _)| rtt_s < *end).unwrap_or(Self::ENDS.len()))
     }
 
     /// Returns its description.
     pub fn name(self) -> &'static str {
-        Self::ENDS.get(self.0).map_or("400 ms and more", |(_, name)| name)
+        let other = if self.0 == Self::ENDS.len() { "400 ms and more" } else { "RTT not known" };
+        Self::ENDS.get(self.0).map_or(other, |(_, name)| name)
     }
 }
 
@@ -211,8 +214,9 @@ mod tests {
 
     #[test]
     fn an_rtt_belongs_to_the_class_whose_bounds_hold_it() {
-        let names: Vec<&str> = [0.0, 0.02, 0.199, 0.2, 0.6].map(|r| RttClass::of(r).name()).to_vec();
+        let names: Vec<&str> = [0.0, 0.02, 0.199, 0.2, 0.6].map(|r| RttClass::of(Some(r)).name()).to_vec();
         let expected = ["below 20 ms", "20 to 60 ms", "60 to 200 ms", "200 to 400 ms", "400 ms and more"];
         assert_eq!(names, expected);
+        assert_eq!(RttClass::of(None).name(), "RTT not known");
     }
 }

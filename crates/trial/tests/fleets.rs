@@ -49,7 +49,7 @@ fn outcome(r: &mut Stream, plan: &Plan, key: u64, kind: Kind) -> Outcome {
         arm,
         unit: key,
         prefix: key,
-        handshake_rtt_s: rtt,
+        handshake_rtt_s: Some(rtt),
         milestones_s: [None; 3],
         last_s: Some(time),
         delivered_bytes: 1_000_000,

@@ -43,7 +43,7 @@ fn population(r: &mut Stream, plan: &Plan, n: u64, clients: Option<u64>, truth: 
             arm,
             unit,
             prefix: unit,
-            handshake_rtt_s: rtt,
+            handshake_rtt_s: Some(rtt),
             milestones_s: [(size > 1e5).then_some(time * 0.7), (size > 1e6).then_some(time * 0.9), None],
             last_s: Some(time),
             delivered_bytes: sent,

@@ -207,8 +207,11 @@ static __always_inline void write_record(struct tcp_sock *tp, struct conn *c, __
 	r->closed = closed;
 	r->pad = 0;
 	__builtin_memcpy(&r->c, c, sizeof(*c));
-	/* Some data, besides the FIN, was not acknowledged: the kernel noted when it processed the last ACK. */
-	if (closed && tp->write_seq - c->una > 1)
+	/*
+	 * Some data, besides the FIN, was not acknowledged: the kernel noted when it processed the last ACK. Of data sent after
+	 * an idle time nothing was, as if the peer has disappeared: that note is then of the time of sending.
+	 */
+	if (closed && tp->write_seq - c->una > 1 && !c->idle_since_us)
 		r->c.last_us = active(c, tp->delivered_mstamp);
 	/* The reader polls five times per second. */
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
@@ -295,6 +298,17 @@ static __always_inline void on_rtt(struct bpf_sock_ops *ctx, struct tcp_sock *tp
 		c->rtt_least_us = rtt;
 }
 
+/* Data that was sent at this time is in flight: begins the active time, or ends an idle time that began before. */
+static __always_inline void in_flight(struct conn *c, __u64 sent_us)
+{
+	if (!c->begun_us) {
+		c->begun_us = sent_us;
+	} else if (c->idle_since_us && sent_us > c->idle_since_us) {
+		c->idle_us += sent_us - c->idle_since_us;
+		c->idle_since_us = 0;
+	}
+}
+
 /* A packet that acknowledges everything up to this sequence number. */
 static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ack)
 {
@@ -303,6 +317,9 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 	__u64 now, sent_us;
 
 	see_exit(tp, c);
+	/* A duplicate: the first packet may be lost, and the kernel's note is of a later one once that was delivered. */
+	if (!fresh && tp->packets_out)
+		in_flight(c, tp->first_tx_mstamp);
 	/*
 	 * Old, or of data that was never written. On a veth or loopback an ACK arrives while the kernel is still sending, before
 	 * it advances snd_nxt.
@@ -322,13 +339,8 @@ static __always_inline void on_ack(struct tcp_sock *tp, struct conn *c, __u32 ac
 	}
 	/* The kernel notes when it sends while nothing is in flight; while it still does that, it has only read the clock. */
 	sent_us = tp->packets_out || (__s32)(tp->snd_nxt - ack) >= 0 ? tp->first_tx_mstamp : tp->tcp_mstamp;
-	if (!c->begun_us) {
-		c->begun_us = sent_us;
-	} else if (c->idle_since_us) {
-		if (sent_us > c->idle_since_us)
-			c->idle_us += sent_us - c->idle_since_us;
-		c->idle_since_us = 0;
-	}
+	in_flight(c, sent_us);
+	c->idle_since_us = 0;
 	c->acked += fresh;
 	reached = c->reached;
 	passed = reached < MILESTONES && c->acked >= (reached == 0 ? 100000 : reached == 1 ? 1000000 : 10000000);

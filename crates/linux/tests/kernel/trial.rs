@@ -1,8 +1,11 @@
 //! A trial among the connections of a cgroup, as the kernel counts and measures them.
 
 use crate::able;
-use crate::common::{Cgroup, Net, settles};
-use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use crate::common::{Cgroup, Net, ip, settles};
+use nix::sys::socket::sockopt::{TcpCongestion, TcpUserTimeout};
+use nix::sys::socket::{getsockopt, setsockopt};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime, clock_settime};
 use slowstart_linux::{RunningTrial, TrialCounts, TrialRecord, TrialSpec, Verb};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
@@ -11,6 +14,7 @@ use std::fs;
 use std::io::{Read, Write, copy, sink};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -93,6 +97,10 @@ enum Program {
     ChoosesFirst,
     /// The same, but it chooses between the first milestone and the end.
     ChoosesLater,
+    /// Sends 20 kB, and as much again a second later, when the peer has disappeared; gives up after half a second.
+    LosesPeer,
+    /// Sends 20 kB, a second later a packet that is lost, and half a second after that one that is not.
+    LosesPacket,
 }
 
 /// Runs a trial of the arms `reno` and `search` until the connections of this program are closed. Returns their records and the
@@ -149,18 +157,93 @@ fn a_control_that_the_program_sets_later_is_its_own_choice() {
     }
 }
 
+/// What was sent after an idle time was never acknowledged.
+#[test]
+fn the_time_of_the_last_byte_of_a_peer_that_disappeared_does_not_include_idle_time() {
+    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
+    let Some((records, counts)) = trial_of("gone", Program::LosesPeer) else { return };
+    let closed: Vec<_> = records.iter().filter(|r| r.closed).collect();
+    assert_eq!((closed.len(), counts.assigned.iter().sum()), (CONNECTIONS, CONNECTIONS as u64));
+    for r in closed {
+        assert!(r.outcome.delivered_bytes == 20_000 && r.outcome.sent_bytes > 20_000, "{r:?}");
+        assert!(r.outcome.last_s.is_some_and(|s| s < 0.5), "{r:?}");
+    }
+}
+
+/// The wait for a packet that was lost is active time, also if it is the first after an idle time, which is not.
+#[test]
+fn an_idle_time_ends_with_the_first_packet_that_is_sent_and_not_with_the_first_that_arrives() {
+    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
+    let Some((records, _)) = trial_of("lost", Program::LosesPacket) else { return };
+    for r in records.iter().filter(|r| r.closed) {
+        assert_eq!(r.outcome.delivered_bytes, 20_300, "{r:?}");
+        assert!(r.outcome.last_s.is_some_and(|s| (0.45..1.4).contains(&s)), "{r:?}");
+    }
+}
+
+/// Sets the clock a day ahead and back, again and again, and suspends the machine for a second or two, until it is told to end.
+/// Returns how often it did each.
+fn disturbs(ended: &AtomicBool) -> (u32, u32) {
+    let clock = ClockId::CLOCK_REALTIME;
+    let day = TimeSpec::from_duration(Duration::from_hours(24));
+    let (mut set, mut suspended) = (0, 0);
+    while !ended.load(Ordering::Relaxed) {
+        let now = clock_gettime(clock).expect("it has one");
+        clock_settime(clock, if set % 2 == 0 { now + day } else { now - day }).expect("root may");
+        set += 1;
+        thread::sleep(Duration::from_millis(150));
+        if set % 8 == 5 {
+            let alarm = "/sys/class/rtc/rtc0/wakealarm";
+            let done = fs::write(alarm, "0")
+                .and_then(|()| fs::write(alarm, "+2"))
+                .and_then(|()| fs::write("/sys/power/state", "freeze"));
+            suspended += u32::from(done.is_ok());
+            done.unwrap_or_else(|e| println!("it cannot be suspended: {e}"));
+        }
+    }
+    (set, suspended)
+}
+
+/// Times are of a clock that nobody sets and that stands still while the machine is suspended.
+#[test]
+fn no_time_includes_a_suspension_or_a_clock_that_is_set() {
+    if std::env::var_os("SLOWSTART_OWN_MACHINE").is_none() {
+        println!("skipped: tests that set the clock (they need a machine of their own: make test-kernels)");
+        return;
+    }
+    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
+    let ended = AtomicBool::new(false);
+    let (trial, disturbed) = thread::scope(|s| {
+        let disturber = s.spawn(|| disturbs(&ended));
+        let trial = trial_of("clock", Program::LosesPacket);
+        ended.store(true, Ordering::Relaxed);
+        (trial, disturber.join().expect("no panic"))
+    });
+    let Some((records, _)) = trial else { return };
+    println!("the clock was set {} times, the machine suspended {} times", disturbed.0, disturbed.1);
+    for r in records.iter().filter(|r| r.closed) {
+        assert!(r.outcome.last_s.is_some_and(|s| (0.45..1.4).contains(&s)), "{r:?}");
+    }
+}
+
 /// Runs [`sends_in_a_cgroup`] in a child process; returns the congestion control of each of its connections.
 fn controls_of_a_child(cgroup: &Cgroup, net: &Net, program: Program) -> Vec<String> {
     let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
     let address = listener.local_addr().expect("bound");
-    let request = format!("{}|{address}|{program:?}", cgroup.0.display());
+    // A lost packet is sent again when a later one has arrived, and not before.
+    ip(&format!("-n {} route change 10.99.0.0/24 dev v0 src 10.99.0.1 rto_min 5s", net.sender));
+    let request = format!("{}|{address}|{program:?}|{}", cgroup.0.display(), net.receiver);
     let child =
         Net::within(&net.sender, || crate::child("trial::sends_in_a_cgroup", "SLOWSTART_SENDS", &request));
     let receiver = thread::spawn(move || {
         let readers: Vec<_> = (0..CONNECTIONS)
             .map(|_| {
                 let (mut from, _) = listener.accept().expect("connected");
-                thread::spawn(move || copy(&mut from, &mut sink()).expect("the connection lives"))
+                from.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+                thread::spawn(move || {
+                    let done = copy(&mut from, &mut sink());
+                    assert!(done.is_ok() || matches!(program, Program::LosesPeer), "{done:?}");
+                })
             })
             .collect();
         for reader in readers {
@@ -176,7 +259,9 @@ fn controls_of_a_child(cgroup: &Cgroup, net: &Net, program: Program) -> Vec<Stri
 #[test]
 fn sends_in_a_cgroup() {
     let Ok(request) = std::env::var("SLOWSTART_SENDS") else { return };
-    let [cgroup, address, program] = request.split('|').collect::<Vec<_>>()[..] else { panic!("{request}") };
+    let [cgroup, address, program, receiver] = request.split('|').collect::<Vec<_>>()[..] else {
+        panic!("{request}")
+    };
     fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string())
         .expect("root may move itself");
     let mut idle = Vec::new();
@@ -184,7 +269,7 @@ fn sends_in_a_cgroup() {
         let mut socket = TcpStream::connect(address).expect("connects");
         let choose = || setsockopt(&socket, TcpCongestion, &OsString::from("cubic")).expect("it is there");
         match program {
-            "ClosesLate" => {
+            "ClosesLate" | "LosesPeer" | "LosesPacket" => {
                 socket.write_all(&vec![7; 20_000]).expect("the connection lives");
                 idle.push(socket);
                 continue;
@@ -207,6 +292,28 @@ fn sends_in_a_cgroup() {
     }
     if !idle.is_empty() {
         thread::sleep(Duration::from_secs(1));
+    }
+    if program != "ClosesLate" && !idle.is_empty() {
+        // What arrives at an address that a machine does not have is dropped.
+        ip(&format!("-n {receiver} addr del 10.99.0.2/24 dev v0"));
+        let peer = program == "LosesPeer";
+        for mut socket in &idle {
+            if peer {
+                setsockopt(socket, TcpUserTimeout, &500).expect("a TCP socket");
+            }
+            socket.write_all(&vec![7; if peer { 20_000 } else { 100 }]).expect("there is room");
+        }
+        if peer {
+            for mut socket in idle {
+                assert!(socket.read(&mut [0]).is_err(), "the peer has disappeared");
+            }
+            return;
+        }
+        thread::sleep(Duration::from_millis(500));
+        ip(&format!("-n {receiver} addr add 10.99.0.2/24 dev v0"));
+        for mut socket in &idle {
+            socket.write_all(&[7; 200]).expect("the connection lives");
+        }
     }
     for mut socket in idle {
         socket.shutdown(Shutdown::Write).expect("connected");
