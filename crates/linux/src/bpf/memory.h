@@ -44,6 +44,7 @@ struct remembering {
 	__u64 flight, flight_before; /* most bytes in flight in this round, and in the one before */
 	__u64 until;		/* bytes_acked at the end of this round */
 	__u32 lost_before;	/* tp->lost at the ACK before */
+	__u32 sacked_before;	/* tp->sacked_out then */
 	__u32 rwnd;		/* largest receive window seen, in bytes */
 	__u32 srtt_us;
 	__u32 rtt_us;
@@ -88,6 +89,7 @@ static __always_inline void memory_take(struct sock *sk, struct remembering *r, 
 	memory_key(sk, f, &r->key);
 	r->taken.cwnd = r->lost = 0;
 	r->lost_before = ((struct tcp_sock *)sk)->lost;
+	r->sacked_before = 0;
 	r->iw = f->cwnd * f->mss;
 	m = bpf_map_lookup_elem(&memory, &r->key);
 	if (!m)
@@ -110,8 +112,11 @@ static __always_inline void memory_take(struct sock *sk, struct remembering *r, 
 /* On each ACK: what the connection would leave if it ended now. At its end the socket no longer shows it. */
 static __always_inline void memory_observe(struct remembering *r, struct tcp_sock *tp, __u32 acked)
 {
-	__u64 mss = tp->mss_cache, flight = ((__u64)tp->packets_out + acked) * mss;
+	__u64 mss = tp->mss_cache, out = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out, flight;
 
+	/* With what this ACK acknowledges, unless that was in flight no more: what has arrived behind a hole counts when it is filled. */
+	flight = (tp->sacked_out || r->sacked_before ? out : out + acked) * mss;
+	r->sacked_before = tp->sacked_out;
 	r->cwnd = tp->snd_cwnd * mss;
 	r->rwnd = MAX(r->rwnd, tp->snd_wnd);
 	/* What is in flight in a round has arrived, if nothing is lost, when the next round ends, or when nothing is in flight. */
