@@ -21,11 +21,11 @@ const MOST_PATHS: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{key}: found {found:?}, expected {expected}")]
 pub struct AxisError {
-    /// The key.
+    /// The key whose value is wrong.
     pub key: String,
-    /// What was found.
+    /// The value that was found.
     pub found: String,
-    /// What was expected.
+    /// What was expected in its place.
     pub expected: String,
 }
 

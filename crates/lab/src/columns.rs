@@ -13,11 +13,11 @@ use std::fmt;
 pub enum Kind {
     /// Whole numbers from zero on.
     Integer,
-    /// Numbers.
+    /// Numbers, with a point or without.
     Number,
-    /// True or false.
+    /// True or false, as `true` and `false`.
     Boolean,
-    /// Text.
+    /// Text, as it is in the row.
     Text,
     /// A list or an object with free keys, as JSON.
     Json,
@@ -39,13 +39,13 @@ impl Kind {
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Absent.
+    /// Absent: null in the row, or not there.
     Null,
-    /// Of [`Kind::Integer`].
+    /// A value of [`Kind::Integer`].
     Integer(u64),
-    /// Of [`Kind::Number`].
+    /// A value of [`Kind::Number`].
     Number(f64),
-    /// Of [`Kind::Boolean`].
+    /// A value of [`Kind::Boolean`].
     Boolean(bool),
     /// Of [`Kind::Text`] or [`Kind::Json`].
     Text(String),
@@ -64,12 +64,12 @@ impl Cell {
     }
 }
 
-/// A column.
+/// A column of CSV and Parquet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Its name: the names of the properties on the way to it, joined by `_`.
     pub name: String,
-    /// What it holds.
+    /// What its values are.
     pub kind: Kind,
     /// What it means, from the schema.
     pub about: String,

@@ -36,9 +36,9 @@ pub enum Part {
     Proxy,
     /// An interval of samples that the user chooses.
     Samples,
-    /// Captures of packets.
+    /// Captures of the packets at both ends.
     Pcap,
-    /// Windows as qlog.
+    /// Windows of the sender as qlog.
     Qlog,
 }
 
@@ -82,9 +82,9 @@ impl Lack {
 pub struct Refusal {
     /// The key of the study that asks for it.
     pub key: &'static str,
-    /// The engine's name.
+    /// The name of the engine that refuses.
     pub engine: String,
-    /// What it lacks.
+    /// What the engine lacks, or does instead.
     pub why: String,
     /// The engines that can.
     pub instead: String,
@@ -102,10 +102,10 @@ pub enum EngineError {
     /// No engine has this name, this program was built without it, or its settings are wrong.
     #[error("engine: {0}")]
     Name(String),
-    /// [`Watched::stop`] returned true.
+    /// [`Watched::stop`] returned true while it ran.
     #[error("interrupted")]
     Stopped,
-    /// The run failed.
+    /// The run failed for a reason outside of the study.
     #[error(transparent)]
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -141,7 +141,7 @@ pub enum Capture {
     Logs(Vec<(&'static str, Vec<u8>)>),
 }
 
-/// What runs studies.
+/// An engine: what runs a study and observes its flows.
 pub trait Engine: Debug + Send + Sync {
     /// Its name, with its settings: what `--engine` takes.
     fn name(&self) -> &str;
@@ -266,7 +266,7 @@ pub fn run_jobs<J: Copy + Sync, T: Send, E>(
 pub struct Simulator;
 
 impl Simulator {
-    /// Its name.
+    /// The name that `--engine` takes for it.
     pub const NAME: &str = "sim";
 }
 

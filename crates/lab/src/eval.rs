@@ -17,7 +17,7 @@ const LOW_RTT: Span = Span::millis(25);
 /// When a startup saw its reason to end, on any clock, and whether that reason was congestion.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Ended<T> {
-    /// The time.
+    /// When the reason was seen.
     pub at: T,
     /// True for a loss, a mark, a timeout or a stall of the host's own queue; false for a rule of the startup.
     pub by_congestion: bool,

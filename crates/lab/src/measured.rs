@@ -21,13 +21,13 @@ pub const INVALID: &str = "Run invalid: more than 1 % of packets were released o
 pub struct Identity {
     /// `sim`, `quic` or `kernel`.
     pub engine: &'static str,
-    /// The path's name.
+    /// The name of the path.
     pub path: String,
     /// The stack, with its settings.
     pub profile: String,
-    /// The startup's name.
+    /// The name of the startup in the registry.
     pub startup: String,
-    /// Its parameters.
+    /// The parameters of the startup; times are in seconds.
     pub params: BTreeMap<String, Param>,
     /// The avoidance's name, if one follows.
     pub avoidance: Option<String>,
@@ -71,7 +71,7 @@ pub struct PacketSize {
 /// How a startup ended, as observed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredExit {
-    /// The reason (`slowstart::step::Exit::name`).
+    /// The name of the reason (`slowstart::step::Exit::name`).
     pub reason: &'static str,
     /// True for a loss, a mark, a timeout or a stall of the host's own queue.
     pub by_congestion: bool,
@@ -109,7 +109,7 @@ impl MeasuredExit {
 /// What a run observed of one flow. Times are since the flow began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// A full packet.
+    /// The size of a full packet.
     pub packet: PacketSize,
     /// Initial window, bytes of payload.
     pub iw_bytes: u64,

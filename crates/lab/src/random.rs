@@ -41,7 +41,7 @@ impl Stream {
         Self { key: at(at(seed, 0) ^ hash, 0), drawn: 0 }
     }
 
-    /// Returns any `u64`.
+    /// Returns any `u64`, all equally likely.
     pub fn any(&mut self) -> u64 {
         self.drawn += 1;
         at(self.key, self.drawn - 1)

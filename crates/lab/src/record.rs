@@ -24,13 +24,13 @@ pub const EVENT_SCHEMA: &str = include_str!("../schema/event.json");
 /// The caveat of a flow whose handshake was given up.
 pub const HANDSHAKE_FAILED: &str = "the handshake failed: an end gave up after its last retransmission";
 
-/// A parameter's value.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Param {
     /// A number; times are in seconds.
     Number(f64),
-    /// A word.
+    /// A word, such as `on`.
     Word(String),
 }
 
@@ -49,7 +49,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes.
+    /// All classes, in the order of their definition.
     pub const ALL: [Self; 4] = [Self::Early, Self::ChokePoint, Self::Late, Self::None];
 
     /// What it says of a startup, as a clause.
@@ -99,7 +99,7 @@ impl Class {
 /// The end of a startup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRow {
-    /// The reason (`slowstart::step::Exit::name`).
+    /// The name of the reason (`slowstart::step::Exit::name`).
     pub reason: String,
     /// When the reason was seen, seconds since the flow began.
     pub time_s: f64,
@@ -158,19 +158,19 @@ pub struct Cost {
 /// The result of one flow of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// [`SCHEMA`].
+    /// The version of the schema, [`SCHEMA`].
     pub schema: u32,
     /// The version that computed it.
     pub version: String,
     /// `sim`, `kernel` or `quic`.
     pub engine: String,
-    /// The path's name.
+    /// The name of the path.
     pub path: String,
     /// The stack's name, with the knobs that were set.
     pub profile: String,
     /// The startup's name in the registry.
     pub startup: String,
-    /// Its parameters.
+    /// The parameters of the startup; times are in seconds.
     pub params: BTreeMap<String, Param>,
     /// The avoidance's name; null for a controller that is a whole of its own.
     pub avoidance: Option<String>,
@@ -180,7 +180,7 @@ pub struct Row {
     pub run: u32,
     /// The seed of the run.
     pub seed: u64,
-    /// Initial window.
+    /// Initial window, in bytes of payload.
     pub iw_bytes: u64,
     /// Size of the transfer, if it has one.
     pub size_bytes: Option<u64>,
@@ -223,7 +223,7 @@ pub struct Row {
     pub startup_lost_packets: u64,
     /// Data packets the network dropped.
     pub lost_packets: u64,
-    /// Retransmissions.
+    /// Packets that the sender sent again.
     pub retransmitted_packets: u64,
     /// Timeouts of the retransmission timer.
     pub timeouts: u64,
@@ -240,7 +240,7 @@ pub struct Row {
     pub others: Option<Others>,
     /// The work of the run.
     pub cost: Cost,
-    /// Caveats.
+    /// What a reader of the row should know, the most important first.
     pub caveats: Vec<String>,
 }
 
@@ -249,11 +249,11 @@ pub struct Row {
 pub struct Sample {
     /// Seconds since the run began.
     pub time_s: f64,
-    /// Which flow.
+    /// Which flow of the run, from 0.
     pub flow: u32,
-    /// Congestion window.
+    /// Congestion window, in bytes.
     pub cwnd_bytes: u64,
-    /// Slow-start threshold.
+    /// Slow-start threshold; absent until one is set.
     pub ssthresh_bytes: Option<u64>,
     /// Bytes in flight.
     pub inflight_bytes: u64,
@@ -265,7 +265,7 @@ pub struct Sample {
     pub queue_bytes: u64,
     /// The pacing rate, in force or not.
     pub pacing_bps: Option<u64>,
-    /// The controller's phase.
+    /// The phase of the controller, such as `slow-start`.
     pub phase: Cow<'static, str>,
     /// Internal values of the startup.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -277,7 +277,7 @@ pub struct Sample {
 pub struct EventRow {
     /// Seconds since the run began.
     pub time_s: f64,
-    /// To which flow.
+    /// Which flow of the run, from 0.
     pub flow: u32,
     /// What: `exit`, `resumed`, `loss`, `recovered`, `undone`, `timeout`, `probe`, `mark`, `drop`.
     pub what: &'static str,
@@ -289,15 +289,15 @@ pub struct EventRow {
 /// A packet at the interface of one end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
-    /// When.
+    /// When it left or reached that end.
     pub at: Instant,
-    /// Of which flow.
+    /// Which flow of the run, from 0.
     pub flow: u32,
     /// At which end: 0 is the server, which listens; 1 the client, which calls.
     pub end: u8,
     /// True if it leaves that end.
     pub leaves: bool,
-    /// The segment.
+    /// The segment that it carries.
     pub segment: Segment,
 }
 

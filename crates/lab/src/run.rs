@@ -21,14 +21,14 @@ use std::sync::mpsc;
 pub struct Job {
     /// Its index in [`Study::contenders`].
     pub contender: usize,
-    /// The run.
+    /// The number of the run, from 0.
     pub run: u32,
 }
 
 /// The result of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The job.
+    /// The job that was run.
     pub job: Job,
     /// The row of the flow studied.
     pub row: Row,

@@ -22,7 +22,7 @@ use thiserror::Error;
 /// What is wrong with a study.
 #[derive(Debug, Error)]
 pub enum StudyError {
-    /// With its path.
+    /// What is wrong with its path.
     #[error(transparent)]
     Path(#[from] PathError),
     /// With a key: what was found and what was expected.
@@ -67,7 +67,7 @@ pub struct StudyText {
     pub size: Option<String>,
     /// Time to observe, such as `30s`.
     pub duration: Option<String>,
-    /// The stack.
+    /// The TCP stack, by its name; absent: the default one.
     pub profile: Option<String>,
     /// Settings of the stack.
     #[serde(default)]
@@ -89,24 +89,24 @@ pub struct StudyText {
 /// A startup with its avoidance, by name and by value.
 #[derive(Clone, Debug)]
 pub struct Contender {
-    /// As written.
+    /// The startup as it was written.
     pub label: String,
     /// The startup's name in the registry.
     pub startup_name: String,
-    /// Its parameters.
+    /// The parameters of the startup; times are in seconds.
     pub params: BTreeMap<String, Param>,
     /// The startup, or a controller of its own.
     pub startup: Algorithm,
     /// The avoidance's name, if one follows.
     pub avoidance_name: Option<String>,
-    /// The avoidance.
+    /// The congestion avoidance that follows it.
     pub avoidance: AnyAvoidance,
 }
 
 /// A flow beside the one studied.
 #[derive(Clone, Debug)]
 pub struct CompetingFlow {
-    /// What it runs.
+    /// The startup and the avoidance that it runs.
     pub contender: Contender,
     /// What its application does.
     pub app: app::Kind,
@@ -120,14 +120,14 @@ pub struct CompetingFlow {
     pub direction: Direction,
 }
 
-/// A checked study.
+/// A study whose values are checked: every run of it can begin.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// The path.
+    /// The path, before values are drawn for a run.
     pub path: PathSpec,
     /// The startups, each of which gets its own runs.
     pub contenders: Vec<Contender>,
-    /// The stack.
+    /// The TCP stack of both ends.
     pub profile: Profile,
     /// Its name, with the knobs that were set.
     pub profile_label: String,
@@ -141,9 +141,9 @@ pub struct Study {
     pub against: Vec<CompetingFlow>,
     /// True if startups get the state of an earlier connection.
     pub remember: bool,
-    /// How many runs.
+    /// The number of runs of each startup, 1 at least.
     pub runs: u32,
-    /// The seed.
+    /// The seed from which every run's own is drawn.
     pub seed: u64,
 }
 

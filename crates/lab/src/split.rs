@@ -26,7 +26,7 @@ pub struct Split {
     pub explained: usize,
     /// Number of runs of the most frequent class: what one can give without a split.
     pub without: usize,
-    /// Number of runs.
+    /// Number of runs of the startup.
     pub runs: usize,
 }
 

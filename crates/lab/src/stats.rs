@@ -9,7 +9,7 @@ pub struct Median {
     pub mid: f64,
     /// The interval's lower end; of a median, an order statistic.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of its interval.
     pub high: f64,
 }
 

@@ -67,11 +67,11 @@ struct Batch {
 /// Counters of a connection, for rows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Ack-eliciting packets sent.
+    /// Ack-eliciting packets sent so far.
     pub packets: u64,
-    /// Packets declared lost.
+    /// Packets declared lost, also if one arrived later.
     pub lost_packets: u64,
-    /// Loss episodes.
+    /// Episodes of congestion: each reduces the window once, for losses or marks.
     pub episodes: u64,
     /// Loss episodes that marks began.
     pub ecn_episodes: u64,
@@ -135,7 +135,7 @@ pub struct Host<C> {
     pub first_loss: Option<Instant>,
     /// When the peer first reported a mark.
     pub first_mark: Option<Instant>,
-    /// Counters.
+    /// What was sent and lost so far.
     pub counters: Counters,
 }
 
@@ -178,7 +178,7 @@ impl<C: Controller> Host<C> {
         }
     }
 
-    /// The controller.
+    /// Returns the controller, whose state has window and pacing.
     pub fn control(&self) -> &C {
         self.control.get()
     }
@@ -193,7 +193,7 @@ impl<C: Controller> Host<C> {
         self.state().cwnd.max(self.mss * LEAST_PACKETS)
     }
 
-    /// The initial window.
+    /// Returns the initial window, in bytes of UDP payload.
     pub fn initial_window(&self) -> Bytes {
         self.mss * INITIAL_PACKETS
     }
@@ -203,7 +203,7 @@ impl<C: Controller> Host<C> {
         self.mss
     }
 
-    /// Bytes in flight.
+    /// Returns the bytes in flight: sent, and neither acknowledged nor lost.
     pub fn inflight(&self) -> Bytes {
         self.inflight
     }

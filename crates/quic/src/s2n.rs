@@ -76,7 +76,7 @@ impl Endpoint for S2n {
 /// The largest burst that the pacer lets go at once, in packets: the initial window (RFC 9002 §7.7).
 const BURST: u64 = crate::host::INITIAL_PACKETS;
 
-/// A connection's controller.
+/// The congestion controller of one connection of s2n-quic.
 #[derive(Debug)]
 pub struct Control {
     handle: Handle,

@@ -114,7 +114,7 @@ pub struct State {
 /// The end of a startup.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Exited {
-    /// The reason.
+    /// The reason that ended the startup.
     pub why: Exit,
     /// When the startup ended.
     pub at: Instant,
@@ -155,7 +155,7 @@ enum Mode {
     /// Slow start after a restart, up to the threshold: by the startup if `again` is true, else by the host's growth
     /// rule.
     Regrow { again: bool },
-    /// The avoidance decides.
+    /// The startup is over, and the avoidance decides.
     Avoidance,
 }
 
@@ -212,7 +212,7 @@ impl<S: Startup + Clone, A: Avoidance> Composed<S, A> {
         self.enter_avoidance(f, why);
     }
 
-    /// Returns the startup.
+    /// Returns the startup, also after it has ended.
     pub fn startup(&self) -> &S {
         &self.startup
     }

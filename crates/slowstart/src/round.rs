@@ -35,12 +35,12 @@ impl Round {
 pub struct RoundMin {
     /// The minimum so far.
     pub least: Option<Span>,
-    /// Number of samples.
+    /// Number of RTT samples in the round.
     pub samples: u32,
 }
 
 impl RoundMin {
-    /// Adds a sample.
+    /// Adds an RTT sample to the round.
     pub fn add(&mut self, rtt: Span) {
         self.least = Some(self.least.map_or(rtt, |l| l.min(rtt)));
         self.samples += 1;
@@ -72,7 +72,7 @@ pub struct Flight {
     pub first: Bytes,
     /// The most bytes in flight.
     pub peak: Bytes,
-    /// Bytes found lost.
+    /// Bytes found lost in the round.
     pub lost: Bytes,
     /// The application limited the sender.
     pub limited: bool,
@@ -216,7 +216,7 @@ pub struct Train {
 pub struct TrainRate {
     /// Bytes delivered over the time that their ACKs took.
     pub rate: Rate,
-    /// That time.
+    /// The time that these deliveries took.
     pub took: Span,
     /// The time that sending them took.
     pub sent: Span,

@@ -55,7 +55,7 @@ macro_rules! exits {
         }
 
         impl Exit {
-            /// Every reason.
+            /// Every reason, in the order of their definition.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// Returns the name used in results.
@@ -126,7 +126,7 @@ impl From<Signal> for Exit {
 /// When, and with which window, the startup detected its reason to end, if it ends later (for example after a drain).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// Time of detection.
+    /// When the reason was seen.
     pub at: Instant,
     /// Window at that time.
     pub cwnd: Bytes,
@@ -156,7 +156,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// No change.
+    /// A step that changes nothing.
     pub const HOLD: Self = Self {
         window: Window::Keep,
         ssthresh: None,
@@ -184,7 +184,7 @@ impl Step {
     pub const fn exit(why: Exit) -> Self {
         Self { exit: Some(why), ..Self::HOLD }
     }
-    /// Adds an exit.
+    /// Returns this step with an exit for that reason.
     pub const fn and_exit(mut self, why: Exit) -> Self {
         self.exit = Some(why);
         self
@@ -194,7 +194,7 @@ impl Step {
         self.detected = Some(d);
         self
     }
-    /// Adds a threshold.
+    /// Returns this step with a slow-start threshold of `b`.
     pub const fn ssthresh(mut self, b: Bytes) -> Self {
         self.ssthresh = Some(b);
         self

@@ -81,15 +81,15 @@ impl Span {
     /// The largest value; longer than any connection.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Returns `s` seconds.
+    /// Returns a span of `s` seconds.
     pub const fn secs(s: u64) -> Self {
         Self(s * NS_PER_S)
     }
-    /// Returns `ms` milliseconds.
+    /// Returns a number of `m` thousandths.
     pub const fn millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
-    /// Returns `us` microseconds.
+    /// Returns a span of `us` microseconds.
     pub const fn micros(us: u64) -> Self {
         Self(us * 1_000)
     }
@@ -146,7 +146,7 @@ impl Rate {
 pub struct Gain(pub u32);
 
 impl Gain {
-    /// The factor 1.
+    /// The factor 1, which changes nothing.
     pub const UNIT: Self = Self(1024);
     /// Returns `p` percent, rounded down to 1/1024.
     pub const fn percent(p: u32) -> Self {
@@ -217,7 +217,7 @@ impl Fixed {
     /// The number 1, in millionths.
     pub const ONE: i64 = 1_000_000;
 
-    /// Returns `m` thousandths.
+    /// Returns a number of `m` thousandths.
     pub const fn milli(m: i64) -> Self {
         Self(m * 1000)
     }

@@ -276,7 +276,7 @@ pub enum Signal {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Congestion {
-    /// Its kind.
+    /// What the host took for congestion.
     pub signal: Signal,
     /// True for the first signal of its episode; later ones report further losses.
     pub first: bool,

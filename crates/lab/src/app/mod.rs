@@ -11,7 +11,7 @@ use slowstart::units::{Instant, Span};
 /// What a flow's application does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One transfer.
+    /// One transfer, which has data at all times.
     Bulk {
         /// Size in bytes; `None` for a transfer that goes on until the run ends.
         size: Option<u64>,

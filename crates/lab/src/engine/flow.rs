@@ -93,9 +93,9 @@ pub struct Flow {
     pub(super) one_way: OneWay,
     /// What the engine observed of it.
     pub truth: Truth,
-    /// Its specification.
+    /// What was asked of the flow.
     pub spec: FlowSpec,
-    /// Its endpoints.
+    /// Its two endpoints: the server's, which listens, and the client's.
     pub ends: PerEnd<Endpoint<Control>>,
     pub(super) app: App,
 }

@@ -31,9 +31,9 @@ use std::collections::BTreeMap;
 pub enum Sampling {
     /// Never; events are not recorded either.
     Off,
-    /// At this interval.
+    /// A sample at this interval.
     Every(Span),
-    /// After each acknowledgement.
+    /// A sample after each acknowledgement.
     EachAck,
 }
 
@@ -131,7 +131,7 @@ impl Engine {
         self.free.push(id);
     }
 
-    /// The current time.
+    /// Returns the current time, since the run began.
     pub fn now(&self) -> Instant {
         self.net.now
     }
@@ -164,7 +164,7 @@ impl Engine {
         self.flows.iter().all(|f| f.truth.completed.is_some())
     }
 
-    /// Runs until `end`.
+    /// Runs all events until `end`.
     pub fn run(&mut self, end: Instant) {
         self.advance(end, true, |_| false);
         self.sort_events();

@@ -106,7 +106,7 @@ impl Truth {
 /// of an eighth of an octave from 1 us on.
 #[derive(Clone, Debug)]
 pub struct Impact {
-    /// When counting begins.
+    /// When counting begins, on the clock of the run.
     pub from: Instant,
     /// Number of data packets dropped since then.
     pub dropped: u64,

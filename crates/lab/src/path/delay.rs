@@ -15,7 +15,7 @@ pub(super) enum Course {
     Wave { amplitude: Span, step: u64, phase: u64 },
     /// Uniform in `0..=most`, drawn anew each period: satellites that come and go.
     Handover { most: Span, period: Span, phase: Span, seed: u64 },
-    /// As measured.
+    /// As it was measured, from an offset on.
     Trace { trace: Arc<DelayTrace>, offset: Span },
 }
 

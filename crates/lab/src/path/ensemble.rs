@@ -56,17 +56,17 @@ const MANY: u64 = 1_000_000_000_000;
 /// What a number counts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Unit {
-    /// Bits a second.
+    /// A rate, in bits a second.
     Rate,
-    /// Nanoseconds.
+    /// A time, in nanoseconds.
     Time,
     Bytes,
     Packets,
     /// Millionths of a bandwidth-delay product.
     Bdp,
-    /// Millionths of one.
+    /// A share, in millionths of one.
     Share,
-    /// One.
+    /// A number of things, in ones.
     Count,
 }
 

@@ -51,7 +51,7 @@ impl Fades {
 /// When bursts begin.
 #[derive(Clone, Debug)]
 enum Begins {
-    /// With each hand-over.
+    /// A fade with each hand-over.
     Periodically { period: Span, phase: Span },
     /// At random: from the end of one to the beginning of the next is an exponential time of this mean.
     AtRandom { mean: Span, stream: Stream, from: Instant },

@@ -62,11 +62,11 @@ use reorder::{Reorder, SecondRoute};
 /// The state of the sending host's own interface.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its queue.
+    /// What its queue holds, and may hold.
     pub queue: HostQueue,
     /// Number of full packets for which it has room.
     pub room: u64,
-    /// Its rate.
+    /// The rate at which it sends.
     pub rate: Rate,
     /// What the connection has in the queue, if the stack is to limit that (TCP small queues).
     pub held: Option<Bytes>,
@@ -81,22 +81,22 @@ pub struct PacketInfo {
     pub bytes: u32,
     /// The flow it belongs to.
     pub flow: u32,
-    /// Its type.
+    /// What the packet is for.
     pub kind: Kind,
-    /// Its ECN codepoint.
+    /// Its codepoint of explicit congestion notification.
     pub ecn: Ecn,
 }
 
 /// The type of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A SYN.
+    /// A SYN, the first packet of a connection.
     Syn,
-    /// A SYN-ACK.
+    /// A SYN-ACK, the answer to it.
     SynAck,
-    /// Payload.
+    /// A packet with payload.
     Data,
-    /// An acknowledgement alone.
+    /// An acknowledgement without payload.
     Ack,
     /// A FIN without payload.
     Fin,
@@ -109,9 +109,9 @@ pub enum Cause {
     QueueFull,
     /// Active queue management dropped it.
     Aqm,
-    /// Random loss.
+    /// Random loss, whatever the load.
     Random,
-    /// Scripted loss.
+    /// A loss that the path's script names.
     Scripted,
     /// An outage: the queue was flushed, or the link is down.
     Outage,
@@ -132,12 +132,12 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A dropped packet.
+/// A packet that the path dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
     /// Time of the drop. Drops and arrivals are not in one order, as a loss may be before or after a queue.
     pub at: Instant,
-    /// Why.
+    /// Why the path dropped it.
     pub cause: Cause,
 }
 
@@ -477,7 +477,7 @@ pub struct Path {
     pub forward: Direction,
     /// The direction of its ACKs, and of SYNs: from client to server.
     pub back: Direction,
-    /// Its true properties.
+    /// Its true rate, delay and buffer.
     pub facts: PathFacts,
     /// Each drawn value by its name with its unit (`rate_bps`, `rtt_s`, `queue_bytes`); empty if the path draws none.
     pub drawn: BTreeMap<String, f64>,

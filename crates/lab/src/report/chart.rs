@@ -16,7 +16,7 @@ pub const POINTS: usize = 1500;
 /// Number of strips across a chart that show the values below the pointer.
 const STRIPS: usize = 48;
 
-/// Time and value.
+/// A time and a value at it.
 pub type Point = (f64, f64);
 
 /// The farthest that a line is drawn from a point that it leaves out, in tenths of a pixel.
@@ -80,7 +80,7 @@ impl Axis {
         self.low > 0.0
     }
 
-    /// The greatest value.
+    /// Returns the greatest value of the axis.
     pub fn max(&self) -> f64 {
         self.max
     }
@@ -186,7 +186,7 @@ fn tenths(n: i64) -> String {
 pub struct Key<'a> {
     /// Its index, which determines colour and dashes.
     pub at: usize,
-    /// Its name.
+    /// The name in the legend.
     pub label: &'a str,
 }
 
@@ -207,9 +207,9 @@ impl Key<'_> {
 pub struct Mark {
     /// The letter above it.
     pub letter: &'static str,
-    /// Its CSS class.
+    /// The CSS class that gives its look.
     pub class: &'static str,
-    /// Its time.
+    /// Its time, on the axis of the chart.
     pub time: f64,
     /// A description of the moment.
     pub text: String,
@@ -258,7 +258,7 @@ impl Chart<'_> {
         Some((d, *shown.first()?, *shown.last()?))
     }
 
-    /// Draws a line.
+    /// Returns a line through these points.
     pub fn line(&self, class: &str, name: &str, points: impl Iterator<Item = Point>) -> Markup {
         html! {
             @if let Some((d, ..)) = self.path(points) {

@@ -54,11 +54,11 @@ pub struct Curve {
     pub t: Vec<i64>,
     /// Congestion window; 0 where it is not known.
     pub cwnd: Vec<i64>,
-    /// Bytes in flight.
+    /// Bytes in flight at each time.
     pub inflight: Vec<i64>,
     /// Round-trip time; 0 where there is no sample.
     pub rtt: Vec<i64>,
-    /// Bytes delivered.
+    /// Bytes delivered by each time.
     pub delivered: Vec<i64>,
     /// Bytes waiting at the bottleneck.
     pub queue: Vec<i64>,
@@ -87,9 +87,9 @@ pub type More<'a> = (&'static str, Unit, &'a dyn Fn(&Sample) -> i64);
 /// A quantity beyond those that every curve has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quantity {
-    /// Its name.
+    /// The name of the quantity.
     pub name: &'static str,
-    /// What it counts.
+    /// What its values count.
     pub unit: Unit,
     /// A value for each time of the curve.
     pub values: Vec<i64>,

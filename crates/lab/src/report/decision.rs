@@ -34,7 +34,7 @@ pub const HARM_MARGIN: f64 = 3.0;
 pub struct Harm {
     /// The label of the startup, from [`super::summary::label`].
     pub label: String,
-    /// The run.
+    /// The number of the run.
     pub run: u32,
     /// What the other flow got, in percent of what it got in the same time without the newcomer.
     pub got_percent: f64,
@@ -64,7 +64,7 @@ pub enum Change {
     Better,
     /// Certainly worse, by the margin at least.
     Worse,
-    /// Within the margin.
+    /// Within the margin, so no difference.
     Even,
     /// Beyond the margin, but not certain.
     NotShown {
@@ -78,14 +78,14 @@ pub enum Change {
 pub struct Difference {
     /// Median and interval: percent for times and rates; packets, milliseconds or points for the others.
     pub median: Median,
-    /// What it says.
+    /// What the interval says of the difference.
     pub change: Change,
 }
 
 /// What is compared: a measure of the rows, or the harm to another flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Of the rows.
+    /// A measure of the startup's own rows.
     Of(Measure),
     /// What another flow got ([`Harm::got_percent`]).
     OthersGot,
@@ -109,7 +109,7 @@ impl Figure {
 /// A startup and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing<'a> {
-    /// Its runs.
+    /// The startup and its runs.
     pub summary: Summary<'a>,
     /// One more than the number of startups that certainly beat it, or beat one that does. Startups that certainly beat each
     /// other in a circle share a rank.

@@ -45,7 +45,7 @@ use maud::{Markup, html};
 /// The contents of a page.
 #[derive(Copy, Clone, Debug)]
 pub struct Page<'a> {
-    /// Its title.
+    /// The title and heading of the page.
     pub title: &'a str,
     /// A paragraph about the path and its sources.
     pub about: &'a str,
@@ -74,7 +74,7 @@ pub struct Page<'a> {
 pub struct Series<'a> {
     /// The label of the startup, from [`summary::label`].
     pub label: &'a str,
-    /// Its row.
+    /// The row of the run that is drawn.
     pub row: &'a Row,
     /// The samples of the run; those of other flows are ignored.
     pub samples: &'a [Sample],

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 /// The contents of the page.
 #[derive(Copy, Clone, Debug)]
 pub struct Recording<'a> {
-    /// Its title.
+    /// The title and heading of the page.
     pub title: &'a str,
     /// A paragraph about the connection.
     pub about: &'a str,

@@ -38,7 +38,7 @@ pub struct Course {
 /// The end of a startup, as a chart marks it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exit {
-    /// The reason.
+    /// The reason, as the startup or the file names it.
     pub reason: String,
     /// When the reason was seen.
     pub time_s: f64,

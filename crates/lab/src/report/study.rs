@@ -148,7 +148,7 @@ pub fn sampling(row: &Row) -> Sampling {
 pub struct Sampled {
     /// The index of its row.
     pub index: usize,
-    /// The run.
+    /// The run that is drawn.
     pub job: Job,
     /// The most samples of it: more of the median run, which is drawn first.
     pub samples: usize,
@@ -184,7 +184,7 @@ pub fn sampled(study: &Study, rows: &[Row], terms: &Terms) -> Vec<Sampled> {
 pub struct Drawn<'a> {
     /// The label of the startup.
     pub label: &'a str,
-    /// Its row.
+    /// The row of that run.
     pub row: &'a Row,
     /// Its samples and events.
     pub trace: &'a Trace,

@@ -24,7 +24,7 @@ pub enum Measure {
     StartupLost,
     /// The longest wait at the bottleneck, in milliseconds.
     QueueDelay,
-    /// Megabits a second.
+    /// Goodput, in megabits a second.
     Goodput,
 }
 
@@ -71,7 +71,7 @@ impl Measure {
 /// The runs of one startup with the same parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary<'a> {
-    /// `search:drain=off,threshold=0.5`.
+    /// Name and parameters of the startup: `search:drain=off,threshold=0.5`.
     pub label: String,
     /// Its runs, at least one, in the order of the rows.
     pub rows: Vec<&'a Row>,

@@ -11,7 +11,7 @@ use slowstart::registry::Need;
 /// Most names in a list.
 const NAMED: usize = 4;
 
-/// Returns the verdict.
+/// Returns the verdict: at most three sentences, or that there are no runs.
 pub fn verdict(d: &Decision) -> String {
     let Some(base) = d.baseline() else { return "There are no runs, so there is no verdict.".into() };
     let mut sentences = vec![today(d, base)];

@@ -31,7 +31,7 @@ pub fn number(x: f64) -> String {
 /// A median and its interval as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// The middle.
+    /// The text of the middle.
     pub mid: String,
     /// `7.31-7.60`, unless it reads the same as the middle.
     pub range: Option<String>,

@@ -22,7 +22,7 @@ const FIRST: [u32; 3] = [1, 0, 1];
 /// The field for CE.
 const CE: usize = 1;
 
-/// An option.
+/// The `AccECN` option of a segment (RFC 9768).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct EcnOption {
     /// Which fields it has: bit 0 for ECT(1), bit 1 for CE, bit 2 for ECT(0).

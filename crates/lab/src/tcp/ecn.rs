@@ -135,7 +135,7 @@ pub(super) enum Prompt {
     None,
     /// At once, and this many times in a row (`tcp_enter_quickack_mode`).
     Quick(u32),
-    /// At once.
+    /// An acknowledgement at once.
     Now,
     /// What is delayed first, with the flags before; then at once.
     Both,

@@ -19,7 +19,7 @@ pub enum RtoRule {
 /// When a receiver acknowledges in-order data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum AckRule {
-    /// Each packet.
+    /// An acknowledgement for each packet.
     Each,
     /// Each packet at first (`quick` of them), then every second one or after the delay (Linux).
     QuickThenDelayed,
@@ -29,11 +29,11 @@ pub enum AckRule {
 
 /// A setting of a stack that a user can give by name.
 pub struct Knob {
-    /// Its name.
+    /// The name that `--set` takes.
     pub name: &'static str,
     /// The values that it takes, in words.
     pub expects: &'static str,
-    /// What it does.
+    /// What the knob does, in a sentence.
     pub about: &'static str,
     /// Sets it from what a person wrote; `None` for a value that it does not take.
     set: fn(&mut Profile, &str) -> Option<()>,
@@ -55,7 +55,7 @@ fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Option<T> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
 }
 
-/// A stack.
+/// A TCP stack: its settings, fixed for a run.
 #[derive(Copy, Clone, Debug)]
 pub struct Profile {
     /// Its name in results.
@@ -80,7 +80,7 @@ pub struct Profile {
     pub tso_defer: bool,
     /// Selective acknowledgement (RFC 2018), with duplicates reported (RFC 2883).
     pub sack: bool,
-    /// Timestamps (RFC 7323).
+    /// True if it offers timestamps (RFC 7323).
     pub timestamps: bool,
     /// Measure round trips by what timestamps echo, to their millisecond, and not by when each segment left.
     pub echo_rtt: bool,
@@ -98,7 +98,7 @@ pub struct Profile {
     pub frto: bool,
     /// How the retransmission timeout is bounded.
     pub rto_rule: RtoRule,
-    /// By how much.
+    /// The time by which `rto_rule` bounds the timeout.
     pub rto_min: Span,
     /// The timeout with which data begins after a handshake packet was sent again, if there is no RTT sample (RFC 6298 §5.7: 3 s).
     pub rto_lost_syn: Span,
@@ -139,7 +139,7 @@ pub struct Profile {
     pub synack_retries: u32,
     /// A full queue of its own interface is congestion: the window is reduced, once a round trip (Linux 2.4).
     pub stalls: bool,
-    /// Explicit congestion notification.
+    /// How it uses explicit congestion notification.
     pub ecn: EcnRule,
     /// Segments carry the `AccECN` option, where both ends have accurate feedback (`tcp_ecn_option`).
     pub ecn_option: bool,
@@ -311,7 +311,7 @@ impl Profile {
         ..Self::LINUX_6_18
     };
 
-    /// Every named set.
+    /// Every stack that has a name.
     pub const ALL: [&'static Self; 8] = [
         &Self::LINUX_6_18,
         &Self::LINUX_6_18_FQ,

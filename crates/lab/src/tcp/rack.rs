@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Segments newly marked lost.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Bytes.
+    /// Payload bytes of these segments.
     pub bytes: u64,
     /// Number of contiguous ranges.
     pub ranges: u32,

@@ -95,7 +95,7 @@ impl Ranges {
         }
     }
 
-    /// Removes everything.
+    /// Removes every range, and keeps the memory.
     pub fn clear(&mut self) {
         self.all.clear();
         self.covered = 0;

@@ -21,7 +21,7 @@ const COMPRESSED_FOR: Span = Span::millis(1);
 pub enum AckDecision {
     /// With the next ACK, at the latest when the delay is over.
     Later,
-    /// Now.
+    /// An acknowledgement is due now.
     Now,
 }
 

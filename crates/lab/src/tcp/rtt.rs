@@ -8,7 +8,7 @@ pub const RTO_MAX: Span = Span::secs(120);
 /// Retransmission timeout before the first RTT sample (RFC 6298 §2.1).
 pub const RTO_INITIAL: Span = Span::secs(1);
 
-/// The RTT estimator.
+/// The estimator of the round-trip time and of the timeout (RFC 6298).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rtt {
     rule: RtoRule,

@@ -4,13 +4,13 @@ use super::accecn::EcnOption;
 use crate::path::Ecn;
 use slowstart::units::{Bytes, Instant};
 
-/// Synchronise sequence numbers.
+/// The flag that synchronises sequence numbers.
 pub const SYN: u8 = 1 << 1;
 /// No more data from the sender.
 pub const FIN: u8 = 1;
-/// Reset the connection.
+/// The flag that resets the connection.
 pub const RST: u8 = 1 << 2;
-/// Push.
+/// The flag that pushes data to the application.
 pub const PSH: u8 = 1 << 3;
 /// The acknowledgement number is valid.
 pub const ACK: u8 = 1 << 4;
@@ -29,7 +29,7 @@ pub const TIMESTAMP_OPTION: u32 = 12;
 /// Number of SACK blocks that fit beside a timestamp.
 pub const SACK_BLOCKS: usize = 3;
 
-/// A TCP segment.
+/// A TCP segment, without its payload.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first byte, or of SYN or FIN.
@@ -99,12 +99,12 @@ impl Segment {
         u64::from(self.len) + u64::from(self.has(SYN)) + u64::from(self.has(FIN))
     }
 
-    /// The SACK blocks.
+    /// Returns the SACK blocks; none if it has none.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.sacks)]
     }
 
-    /// The `AccECN` option.
+    /// Returns the `AccECN` option; `None` if it has none.
     #[cold]
     pub fn ecn_option(&self) -> Option<EcnOption> {
         let has = |field: u8, value: u32| if self.ecn_fields & field != 0 { value } else { 0 };

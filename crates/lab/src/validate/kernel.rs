@@ -19,7 +19,7 @@ use std::path::Path;
 /// A congestion control of the simulator and its counterpart in the kernel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// Its label.
+    /// The label of the figure.
     pub name: &'static str,
     /// The startup or controller of the simulator.
     pub startup: &'static str,
@@ -46,15 +46,15 @@ pub const RUNS: u32 = 5;
 /// A path and a congestion control.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Its name.
+    /// The name of the cell: path, run and startup.
     pub name: String,
-    /// The path, inline.
+    /// The path, as an inline path.
     pub path: &'static str,
     /// The duration of a run.
     pub seconds: u32,
     /// True if the path names a trace file, which is in a folder that the user gives.
     pub traced: bool,
-    /// The congestion control.
+    /// The congestion control of the sender.
     pub control: Control,
     /// The feedback of ECN that both ends use (the profile's `ecn`), if they do.
     pub ecn: Option<&'static str>,
@@ -206,7 +206,7 @@ impl Cell {
         Ok(Ran { row: outcome.row, trace: outcome.trace })
     }
 
-    /// All cells.
+    /// Returns all cells, in the order of the table.
     pub fn all() -> Vec<Self> {
         let cell = |&(path_name, seconds, path, controls): &(&str, u32, &'static str, &'static [Control])| {
             let name = path_name.to_string();
@@ -234,9 +234,9 @@ impl Cell {
 /// A run of a cell.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// Its row.
+    /// The row of the run.
     pub row: Row,
-    /// Its samples.
+    /// Its samples and events.
     pub trace: Trace,
 }
 

@@ -16,10 +16,10 @@ use slowstart::startup::StartupEntry;
 use slowstart::units::{Instant, Span};
 use slowstart::view::Growth;
 
-/// One dumbbell topology.
+/// One dumbbell topology, and the flows over it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
-    /// Its name.
+    /// The name of the case.
     pub case: String,
     /// The class of ns-3.
     pub congestion_control: &'static str,
@@ -48,7 +48,7 @@ pub struct Seen {
     pub delivered_bytes: u64,
     /// Data packets offered to the bottleneck.
     pub packets: u64,
-    /// The flows.
+    /// What was seen of each flow.
     pub flows: Vec<SeenFlow>,
 }
 

@@ -10,13 +10,13 @@ use maud::{Markup, html};
 /// A cell that was run.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The cell.
+    /// The cell that both engines ran.
     pub cell: Cell,
-    /// The compared figures.
+    /// The figures that are compared.
     pub figures: Vec<Figure>,
     /// The first engine's runs.
     pub ours: Vec<Ran>,
-    /// The second's.
+    /// The runs of the second engine.
     pub theirs: Vec<Ran>,
     /// Notes that limit what the cell shows.
     pub caveats: Vec<String>,

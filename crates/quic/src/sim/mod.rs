@@ -517,7 +517,7 @@ mod tests;
 /// A stack that runs studies.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// `quinn-proto`.
+    /// The stack of the crate `quinn-proto`.
     #[default]
     Quinn,
     /// `noq-proto`, the fork of quinn by n0.
@@ -525,7 +525,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// All of them.
+    /// All stacks that can run.
     pub const ALL: [Self; 2] = [Self::Quinn, Self::Noq];
 
     /// Its name after `quic:`.

@@ -187,11 +187,6 @@ impl Rounds {
         self.limited[by as usize]
     }
 
-    /// Growth up to which a round trip is flat.
-    fn flat_growth(&self, window: Bytes, mss: Bytes) -> Bytes {
-        window.scale(FLAT, 100).max(mss * FLAT_LEAST)
-    }
-
     /// A round trip is complete.
     pub(super) fn on_round(&mut self, round: &Round, flight: &Flight, mss: Bytes) {
         self.limited[round.limited_by as usize] += 1;
@@ -286,7 +281,7 @@ impl Rounds {
     fn watch_growth(&mut self, round: &Round, flight: &Flight, mss: Bytes) {
         let peak = round.peak;
         let flat_rounds = if let Phase::Flat { rounds } = self.phase { rounds } else { 0 };
-        let grows = peak > self.best + self.flat_growth(self.best, mss);
+        let grows = peak > self.best + flat_growth(self.best, mss);
         let grew = (peak - self.best).scale(100, self.best.0.max(1)).0;
         self.since_peer = match self.since_peer {
             // Growth in the first round trip after the limit may come from the receive window that opened.
@@ -326,7 +321,7 @@ impl Rounds {
     /// be a pause of the application was the sender, which waits until less than its new window is in flight (SEARCH drains). After a
     /// true pause the window would grow as before (RFC 2861).
     fn stay_low(&mut self, unused: Unused, peak: Bytes, flight: &Flight, mss: Bytes) {
-        let is_flat = peak <= unused.low + self.flat_growth(unused.low, mss);
+        let is_flat = peak <= unused.low + flat_growth(unused.low, mss);
         let flat = if is_flat { unused.flat + 1 } else { 0 };
         self.unused = Some(Unused { low: peak, flat, ..unused });
         let at_once = unused.rounds <= FLAT_ROUNDS && self.count(LimitedBy::ReceiveWindow) == 0;
@@ -413,6 +408,11 @@ impl Rounds {
             NoExit::NoGrowth
         }
     }
+}
+
+/// Growth of a window up to which a round trip is flat.
+fn flat_growth(window: Bytes, mss: Bytes) -> Bytes {
+    window.scale(FLAT, 100).max(mss * FLAT_LEAST)
 }
 
 /// Whether the window did not grow over these round trips: the median of the last third is at most a segment above that of the

@@ -52,7 +52,7 @@ struct Epoch {
     mss: Bytes,
 }
 
-/// CUBACK's congestion avoidance.
+/// Congestion avoidance by CUBACK: CUBIC that lowers its window as it raised it.
 #[derive(Clone, Debug)]
 pub struct Cuback {
     pub(crate) params: Params,

@@ -71,7 +71,7 @@ impl<C> Checked<C> {
         }
     }
 
-    /// The controller.
+    /// Returns the controller whose calls are checked.
     pub fn get(&self) -> &C {
         &self.control
     }

@@ -46,7 +46,7 @@ enum Phase {
     Retreat(Mark, Exit, Detected),
     /// After the retreat: slow start to the threshold.
     Regrow(Exit, Detected),
-    /// Ordinary slow start.
+    /// Ordinary slow start: nothing is remembered, or it is used no longer.
     Normal,
 }
 

@@ -46,7 +46,7 @@ choice! {
 choice! {
     /// How a jump is sent.
     pub enum Jump {
-        /// As a burst.
+        /// All at once, as a burst.
         Burst = "burst",
         /// Paced at the estimated rate.
         Paced = "paced",

@@ -36,7 +36,7 @@ pub trait Host: Sync {
 /// A startup of a host.
 #[derive(Copy, Clone)]
 pub struct Foreign {
-    /// Who computes it.
+    /// The program that computes its steps.
     pub host: &'static dyn Host,
     /// Which startup of the host.
     pub class: u64,

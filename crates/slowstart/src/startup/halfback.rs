@@ -29,7 +29,7 @@ enum Phase {
     Paced(Bytes),
     /// Packets are retransmitted. The next one ends this many bytes before the end of the data sent.
     Reverse(Bytes),
-    /// Standard slow start.
+    /// Standard slow start, without a paced flight or after one.
     Ordinary,
 }
 

@@ -34,9 +34,9 @@ use crate::view::{Ack, Restart, View};
 choice! {
     /// Which detectors are used.
     pub enum Detect {
-        /// Both.
+        /// By the delay and by the ACK train.
         Both = "both",
-        /// The ACK train.
+        /// By the length of the ACK train alone.
         Train = "train",
         /// The rise in delay.
         Delay = "delay",

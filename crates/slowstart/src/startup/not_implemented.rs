@@ -3,9 +3,9 @@
 
 /// A startup from the literature that is not in the registry.
 pub struct NotImplemented {
-    /// Its name.
+    /// The name that its source gives it.
     pub name: &'static str,
-    /// The paper.
+    /// The paper or document that describes it.
     pub source: &'static str,
     /// What it does, in one line.
     pub about: &'static str,

@@ -20,9 +20,9 @@ use crate::view::{Ack, Handshake, View};
 choice! {
     /// How to treat a retransmission of the handshake that proved unnecessary.
     pub enum Spurious {
-        /// As a loss.
+        /// It counts as a loss.
         Alike = "alike",
-        /// As no loss.
+        /// It counts as no loss.
         Undo = "undo",
     }
 }

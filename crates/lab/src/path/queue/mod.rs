@@ -31,9 +31,9 @@ pub struct Packet {
     pub flow: u32,
     /// The length of the IP packet in bytes; below 2^30.
     pub bytes: u32,
-    /// Its ECN codepoint.
+    /// Its codepoint of explicit congestion notification.
     pub ecn: Ecn,
-    /// When it came.
+    /// When it came to the queue.
     pub at: Instant,
 }
 

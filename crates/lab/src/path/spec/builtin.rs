@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::PathSpec;
 
-/// A built-in path.
+/// A path that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builtin {
     /// What to call it.
@@ -13,7 +13,7 @@ pub struct Builtin {
     pub about: String,
     /// Where its numbers come from.
     pub sources: Vec<String>,
-    /// Its TOML file.
+    /// The text of its TOML file.
     pub text: &'static str,
 }
 

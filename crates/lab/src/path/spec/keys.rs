@@ -27,7 +27,7 @@ pub struct PathKey {
     pub name: &'static str,
     /// What a value looks like.
     pub expects: &'static str,
-    /// What it does.
+    /// What the key does, in a sentence.
     pub about: &'static str,
 }
 

@@ -11,7 +11,7 @@ use slowstart::units::Instant;
 use slowstart::view::Handshake;
 
 impl<C: Controller + Clone> Endpoint<C> {
-    /// Sends the SYN.
+    /// Sends the SYN and starts its timer.
     pub fn connect(&mut self, now: Instant, out: &mut impl Wire) {
         self.set_state(State::SynSent);
         self.send_syn(now, true, out);

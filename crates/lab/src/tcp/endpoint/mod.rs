@@ -58,9 +58,9 @@ pub struct Endpoint<C> {
     /// Segments that wait for the CPU; `None` if it takes no time.
     backlog: Option<Box<Backlog>>,
     header: Header,
-    /// The receiving half.
+    /// The half that receives data.
     pub rx: Receiver,
-    /// The sending half.
+    /// The half that sends data.
     pub tx: Sender<C>,
     profile: Profile,
     syn_timer: Option<Instant>,

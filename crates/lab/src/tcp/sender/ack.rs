@@ -26,7 +26,7 @@ struct Summary {
 }
 
 impl<C: Controller + Clone> Sender<C> {
-    /// Processes an ACK.
+    /// Processes an ACK without SACK blocks and `AccECN` option, and sends what it allows.
     #[inline]
     pub fn on_ack(&mut self, now: Instant, a: &Incoming, out: &mut impl FnMut(Outgoing)) {
         if a.ack > self.next {

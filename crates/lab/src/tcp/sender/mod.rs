@@ -41,7 +41,7 @@ pub struct Outgoing {
 /// An ACK, with offsets in place of sequence numbers.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Incoming {
-    /// The cumulative acknowledgement.
+    /// The cumulative acknowledgement: the offset of the next byte expected.
     pub ack: u64,
     /// The end of the peer's receive window.
     pub window_end: u64,
@@ -53,7 +53,7 @@ pub struct Incoming {
     pub echo: Option<u32>,
     /// The flags of the header.
     pub flags: u8,
-    /// The `AccECN` option.
+    /// The `AccECN` option, if it had one.
     pub option: Option<EcnOption>,
 }
 
@@ -75,15 +75,15 @@ pub enum Phase {
 /// An event for the record of a connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The startup ended.
+    /// The startup ended, for this reason.
     Exited(Exited),
     /// The startup resumed: the loss that ended it was spurious.
     Resumed,
     /// The sender learned of a mark and reduces its window.
     Mark,
-    /// Loss recovery began.
+    /// Loss recovery began: the window is reduced.
     Loss,
-    /// Loss recovery ended.
+    /// Loss recovery ended: all that was sent before it is acknowledged.
     Recovered {
         /// True if the loss was spurious.
         undone: bool,
@@ -156,9 +156,9 @@ pub struct Counters {
     pub peak_inflight: u64,
     /// Bytes delivered in packets that were marked.
     pub marked: u64,
-    /// Retransmissions.
+    /// Segments that were sent again.
     pub retransmitted: u64,
-    /// Retransmission timeouts.
+    /// Timeouts of the retransmission timer.
     pub timeouts: u64,
     /// Recoveries that did not begin with a timeout.
     pub recoveries: u64,
@@ -233,7 +233,7 @@ pub struct Sender<C> {
     /// The state of the host's interface, if that is the bottleneck.
     pub interface: Option<Interface>,
     profile: Profile,
-    /// Counters.
+    /// What was sent, lost and acknowledged so far.
     pub counters: Counters,
     /// The next offset to send when the current recovery began.
     high: u64,
@@ -297,7 +297,7 @@ impl<C: Controller + Clone> Sender<C> {
 
     // State for other parts.
 
-    /// The controller.
+    /// Returns the congestion controller.
     pub fn control(&self) -> &C {
         &self.control
     }
@@ -306,7 +306,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.ecn.reported_bytes()
     }
 
-    /// The RTT estimator.
+    /// Returns the estimator of the round-trip time.
     pub fn rtt(&self) -> &Rtt {
         &self.rtt
     }
@@ -314,7 +314,7 @@ impl<C: Controller + Clone> Sender<C> {
     pub fn board(&self) -> &Scoreboard {
         &self.board
     }
-    /// The pacer.
+    /// Returns the pacer of new data.
     pub fn pacer(&self) -> &Pacer {
         &self.pacer
     }
@@ -476,7 +476,7 @@ impl<C: Controller + Clone> Sender<C> {
         self.end = self.end.saturating_add(bytes);
     }
 
-    /// Closes this direction.
+    /// Ends what is sent: a FIN follows the last byte, if the stack sends one.
     pub fn close(&mut self) {
         if self.profile.fin {
             self.closed = true;
