@@ -47,10 +47,13 @@ enum Treatment {
 }
 
 /// Programs whose commands other tests run, or which are not of this project.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 15] = [
     "CG=",
     "make ",
+    "cargo bench ",
     "cargo build ",
+    "cargo run -p slowstart-linux ",
+    "cargo test ",
     "cargo run --release -p slowstart-quic ",
     "git clone ",
     "pip install ",
@@ -103,7 +106,7 @@ fn shorter(arguments: &str) -> String {
     };
     match command.split(' ').next().unwrap_or_default() {
         "compare" => {
-            add("--startup", "standard,hystart", &[]);
+            add("--startup", "standard,hystart", &["--all"]);
             add("--runs", "1", &[]);
             add("--size", "1MB", &["--duration", "--app"]);
         }
@@ -161,7 +164,7 @@ fn every_command_works() {
         // A folder for each page, as a reader may have one.
         let dir = dir.join(i.to_string());
         fs::create_dir_all(&dir).expect("a folder");
-        for name in ["scenarios", "docs"] {
+        for name in ["crates", "docs", "scenarios"] {
             symlink(root.join(name), dir.join(name)).expect("a link");
         }
         // The reader's captures.
