@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # After an intended change of results: rewrites what tests compare to the byte, for the reviewer to read. These are the
-# golden rows, the figures of the small league, docs/evidence/compare-geo.md, and the table and the picture of the README.
+# golden rows, the figures of the small league, the outputs in guides, docs/evidence/compare-geo.md, and the table and the picture
+# of the README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/printed.sh
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test determinism >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-league --test small >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test replay documented_outputs >/dev/null
 for file in "${printed[@]}"; do
   command=$(printed_command "$file")
   output=$(cargo run --locked --quiet --release -- $command)

@@ -27,11 +27,37 @@ fn folder(name: &str) -> PathBuf {
 
 const SAMPLE: &str = "scenarios/captures/download.pcapng.gz";
 
-/// Each command of `docs/guide/captures.md` with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs anew.
+/// The words of a command; those in double quotes are one.
+fn words(command: &str) -> Vec<String> {
+    let quoted = command.trim().split('"').enumerate();
+    quoted
+        .flat_map(|(i, part)| match i % 2 {
+            0 => part.split_whitespace().map(str::to_string).collect(),
+            _ => vec![part.to_string()],
+        })
+        .collect()
+}
+
+/// Guides that show what commands print.
+const SHOWN: [(&str, usize); 6] = [
+    ("captures", 3),
+    ("tutorial", 3),
+    ("which-startup", 1),
+    ("operator", 3),
+    ("add-an-algorithm", 1),
+    ("research", 1),
+];
+
+/// Each command of these guides with an output prints exactly that. `SLOWSTART_BLESS=1` writes the outputs anew.
 #[test]
 fn documented_outputs_are_real() {
-    let file = root().join("docs/guide/captures.md");
-    let doc = std::fs::read_to_string(&file).expect("the document");
+    for (guide, least) in SHOWN {
+        outputs_are_real(&root().join(format!("docs/guide/{guide}.md")), least);
+    }
+}
+
+fn outputs_are_real(file: &Path, least: usize) {
+    let doc = std::fs::read_to_string(file).expect("the document");
     let (mut written, mut rest, mut commands) = (String::new(), doc.as_str(), 0);
     while let Some((before, after)) = rest.split_once("```sh\n") {
         let (command, after) = after.split_once("```\n").expect("a closed block");
@@ -40,7 +66,8 @@ fn documented_outputs_are_real() {
         rest = after;
         let Some(after) = after.strip_prefix("```text\n") else { continue };
         let shown = after.split("```\n").next().expect("a closed block");
-        let words: Vec<&str> = command.split_whitespace().collect();
+        let words = words(command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let out = slowstart(&words[1..]);
         assert!(words[0] == "slowstart" && out.status.success(), "{command}: {}", text(&out.stderr));
         let printed = text(&out.stdout);
@@ -52,7 +79,7 @@ fn documented_outputs_are_real() {
         }
     }
     written.push_str(rest);
-    assert!(commands >= 1, "{commands}");
+    assert!(commands >= least, "{}: {commands} outputs", file.display());
     if std::env::var_os("SLOWSTART_BLESS").is_some() {
         std::fs::write(file, written).expect("written");
     }

@@ -243,7 +243,7 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
     all
 }
 
-/// Every command of the README runs as typed, in a folder that has the repository's files.
+/// Every command of the README and of the first page of the documents runs as typed, in a folder that has the repository's files.
 #[test]
 #[cfg(unix)]
 fn commands_of_the_readme_run() {
@@ -255,7 +255,8 @@ fn commands_of_the_readme_run() {
     let program = Path::new(env!("CARGO_BIN_EXE_slowstart")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
     let mut ran = 0;
-    for line in blocks("README.md", "sh").iter().flat_map(|b| b.lines()) {
+    let all = [blocks("README.md", "sh"), blocks("docs/README.md", "sh")].concat();
+    for line in all.iter().flat_map(|b| b.lines()) {
         // ci/test.sh runs these two.
         if line.starts_with("cargo run ") || line.starts_with("make test ") {
             continue;
