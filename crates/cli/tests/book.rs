@@ -52,7 +52,7 @@ const OTHERS: [&str; 15] = [
     "make ",
     "cargo bench ",
     "cargo build ",
-    "cargo run -p slowstart-linux ",
+    "cargo run -p slowstart-",
     "cargo test ",
     "cargo run --release -p slowstart-quic ",
     "git clone ",
