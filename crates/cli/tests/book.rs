@@ -47,11 +47,12 @@ enum Treatment {
 }
 
 /// Programs whose commands other tests run, or which are not of this project.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 17] = [
     "CG=",
     "make ",
     "cargo bench ",
     "cargo build ",
+    "cargo install ",
     "cargo run -p slowstart-",
     "cargo test ",
     "cargo run --release -p slowstart-quic ",
@@ -59,6 +60,7 @@ const OTHERS: [&str; 15] = [
     "pip install ",
     "sudo apt-get ",
     "sudo install ",
+    "sudo systemctl ",
     "python3 ",
     "ss ",
     "bpftrace ",
