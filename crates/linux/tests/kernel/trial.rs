@@ -4,8 +4,6 @@ use crate::able;
 use crate::common::{Cgroup, Net, ip, settles};
 use nix::sys::socket::sockopt::{TcpCongestion, TcpUserTimeout};
 use nix::sys::socket::{getsockopt, setsockopt};
-use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime, clock_settime};
 use slowstart_linux::{RunningTrial, TrialCounts, TrialRecord, TrialSpec, Verb};
 use slowstart_trial::Plan;
 use slowstart_trial::plan::Arm;
@@ -14,7 +12,6 @@ use std::fs;
 use std::io::{Read, Write, copy, sink};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -177,51 +174,6 @@ fn an_idle_time_ends_with_the_first_packet_that_is_sent_and_not_with_the_first_t
     let Some((records, _)) = trial_of("lost", Program::LosesPacket) else { return };
     for r in records.iter().filter(|r| r.closed) {
         assert_eq!(r.outcome.delivered_bytes, 20_300, "{r:?}");
-        assert!(r.outcome.last_s.is_some_and(|s| (0.45..1.4).contains(&s)), "{r:?}");
-    }
-}
-
-/// Sets the clock a day ahead and back, again and again, and suspends the machine for a second or two, until it is told to end.
-/// Returns how often it did each.
-fn disturbs(ended: &AtomicBool) -> (u32, u32) {
-    let clock = ClockId::CLOCK_REALTIME;
-    let day = TimeSpec::from_duration(Duration::from_hours(24));
-    let (mut set, mut suspended) = (0, 0);
-    while !ended.load(Ordering::Relaxed) {
-        let now = clock_gettime(clock).expect("it has one");
-        clock_settime(clock, if set % 2 == 0 { now + day } else { now - day }).expect("root may");
-        set += 1;
-        thread::sleep(Duration::from_millis(150));
-        if set % 8 == 5 {
-            let alarm = "/sys/class/rtc/rtc0/wakealarm";
-            let done = fs::write(alarm, "0")
-                .and_then(|()| fs::write(alarm, "+2"))
-                .and_then(|()| fs::write("/sys/power/state", "freeze"));
-            suspended += u32::from(done.is_ok());
-            done.unwrap_or_else(|e| println!("it cannot be suspended: {e}"));
-        }
-    }
-    (set, suspended)
-}
-
-/// Times are of a clock that nobody sets and that stands still while the machine is suspended.
-#[test]
-fn no_time_includes_a_suspension_or_a_clock_that_is_set() {
-    if std::env::var_os("SLOWSTART_OWN_MACHINE").is_none() {
-        println!("skipped: tests that set the clock (they need a machine of their own: make test-kernels)");
-        return;
-    }
-    let Some(_one) = able(&[Verb::Load, Verb::Trial]) else { return };
-    let ended = AtomicBool::new(false);
-    let (trial, disturbed) = thread::scope(|s| {
-        let disturber = s.spawn(|| disturbs(&ended));
-        let trial = trial_of("clock", Program::LosesPacket);
-        ended.store(true, Ordering::Relaxed);
-        (trial, disturber.join().expect("no panic"))
-    });
-    let Some((records, _)) = trial else { return };
-    println!("the clock was set {} times, the machine suspended {} times", disturbed.0, disturbed.1);
-    for r in records.iter().filter(|r| r.closed) {
         assert!(r.outcome.last_s.is_some_and(|s| (0.45..1.4).contains(&s)), "{r:?}");
     }
 }
