@@ -121,7 +121,8 @@ fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
 pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
-        "# What five papers claim, and what is measured\n\nWritten by `slowstart reproduce --all --out docs/evidence/papers` (`make \
+        "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? \
+         Written by `slowstart reproduce --all --out docs/evidence/papers` (`make \
          results`). Measured figures come from the simulator (docs/explain/method.md). The page of an experiment has \
          every claim with its verdict and reason, what is run and what we chose; `claims.jsonl` has the same for programs.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
