@@ -9,6 +9,7 @@
 //! | <code>20Mbit*3\|50Mbit</code> | one of the list, with these weights (1 where none is given); an item may be a range |
 //! | `300..900kB~rate` | at the rank that the key `rate` was drawn at: its lowest value with the lowest rate |
 //! | `300..900kB~-rate` | at the opposite rank: its highest value with the lowest rate |
+//! | <code>a.down\|b.down</code> | one of these traces; as a number it is its place in the list, from 0 |
 //!
 //! Each value is drawn from a stream of its own, named after its key, so that one more distribution in a path leaves the
 //! draws of the others as they were.
@@ -24,7 +25,6 @@ const FIXED: &[&str] = &[
     "about",
     "sources",
     "fixed",
-    "trace",
     "trace_start",
     "delay_trace",
     "link",
@@ -47,6 +47,8 @@ const FIXED: &[&str] = &[
 const COUNTS: &[&str] = &["drop", "drop_ack", "drop_syn", "drop_synack"];
 /// Keys whose values have several parts, each of which may be drawn.
 const COMPOSITE: &[&str] = &["random_drop", "schedule", "drop", "drop_ack"];
+/// The key whose items are names of files.
+const FILES: &str = "trace";
 /// The most items of a list.
 const MOST_ITEMS: usize = 100;
 /// Above this many of the smallest unit, a value is written in thousands of it: numbers of a path have six decimal
@@ -68,6 +70,8 @@ enum Unit {
     Share,
     /// A number of things, in ones.
     Count,
+    /// The place of a file in the list of files.
+    File,
 }
 
 impl Unit {
@@ -80,7 +84,7 @@ impl Unit {
             Self::Packets => "_packets",
             Self::Bdp => "_bdp",
             Self::Share => "_share",
-            Self::Count => "",
+            Self::Count | Self::File => "",
         }
     }
 
@@ -89,7 +93,7 @@ impl Unit {
         match self {
             Self::Time => 1e9,
             Self::Bdp | Self::Share => 1e6,
-            Self::Rate | Self::Bytes | Self::Packets | Self::Count => 1.0,
+            Self::Rate | Self::Bytes | Self::Packets | Self::Count | Self::File => 1.0,
         }
     }
 
@@ -106,7 +110,7 @@ impl Unit {
             Self::Packets => format!("{n}packets"),
             Self::Bdp => decimal(n) + "bdp",
             Self::Share => decimal(n),
-            Self::Count => n.to_string(),
+            Self::Count | Self::File => n.to_string(),
         }
     }
 }
@@ -205,8 +209,17 @@ impl Law {
         self.bounds().1
     }
 
+    /// The files of a list of files, in its order.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let items = self.text.split('~').next().unwrap_or_default();
+        items.split('|').map(|item| weighted(item).map_or(item, |i| i.0)).collect()
+    }
+
     /// A value as a path has it.
     pub(super) fn write(&self, value: u64) -> String {
+        if self.unit == Unit::File {
+            return self.names().get(value as usize).copied().unwrap_or_default().to_string();
+        }
         self.unit.text(value)
     }
 
@@ -218,6 +231,9 @@ impl Law {
 
 /// True if a value of this key is a distribution, or tries to be one.
 pub(super) fn is_distribution(key: &str, value: &str) -> bool {
+    if key == FILES {
+        return value.contains('|');
+    }
     !FIXED.contains(&key) && (value.contains("..") || value.contains(['|', '*', '~', '(']))
 }
 
@@ -253,8 +269,11 @@ pub(super) fn law(key: &str, text: &str) -> Result<Law, String> {
     };
     let mut unit = None;
     let mut all = Vec::new();
-    for item in items.split('|') {
-        let (kind, item) = self::item(item.trim(), counts)?;
+    for (place, item) in items.split('|').enumerate() {
+        let (kind, item) = match key {
+            FILES => file(item, place as u64)?,
+            _ => self::item(item.trim(), counts)?,
+        };
         all.push(item);
         // Nothing is nothing in any unit.
         if (item.low, item.high) == (0, 0) && kind == Unit::Share {
@@ -272,14 +291,24 @@ pub(super) fn law(key: &str, text: &str) -> Result<Law, String> {
     Ok(Law { key: key.into(), name, text: text.into(), unit, items: all, follows })
 }
 
+/// An item without its weight, and its weight.
+fn weighted(text: &str) -> Result<(&str, u64), String> {
+    let Some((text, weight)) = text.rsplit_once('*') else { return Ok((text.trim(), 1_000_000)) };
+    let parsed = quantity::decimal(weight.trim()).filter(|w| (1..=1_000_000_000_000).contains(w));
+    Ok((text.trim(), parsed.ok_or("a weight above 0 after *, such as 20Mbit*3|50Mbit")?))
+}
+
+/// A file of a list.
+fn file(text: &str, place: u64) -> Result<(Unit, Item), String> {
+    let (name, weight) = weighted(text)?;
+    if name.is_empty() {
+        return Err("the name of a file at each place of the list, such as a.down|b.down".into());
+    }
+    Ok((Unit::File, Item { low: place, high: place, log: false, weight }))
+}
+
 fn item(text: &str, counts: bool) -> Result<(Unit, Item), String> {
-    let (text, weight) = match text.rsplit_once('*') {
-        None => (text, 1_000_000),
-        Some((text, weight)) => {
-            let parsed = quantity::decimal(weight.trim()).filter(|w| (1..=1_000_000_000_000).contains(w));
-            (text.trim(), parsed.ok_or("a weight above 0 after *, such as 20Mbit*3|50Mbit")?)
-        }
-    };
+    let (text, weight) = weighted(text)?;
     let (text, log) = match text.strip_prefix("log(").and_then(|t| t.strip_suffix(')')) {
         Some(inner) => (inner.trim(), true),
         None => (text, false),

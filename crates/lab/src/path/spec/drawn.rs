@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::super::ensemble::{self, Law};
 use super::super::error::PathError;
+use super::super::trace::Trace;
 use super::PathSpec;
 use super::keys::{Keys, Loaded};
-use super::supply::Supply;
 
 /// The values of a path, some of which are drawn.
 #[derive(Debug)]
@@ -61,14 +61,9 @@ impl Ensemble {
             return Err(e.keys.wrong(&law.key, &law.text, &why));
         }
         let middle = ensemble::middle(&e.laws);
+        e.keys.loaded = Some(Loaded { traces: e.traces()?, delays: None });
         let spec = e.checked(&middle)?;
-        e.keys.loaded = Some(Loaded {
-            trace: match &spec.supply {
-                Supply::Trace(trace) => Some(Arc::clone(trace)),
-                _ => None,
-            },
-            delays: spec.delay_trace.clone(),
-        });
+        e.keys.loaded.get_or_insert_default().delays.clone_from(&spec.delay_trace);
         let (mut least_rate, mut most_held) = (spec.least_rate, spec.most_held);
         let all = |end: fn((u64, u64)) -> u64| e.laws.iter().map(|l| end(l.bounds())).collect::<Vec<u64>>();
         for others in [all(|b| b.0), all(|b| b.1)] {
@@ -83,6 +78,18 @@ impl Ensemble {
             }
         }
         Ok(PathSpec { ensemble: Some(Arc::new(e)), least_rate, most_held, drawn: BTreeMap::new(), ..spec })
+    }
+
+    /// The traces that a run may draw, by name.
+    fn traces(&self) -> Result<BTreeMap<String, Arc<Trace>>, PathError> {
+        let one = self.keys.values.get("trace").map(String::as_str);
+        let drawn = self.laws.iter().find(|l| l.key == "trace");
+        let names: Vec<&str> = drawn.map_or_else(|| one.into_iter().collect(), Law::names);
+        let load = |name: &str| {
+            let trace = Trace::load(&self.keys.files.place(name), &self.keys.files)?;
+            Ok((name.to_string(), Arc::new(trace)))
+        };
+        names.into_iter().map(load).collect()
     }
 
     /// The path with these values for the laws; an error names the value as it was written.

@@ -74,8 +74,8 @@ pub const PATH_KEYS: &[PathKey] = &[
     ),
     key(
         "trace",
-        "a file, such as docs/samples/example.down",
-        "Mahimahi trace: each line is the millisecond of one opportunity to send 1500 bytes. The trace repeats. It may be compressed by gzip.",
+        "a file, such as docs/samples/example.down, or several, such as a.down|b.down",
+        "Mahimahi trace: each line is the millisecond of one opportunity to send 1500 bytes. The trace repeats. It may be compressed by gzip. Of several, each run draws one.",
     ),
     key("trace_start", "random or 0", "Place in the traces at which a run starts; random by default."),
     key(
@@ -244,7 +244,7 @@ pub(super) struct Keys {
 /// The traces of a path: they are read once, however often it is drawn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loaded {
-    pub(super) trace: Option<Arc<Trace>>,
+    pub(super) traces: BTreeMap<String, Arc<Trace>>,
     pub(super) delays: Option<Arc<DelayTrace>>,
 }
 
@@ -305,17 +305,17 @@ impl Keys {
         &mut self,
         key: &str,
         load: impl Fn(&fs_path::Path, &Files) -> Result<T, PathError>,
-        loaded: impl Fn(&Loaded) -> Option<Arc<T>>,
+        loaded: impl Fn(&Loaded, &str) -> Option<Arc<T>>,
     ) -> Result<Option<Arc<T>>, PathError> {
         let Some(file) = self.values.remove(key) else { return Ok(None) };
-        match self.loaded.as_ref().and_then(loaded) {
+        match self.loaded.as_ref().and_then(|l| loaded(l, &file)) {
             Some(trace) => Ok(Some(trace)),
             None => load(&self.files.place(&file), &self.files).map(Arc::new).map(Some),
         }
     }
 
     pub(super) fn delay_trace(&mut self) -> Result<Option<Arc<DelayTrace>>, PathError> {
-        self.file("delay_trace", DelayTrace::load, |l| l.delays.clone())
+        self.file("delay_trace", DelayTrace::load, |l, _| l.delays.clone())
     }
 
     pub(super) fn supply(&mut self) -> Result<Supply, PathError> {
@@ -356,7 +356,7 @@ impl Keys {
             return self.fast_enough("schedule", &text, Supply::Steps(steps.into()));
         }
         let name = self.values.get("trace").cloned().unwrap_or_default();
-        let trace = self.file("trace", Trace::load, |l| l.trace.clone())?;
+        let trace = self.file("trace", Trace::load, |l, name| l.traces.get(name).cloned())?;
         let trace =
             trace.ok_or_else(|| self.missing("rate", "a rate such as 100Mbit, or a schedule or a trace"))?;
         self.fast_enough("trace", &name, Supply::Trace(trace))
