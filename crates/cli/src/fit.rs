@@ -12,6 +12,7 @@ use serde::Serialize;
 use slowstart_lab::report::words::bytes;
 use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
+use slowstart_replay::fit::course::{Course, course, traces};
 use slowstart_replay::fit::text::{self, Fitted};
 use slowstart_replay::fit::{FIT_SCHEMA, FittedPath, SCHEMA, fit};
 use slowstart_replay::folder::expand;
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 /// The most paths of an ensemble: a list in a path file has at most as many items.
 const MOST: usize = 100;
+/// The most traces of a transfer.
+const TRACES: usize = 9;
 
 /// Make a path file out of captures, qlogs and kernel logs
 ///
@@ -30,9 +33,14 @@ const MOST: usize = 100;
 /// so. Several transfers give an ensemble, of which every run draws one. FILE is a capture (pcap, pcapng, snoop), a qlog or a
 /// kernel log of ACKs (CSV), as for `slowstart replay`; - is standard input.
 ///
+/// With --trace the rate follows time: Mahimahi traces beside the path file, of which every run draws one. Where no packet waited
+/// for the link the rate is not known, and the traces of a transfer differ there; those of several transfers are also stretched by
+/// what lies between one transfer and the next.
+///
 /// Examples:
 ///   slowstart fit scenarios/captures/download.pcapng.gz > path.toml && slowstart compare path.toml
 ///   slowstart fit captures/ --min-bytes 10MB --out measured.toml
+///   slowstart fit log.csv.gz --trace --out measured.toml && slowstart compare measured.toml
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Fit {
@@ -51,6 +59,9 @@ pub(crate) struct Fit {
     /// Write the path file to this file, which must end in .toml and not exist, and not to standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv"])]
     out: Option<PathBuf>,
+    /// Give the rate over time, as traces beside the path file
+    #[arg(long, requires = "out")]
+    trace: bool,
 }
 
 /// A row.
@@ -71,8 +82,9 @@ struct Line<'a> {
 struct Results {
     rows: RowWriter,
     several_files: bool,
-    /// Bytes of each transfer, and its path.
-    fitted: Vec<(u64, Fitted)>,
+    /// Bytes of each transfer, its path, and with --trace its rate over time.
+    fitted: Vec<(u64, Fitted, Option<Course>)>,
+    trace: bool,
     /// Why transfers could not be fitted.
     refused: Vec<String>,
     error: Option<anyhow::Error>,
@@ -98,6 +110,7 @@ impl Fit {
             rows: self.rows.writer(FIT_SCHEMA)?,
             several_files: files.len() > 1,
             fitted: Vec::new(),
+            trace: self.trace,
             refused: Vec::new(),
             error: None,
         };
@@ -136,19 +149,43 @@ impl Fit {
     }
 
     /// Writes the path file.
-    fn write(&self, mut fitted: Vec<(u64, Fitted)>) -> Result<()> {
+    fn write(&self, mut fitted: Vec<(u64, Fitted, Option<Course>)>) -> Result<()> {
         if fitted.len() > MOST {
             warn(&format!("the {MOST} largest of {} transfers are taken", fitted.len()));
             fitted.sort_by_key(|f| std::cmp::Reverse(f.0));
             fitted.truncate(MOST);
         }
+        let courses: Vec<Course> = fitted.iter().filter_map(|f| f.2.clone()).collect();
         let fitted: Vec<Fitted> = fitted.into_iter().map(|f| f.1).collect();
+        if let Some(out) = self.out.as_ref().filter(|_| self.trace) {
+            return write_traces(out, &fitted, &courses);
+        }
         let text = text::toml(&command(), &fitted);
         match &self.out {
             Some(out) => write_new(out, &text).context("--out"),
             None => print(text.trim_end()),
         }
     }
+}
+
+/// Writes the path file and its traces: `measured.toml` has `measured-1-1.down` and so on beside it.
+fn write_traces(out: &Path, fitted: &[Fitted], courses: &[Course]) -> Result<()> {
+    let all: Vec<&Course> = courses.iter().collect();
+    // One transfer whose rate is known all the time has one trace.
+    let one = matches!(courses, [only] if only.known() >= 1.0);
+    let each = if one { 1 } else { (MOST / courses.len()).clamp(1, TRACES) };
+    let stem = out.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    if let Some(c) = stem.chars().find(|c| "|*~".contains(*c)) {
+        bail!("--out: found {c} in {stem:?}, expected a name without |, * and ~, which separate traces");
+    }
+    let traces = traces(&all, each);
+    let name = |i: usize, v: usize| format!("{stem}-{}-{}.down", i + 1, v + 1);
+    let names: Vec<Vec<String>> =
+        traces.iter().enumerate().map(|(i, t)| (0..t.len()).map(|v| name(i, v)).collect()).collect();
+    for (name, text) in names.iter().flatten().zip(traces.iter().flatten()) {
+        write_new(&out.with_file_name(name), text).context("--trace")?;
+    }
+    write_new(out, &text::with_traces(&command(), fitted, &names)).context("--out")
 }
 
 /// Reads a file into the results; returns the number of transfers that were left out.
@@ -196,6 +233,13 @@ impl Results {
         };
         let written = self.rows.write(&line);
         self.error = self.error.take().or(written.err());
-        self.fitted.push((row.bytes, Fitted { source, path }));
+        let course = match t.findings.as_ref().filter(|_| self.trace) {
+            None => None,
+            Some(findings) => match course(findings, path.base_rtt_s.value) {
+                Ok(c) => Some(c),
+                Err(why) => return self.refused.push(format!("{source}: {why}")),
+            },
+        };
+        self.fitted.push((row.bytes, Fitted { source, path }, course));
     }
 }

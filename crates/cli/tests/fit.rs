@@ -150,3 +150,89 @@ fn bad_input_has_status_2_and_says_what_is_needed() {
         assert!(said.contains(says), "{args:?}: {said}");
     }
 }
+
+/// A kernel log of slow start over a link of 2 Mbit/s and 100 ms: one ACK each 6 ms once it is full. `jump` seconds are added to the
+/// clock from the middle on.
+fn log(rows: u64, jump: u64) -> String {
+    let mut text = String::from("now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n");
+    for i in 0..rows {
+        let at = i * 6000 + if i > rows / 2 { jump * 1_000_000 } else { 0 };
+        let acked = (i + 1) * 1448;
+        let sent = acked + 14_480 + i * 1448;
+        text += &format!("{at},{acked},1448,{},{},0\n", 100_000 + i * 3000, 1000 + sent);
+    }
+    text
+}
+
+#[test]
+fn a_rate_over_time_is_written_beside_the_path_file() {
+    let dir = folder("fit-trace");
+    let (a, b) = (dir.join("a.csv"), dir.join("b.csv"));
+    std::fs::write(&a, log(400, 0)).expect("written");
+    std::fs::write(&b, log(300, 0)).expect("written");
+    let file = dir.join("path.toml");
+    let [a, b, path] = [&a, &b, &file].map(|p| p.to_str().expect("text"));
+    let out = slowstart(&["fit", a, b, "--min-bytes", "100kB", "--trace", "--out", path]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let made = std::fs::read_to_string(&file).expect("a file");
+    assert!(made.contains("trace = \"path-1-1.down|path-1-2.down|"), "{made}");
+    assert!(
+        made.contains("trace_start = 0") && made.contains("~trace\"") && !made.contains("rate ="),
+        "{made}"
+    );
+    let rows = json(&["compare", path, "--startup", "standard", "--size", "200kB", "--runs", "8", "--json"]);
+    assert_eq!(rows.len(), 8);
+    let drawn: std::collections::BTreeSet<String> =
+        rows.iter().map(|r| r["drawn"]["trace"].to_string()).collect();
+    assert!(drawn.len() > 1, "{drawn:?}");
+    for r in &rows {
+        // 1500 bytes each 6 ms.
+        let rate = r["rate_bps"].as_f64().expect("a rate");
+        assert!((1.8e6..2.2e6).contains(&rate), "{rate}");
+    }
+}
+
+#[test]
+fn bad_recordings_are_refused_or_cut() {
+    let dir = folder("fit-trace-bad");
+    let write = |name: &str, text: &str| {
+        let file = dir.join(name);
+        std::fs::write(&file, text).expect("written");
+        file.to_str().expect("text").to_string()
+    };
+    let path = |name: &str| dir.join(name).to_str().expect("text").to_string();
+    let refused = |args: &[&str], why: &str| {
+        let out = slowstart(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
+    };
+    let good = write("good.csv", &log(400, 0));
+    refused(&["fit", &good, "--trace"], "--out");
+    refused(&["fit", &good, "--trace", "--min-bytes", "1kB", "--out", &path("a|b.toml")], "--out: found |");
+    // No packet waits: all RTTs are the same.
+    let busy = log(400, 0);
+    let idle = busy.lines().map(|l| {
+        let mut f: Vec<&str> = l.split(',').collect();
+        if f[3] != "rtt_us" {
+            f[3] = "100000";
+        }
+        f.join(",") + "\n"
+    });
+    let idle = write("idle.csv", &idle.collect::<String>());
+    refused(
+        &["fit", &idle, "--trace", "--min-bytes", "1kB", "--out", &path("idle.toml")],
+        "no packet that waited",
+    );
+    let empty = write("empty.csv", "now_us,bytes_acked,mss,rtt_us,snd_nxt,sk_pacing_rate\n");
+    refused(&["fit", &empty, "--trace", "--out", &path("empty.toml")], "found no row");
+    // A clock that jumps by two days: the course is that of the part before.
+    let jumped = write("jumped.csv", &log(400, 200_000));
+    let out = slowstart(&["fit", &jumped, "--trace", "--min-bytes", "1kB", "--out", &path("jumped.toml")]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let trace = std::fs::read_to_string(dir.join("jumped-1-1.down")).expect("a trace");
+    let last: u64 = trace.lines().last().expect("lines").parse().expect("a number");
+    assert!(last < 3000, "{last} ms");
+    std::fs::write(dir.join("none.down"), "").expect("written");
+    let list = format!("trace={}|{} rtt=10ms", path("jumped-1-1.down"), path("none.down"));
+    refused(&["compare", &list, "--runs", "1"], "no lines");
+}

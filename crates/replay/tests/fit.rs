@@ -4,21 +4,57 @@ use crate::common::run;
 use slowstart_lab::path::PathSpec;
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Study, StudyText};
-use slowstart_replay::analysis::Keep;
+use slowstart_replay::analysis::{Findings, Keep};
+use slowstart_replay::fit::course::{course, traces};
 use slowstart_replay::fit::{Estimate, FittedPath, fit};
 use slowstart_replay::open::Kind;
 use slowstart_replay::replay::{Options, read};
 use slowstart_replay::wire;
 use std::io::Cursor;
 
-/// The path fitted to the capture of a run at its server.
-fn fitted(o: &Outcome) -> FittedPath {
+/// What the capture of a run at its server shows.
+fn findings(o: &Outcome) -> Findings {
     let mut file = Vec::new();
     wire::write(&mut file, &o.trace.packets, 0).expect("a Vec takes everything");
     let options = Options { keep: Keep { packets: true, ..Keep::default() }, ..Options::default() };
     let report = read(Kind::Capture, Box::new(Cursor::new(file)), &options, |_| {}).expect("a capture");
     let t = report.transfers.into_iter().max_by_key(|t| t.row.bytes).expect("a transfer");
-    fit(&t.findings.expect("asked for")).expect("a path")
+    t.findings.expect("asked for")
+}
+
+/// The path fitted to it.
+fn fitted(o: &Outcome) -> FittedPath {
+    fit(&findings(o)).expect("a path")
+}
+
+#[test]
+fn a_rate_that_changes_is_followed() {
+    let path = "schedule=0s:4Mbit,2s:20Mbit,4s:8Mbit rtt=40ms queue=400kB ack_jitter=0";
+    let f = findings(&run(path, "standard", Some("8MB")));
+    let c = course(&f, fit(&f).expect("a path").base_rtt_s.value).expect("a busy link");
+    assert!(c.known() > 0.8, "{c:?}");
+    // The first data leaves a round trip after the run begins. A step that holds a change has a rate between both.
+    for (from, to, rate) in [(0.4, 1.8, 4e6), (2.2, 3.8, 20e6), (4.2, 5.0, 8e6)] {
+        let (mut start, mut seen) = (0.0, 0);
+        for s in &c.steps {
+            if start > from && s.until < to {
+                assert!((s.low * 8.0 / rate - 1.0).abs() < 0.1 && s.high <= s.low * 1.001, "{rate}: {s:?}");
+                seen += 1;
+            }
+            start = s.until;
+        }
+        assert!(seen > 5, "{rate}: {c:?}");
+    }
+    let again = traces(&[&c], 1);
+    let bytes = again[0][0].lines().count() as f64 * 1500.0;
+    assert!((bytes / 8e6 - 1.0).abs() < 0.15, "{bytes}: what the link carried, and the handshake");
+}
+
+#[test]
+fn a_link_that_was_never_busy_has_no_rate_over_time() {
+    let f = findings(&run("rate=1Gbit rtt=40ms queue=1bdp ack_jitter=0", "standard", Some("200kB")));
+    let why = course(&f, 0.04).expect_err("nothing waited");
+    assert!(why.contains("found no packet that waited"), "{why}");
 }
 
 #[test]

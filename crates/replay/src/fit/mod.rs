@@ -4,6 +4,7 @@
 //! never filled. [`FittedPath::inline`] and [`text`] write the path as the simulator reads it.
 
 mod base;
+pub mod course;
 mod flow;
 mod jitter;
 mod queue;

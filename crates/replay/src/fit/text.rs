@@ -106,10 +106,23 @@ fn quoted(text: &str) -> String {
 /// All values of a drawn path are those of one transfer: each key is a list in the same order, and every list follows the rank
 /// of the rate.
 pub fn toml(command: &str, fitted: &[Fitted]) -> String {
+    file(command, fitted, &[])
+}
+
+/// The same with a trace in place of each rate, by the names of their files: several of each transfer, as many of one as of
+/// another. Every list follows the rank of the trace.
+pub fn with_traces(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
+    file(command, fitted, traces)
+}
+
+fn file(command: &str, fitted: &[Fitted], traces: &[Vec<String>]) -> String {
     let mut paths: Vec<&Fitted> = fitted.iter().collect();
-    paths.sort_by(|a, b| {
-        a.path.rate_bps.value.total_cmp(&b.path.rate_bps.value).then(a.source.cmp(&b.source))
-    });
+    if traces.is_empty() {
+        paths.sort_by(|a, b| {
+            a.path.rate_bps.value.total_cmp(&b.path.rate_bps.value).then(a.source.cmp(&b.source))
+        });
+    }
+    let each = traces.first().map_or(1, Vec::len);
     let mut out = String::new();
     let comment = |out: &mut String, text: &str| {
         let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -128,8 +141,21 @@ pub fn toml(command: &str, fitted: &[Fitted]) -> String {
     writeln!(out, "about = {}", quoted(&about)).expect("a String takes everything");
     let sources: Vec<String> = paths.iter().map(|p| quoted(&p.source)).collect();
     writeln!(out, "sources = [{}]", sources.join(", ")).expect("a String takes everything");
-    for key in KEYS {
-        let values: Vec<_> = paths.iter().map(|p| value(&p.path, key)).collect();
+    if !traces.is_empty() {
+        let names: Vec<&str> = traces.iter().flatten().map(String::as_str).collect();
+        writeln!(out, "trace = {}", quoted(&names.join("|"))).expect("a String takes everything");
+        comment(
+            &mut out,
+            "The traces begin one and a half base RTTs before the first data, with the client's SYN.",
+        );
+        writeln!(out, "trace_start = 0").expect("a String takes everything");
+    }
+    let by_rate = ["rate", "rate_vary", "rate_vary_period"];
+    for key in KEYS.into_iter().filter(|k| traces.is_empty() || !by_rate.contains(k)) {
+        // What a constant rate leaves unexplained is in the trace, and would be counted twice.
+        let in_trace = |p: &FittedPath| key == "jitter" && !traces.is_empty() && p.rate_vary.is_some();
+        let of = |p: &&Fitted| value(&p.path, key).filter(|_| !in_trace(&p.path));
+        let values: Vec<_> = paths.iter().map(of).collect();
         if values.iter().all(Option::is_none) {
             continue;
         }
@@ -144,18 +170,22 @@ pub fn toml(command: &str, fitted: &[Fitted]) -> String {
                 None => comment(&mut out, &format!("{name}not seen")),
             }
         }
-        let texts: Vec<&str> =
-            values.iter().map(|v| v.as_ref().map_or(neutral(key), |v| v.0.as_str())).collect();
-        writeln!(out, "{key} = {}", quoted(&joined(key, &texts))).expect("a String takes everything");
+        let texts: Vec<&str> = values
+            .iter()
+            .flat_map(|v| std::iter::repeat_n(v.as_ref().map_or(neutral(key), |v| v.0.as_str()), each))
+            .collect();
+        let leader = if traces.is_empty() { "rate" } else { "trace" };
+        writeln!(out, "{key} = {}", quoted(&joined(key, leader, &texts))).expect("a String takes everything");
     }
     out
 }
 
 /// The values of a key in the order of the paths.
-fn joined(key: &str, texts: &[&str]) -> String {
-    let list = |parts: &[&str]| {
-        let follows = if key == "rate" { "" } else { "~rate" };
-        if parts.len() == 1 { parts[0].to_string() } else { parts.join("|") + follows }
+fn joined(key: &str, leader: &str, texts: &[&str]) -> String {
+    let list = |parts: &[&str]| match parts {
+        [one] => (*one).to_string(),
+        _ if key == leader => parts.join("|"),
+        _ => parts.join("|") + "~" + leader,
     };
     if key != "random_drop" {
         return list(texts);

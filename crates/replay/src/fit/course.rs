@@ -1,0 +1,250 @@
+//! The rate of the link over time: known where packets waited for it, between bounds where they did not.
+//!
+//! An ACK whose packet waited says that the link had worked since the packet before it left: what it acknowledges, by that time,
+//! is the rate. Where no packet waited, the link carried at least what was delivered, and at most the greatest rate that it
+//! showed elsewhere.
+
+use super::flow::Flow;
+use super::slots;
+use crate::analysis::Findings;
+use slowstart_lab::stats::quantile;
+use std::fmt::Write as _;
+
+/// Least length of a step, in least RTTs, and the least number of packets delivered in it.
+const LENGTH: f64 = 1.0;
+const PACKETS: f64 = 4.0;
+/// An RTT above the least one by this share shows that its packet waited; and by twice as much as the first packet's, which
+/// met no queue of its own: what it took above the least RTT was delay of another kind.
+const WAITED: f64 = 0.05;
+const FIRST: f64 = 2.0;
+/// Bytes of one opportunity of a trace.
+const OPPORTUNITY: f64 = 1500.0;
+/// From the client's SYN to the server's first data, in base RTTs.
+const HANDSHAKE: f64 = 1.5;
+/// The most opportunities of a trace: 3 GB of data.
+const MOST: usize = 2_000_000;
+/// The longest course, seconds: a clock that jumps makes none that a trace cannot hold.
+const LONGEST: f64 = 86_400.0;
+/// The least rate of a step, bytes per second.
+const LEAST: f64 = 125.0;
+
+/// A time in which the rate counts as constant.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its end, seconds since the first data.
+    pub until: f64,
+    /// The least rate on the wire, bytes per second.
+    pub low: f64,
+    /// The greatest; the same where the rate is known.
+    pub high: f64,
+}
+
+impl Step {
+    /// The rate at a rank: the least one at 0, the greatest at 1, uniform in the logarithm between them.
+    fn at(&self, rank: f64) -> f64 {
+        self.low * libm::pow(self.high / self.low, rank)
+    }
+}
+
+/// The rate of a link from the first data on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// Steps, in order of time; at least one is known.
+    pub steps: Vec<Step>,
+    /// The base RTT, seconds.
+    base: f64,
+}
+
+/// What a step has seen so far.
+#[derive(Copy, Clone, Debug, Default)]
+struct Seen {
+    bytes: f64,
+    busy_bytes: f64,
+    busy: f64,
+}
+
+/// The rate over time of the path of these findings, whose base RTT in seconds is given.
+///
+/// # Errors
+/// What was found and what is needed, if the link was never seen busy.
+pub fn course(f: &Findings, base: f64) -> Result<Course, String> {
+    let none =
+        || "found no packet that waited for the link, expected some: its rate is not known".to_string();
+    let mut flow = Flow::new(f).ok_or_else(none)?;
+    let slot = slots::find(&flow).map_or(0.0, |s| s.value);
+    if slot > 0.0 {
+        flow = flow.grouped();
+    }
+    let own = flow.acks.iter().find_map(|a| a.rtt).map_or(0.0, |r| r - flow.least);
+    let waited = flow.least + slot + (flow.least * WAITED).max(own * FIRST);
+    let (length, least) = ((flow.least * LENGTH).max(slot * 2.0), PACKETS * flow.packet);
+    // An ACK leaves the link by the base RTT before it comes.
+    let first = &flow.acks[0];
+    let begin = first.at - first.rtt.unwrap_or(base).max(base);
+    let mut steps = Vec::new();
+    let (mut from, mut last, mut delivered) = (0.0, 0.0, 0.0);
+    let mut seen = Seen::default();
+    for a in &flow.acks {
+        let at = (a.at - begin - base).max(last);
+        if at > LONGEST {
+            break;
+        }
+        let bytes = (a.delivered - delivered).max(0.0);
+        seen.bytes += bytes;
+        if a.rtt.is_some_and(|r| r > waited) {
+            seen.busy_bytes += bytes;
+            seen.busy += at - last;
+        }
+        (last, delivered) = (at, a.delivered.max(delivered));
+        if at - from < length || seen.bytes < least {
+            continue;
+        }
+        let mean = (seen.bytes / (at - from)).max(LEAST);
+        let known = seen.busy_bytes >= least && seen.busy > 0.0;
+        // Infinite: not known yet.
+        let (low, high) = if known {
+            let rate = (seen.busy_bytes / seen.busy).max(mean);
+            (rate, rate)
+        } else {
+            (mean, f64::INFINITY)
+        };
+        steps.push(Step { until: at, low, high });
+        (from, seen) = (at, Seen::default());
+    }
+    let most = steps.iter().map(|s| s.high).filter(|h| h.is_finite()).reduce(f64::max).ok_or_else(none)?;
+    for s in &mut steps {
+        if s.high.is_infinite() {
+            s.high = most.max(s.low);
+        }
+    }
+    Ok(Course { steps, base })
+}
+
+impl Course {
+    /// The share of the time in which the rate is known.
+    pub fn known(&self) -> f64 {
+        let mut from = 0.0;
+        let mut known = 0.0;
+        for s in &self.steps {
+            if s.low >= s.high {
+                known += s.until - from;
+            }
+            from = s.until;
+        }
+        if from > 0.0 { known / from } else { 0.0 }
+    }
+
+    /// Bytes that the link can carry from one time to another, at a rank; the last step goes on.
+    fn carried(&self, from: f64, to: f64, rank: f64) -> f64 {
+        let (mut start, mut bytes) = (0.0_f64, 0.0);
+        for (i, s) in self.steps.iter().enumerate() {
+            let end = if i + 1 == self.steps.len() { f64::INFINITY } else { s.until };
+            bytes += s.at(rank) * (to.min(end) - from.max(start)).max(0.0);
+            start = end;
+        }
+        bytes
+    }
+
+    /// A Mahimahi trace of it: the rate at a rank, times a factor. It begins [`HANDSHAKE`] before the first data with the rate of
+    /// the first step; after [`MOST`] opportunities it ends.
+    fn trace(&self, rank: f64, factor: f64) -> String {
+        let mut out = String::new();
+        let (mut from, mut credit, mut lines, mut last) = (0.0, 0.0, 0, 0.0);
+        for (i, s) in self.steps.iter().enumerate() {
+            let (rate, until) = (s.at(rank) * factor / OPPORTUNITY, s.until + self.base * HANDSHAKE);
+            let start = if i == 0 { 0.0 } else { from };
+            let all = credit + rate * (until - start);
+            while credit + 1.0 <= all && lines < MOST {
+                credit += 1.0;
+                last = ((until - (all - credit) / rate) * 1e3).ceil().max(1.0);
+                writeln!(out, "{last:.0}").expect("a String takes everything");
+                lines += 1;
+            }
+            (credit, from) = (all - credit, until);
+        }
+        // The period is that of the recording, to the millisecond.
+        let end = (from * 1e3).ceil().max(1.0);
+        if lines == 0 || (lines < MOST && last < end) {
+            writeln!(out, "{end:.0}").expect("a String takes everything");
+        }
+        out
+    }
+}
+
+/// How far apart the rates of recordings are: half of the width of what [`traces`] stretches by, in the natural logarithm.
+///
+/// In each doubling of the time since the first data it is the range of the logarithms of their mean rates, by their number less
+/// one: so much lies, in the mean, between one recording and the next, and so much the ends of a uniform law lie beyond the
+/// least and the greatest of its draws (the unbiased estimate of least variance). Of all doublings it is the median.
+fn apart(all: &[&Course]) -> f64 {
+    let (Some(base), Some(end)) = (
+        all.iter().map(|c| c.base).reduce(f64::max),
+        all.iter().filter_map(|c| c.steps.last()).map(|s| s.until).reduce(f64::min),
+    ) else {
+        return 0.0;
+    };
+    let (mut from, mut each) = (base.max(1e-3), Vec::new());
+    while from < end {
+        let to = (from * 2.0).min(end);
+        let rates: Vec<f64> = all.iter().map(|c| c.carried(from, to, 0.5) / (to - from)).collect();
+        let (low, high) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
+        each.push(libm::log(high / low) / (all.len() as f64 - 1.0).max(1.0));
+        from *= 2.0;
+    }
+    quantile(&each, 0.5).unwrap_or_default()
+}
+
+/// Traces of several recordings, so many of each: at ranks between the bounds of what is not known, and with the whole rate
+/// stretched by up to [`apart`] and shrunk by as much. Of one recording nothing is stretched.
+pub fn traces(all: &[&Course], each: usize) -> Vec<Vec<String>> {
+    let most = if all.len() > 1 { apart(all) } else { 0.0 };
+    let of = |c: &&Course| {
+        let one = |i: usize| {
+            let place = (i as f64 + 0.5) / each as f64;
+            // Of one pair of ranks neither tells the other: multiples of the golden ratio.
+            let rank = if each == 1 { 0.5 } else { (0.5 + i as f64 * 0.618_033_988_749_895).fract() };
+            c.trace(rank, libm::exp((2.0 * place - 1.0) * most))
+        };
+        (0..each).map(one).collect()
+    };
+    all.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(until: f64, low: f64, high: f64) -> Step {
+        Step { until, low, high }
+    }
+
+    #[test]
+    fn a_trace_carries_what_the_steps_say() {
+        let c =
+            Course { steps: vec![step(1.0, 15_000.0, 15_000.0), step(3.0, 150_000.0, 150_000.0)], base: 0.1 };
+        let times: Vec<f64> = c.trace(0.5, 1.0).lines().map(|l| l.parse().expect("a number")).collect();
+        assert!(times.is_sorted());
+        let before = times.iter().filter(|t| **t <= 1150.0).count();
+        assert!((11..=12).contains(&before), "{before}: 10 opportunities a second for 1.15 s");
+        assert!((times.len() - before).abs_diff(200) <= 1, "{}", times.len());
+        assert!((times[times.len() - 1] - 3150.0).abs() < 1.5);
+        assert!((c.carried(0.5, 2.0, 0.5) - 157_500.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_not_known_lies_between_its_bounds() {
+        let s = step(1.0, 1e4, 1e6);
+        assert!((s.at(0.0) - 1e4).abs() < 1e-6 && (s.at(1.0) - 1e6).abs() < 1e-3);
+        assert!((s.at(0.5) - 1e5).abs() < 1e-3);
+    }
+
+    #[test]
+    fn recordings_alike_are_not_stretched_and_others_by_what_lies_between_them() {
+        let of = |rate: f64| Course { steps: vec![step(10.0, rate, rate)], base: 0.1 };
+        let (a, b, c) = (of(1e5), of(1e5), of(4e5));
+        assert!(apart(&[&a, &b]).abs() < 1e-9);
+        assert!((apart(&[&a, &c]) - libm::log(4.0)).abs() < 1e-9);
+        assert!((apart(&[&a, &b, &c]) - libm::log(2.0)).abs() < 1e-9);
+        assert_eq!(traces(&[&a], 2)[0][0], traces(&[&a], 2)[0][1]);
+    }
+}
