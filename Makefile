@@ -1,4 +1,4 @@
-.PHONY: check test fuzz bless picture bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom dist test-dist
+.PHONY: field check test fuzz bless picture bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom dist test-dist
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -31,6 +31,10 @@ results:
 # The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:
 	cargo run --locked --release -p slowstart-cli -- reproduce --all --seed 2
+
+# Predicts each kernel log of the folder DIR by the others of its network, and says what the predictions cover.
+field:
+	cargo run --locked --release -p slowstart-replay --example field -- "$(DIR)"
 
 # Builds the playground, a static folder with the simulator for a browser, in target/playground. See docs/guide/browser.md.
 playground:
