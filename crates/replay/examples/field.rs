@@ -294,7 +294,7 @@ fn main() {
                     let total = totals.entry((network.clone(), group.to_string(), way)).or_default();
                     total.covered += u32::from(j.covers);
                     total.all += 1;
-                    total.widths.push(if j.low == j.high { 1.0 } else { j.high / j.low });
+                    total.widths.push(if j.high <= j.low { 1.0 } else { j.high / j.low });
                     total.score += j.score;
                     if let Some(class) = log.class(startup).filter(|_| group == "exits") {
                         let same = rows.iter().filter(|r| r.class.name() == class).count();

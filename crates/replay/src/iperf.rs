@@ -1,6 +1,8 @@
 //! Results of iperf3 (`--json` or `--json-stream`), made by the side that sends: window and round-trip time of each stream
 //! at the end of each interval.
 
+pub mod text;
+
 use crate::error::InputError;
 use crate::limits::{BoundedVec, First, Held, Number, Object, Tokens, Word, default_for};
 use crate::samples::{MOST, MSS, Sample, transfer};
@@ -136,34 +138,93 @@ impl Streams {
                 continue;
             };
             let socket = s.socket.below(MOST).unwrap_or(0);
-            let new = if self.flows.contains_key(&socket) { 0 } else { size_of::<Flow>() };
-            self.held.add(new + size_of::<Sample>(), "samples")?;
-            let flow = self.flows.entry(socket).or_default();
-            flow.bytes = flow.bytes.saturating_add(s.bytes.below(MOST).unwrap_or(0));
-            flow.retransmitted = flow.retransmitted.saturating_add(s.retransmits.below(MOST).unwrap_or(0));
-            let before = flow.samples.last().map_or(Instant::ZERO, |b| b.at);
-            // Times begin anew after what --omit leaves out of the sums; the connection goes on.
-            if flow.omitted && !s.omitted {
-                flow.origin = before;
+            let bytes = s.bytes.below(MOST).unwrap_or(0);
+            let retransmits = s.retransmits.below(MOST).unwrap_or(0);
+            let rtt = s.rtt.below(MOST).filter(|us| *us > 0).map(Span::micros);
+            self.sample(socket, end, bytes, retransmits, cwnd, rtt, s.omitted)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an interval of a stream that ends at so many seconds.
+    #[allow(clippy::too_many_arguments, reason = "the columns of an interval, from JSON or from text")]
+    fn sample(
+        &mut self,
+        socket: u64,
+        end: f64,
+        bytes: u64,
+        retransmits: u64,
+        cwnd: u64,
+        rtt: Option<Span>,
+        omitted: bool,
+    ) -> Result<(), String> {
+        let new = if self.flows.contains_key(&socket) { 0 } else { size_of::<Flow>() };
+        self.held.add(new + size_of::<Sample>(), "samples")?;
+        let flow = self.flows.entry(socket).or_default();
+        flow.bytes = flow.bytes.saturating_add(bytes);
+        flow.retransmitted = flow.retransmitted.saturating_add(retransmits);
+        let before = flow.samples.last().map_or(Instant::ZERO, |b| b.at);
+        // Times begin anew after what --omit leaves out of the sums; the connection goes on.
+        if flow.omitted && !omitted {
+            flow.origin = before;
+        }
+        flow.omitted = omitted;
+        let at = flow.origin + Span((end * 1e9) as u64);
+        flow.longest = flow.longest.max(at.max(before).since(before));
+        flow.samples.push(Sample {
+            at: at.max(before),
+            cwnd: Bytes(cwnd),
+            rtt,
+            delivered: Some(Bytes(flow.bytes)),
+            retransmitted: flow.retransmitted,
+            ..Sample::default()
+        });
+        Ok(())
+    }
+
+    /// Gives the row of each stream. `source` is the tool, `done` how reading ended.
+    fn finish(
+        self,
+        source: Source,
+        done: Result<(), InputError>,
+        mut each: impl FnMut(Transfer),
+    ) -> Result<(), InputError> {
+        let tool = if source == Source::Nuttcp { "nuttcp" } else { "iperf3" };
+        for (i, (socket, flow)) in self.flows.iter().enumerate() {
+            let mut t = transfer(source, i as u64 + 1, Bytes(self.mss), &flow.samples);
+            if let Some((from, to)) = self.ends.get(socket) {
+                (t.from, t.to) = (from.clone(), to.clone());
             }
-            flow.omitted = s.omitted;
-            let at = flow.origin + Span((end * 1e9) as u64);
-            flow.longest = flow.longest.max(at.max(before).since(before));
-            flow.samples.push(Sample {
-                at: at.max(before),
-                cwnd: Bytes(cwnd),
-                rtt: s.rtt.below(MOST).filter(|us| *us > 0).map(Span::micros),
-                delivered: Some(Bytes(flow.bytes)),
-                retransmitted: flow.retransmitted,
-                ..Sample::default()
-            });
+            t.caveats
+                .push(format!("{tool} counts bytes that were written to the socket, not those acknowledged"));
+            if flow.longest > LONG {
+                t.caveats.push(format!(
+                    "an interval lasts {} ms: run {tool} with -i 0.1, or tcpdump beside it, to see slow start",
+                    flow.longest.0 / 1_000_000
+                ));
+            }
+            each(t);
+        }
+        done?;
+        if self.flows.is_empty() {
+            let version = if self.version.is_empty() { tool } else { &self.version };
+            if !self.error.is_empty() {
+                return Err(InputError::whole(format!(
+                    "this is a result of {version}; it has no intervals, because the test failed: {}",
+                    self.error
+                )));
+            }
+            return Err(InputError::whole(format!(
+                "this is a result of {version}; it has no window, snd_cwnd or Cwnd (of a receiver, of UDP, or of a system other than \
+                 Linux): give the result of the side that sends, made with -i 0.1, or a capture"
+            )));
         }
         Ok(())
     }
 }
 
 /// Reads a result. `each` gets a row for each stream.
-pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), InputError> {
+pub fn replay(input: impl Read, each: impl FnMut(Transfer)) -> Result<(), InputError> {
     let texts = serde_json::Deserializer::from_reader(BufReader::new(Tokens::new(input)));
     let mut all = Streams { mss: MSS, ..Streams::default() };
     let mut done = Ok(());
@@ -190,36 +251,7 @@ pub fn replay(input: impl Read, mut each: impl FnMut(Transfer)) -> Result<(), In
             break;
         }
     }
-    for (i, (socket, flow)) in all.flows.iter().enumerate() {
-        let mut t = transfer(Source::Iperf3, i as u64 + 1, Bytes(all.mss), &flow.samples);
-        if let Some((from, to)) = all.ends.get(socket) {
-            (t.from, t.to) = (from.clone(), to.clone());
-        }
-        t.caveats
-            .push("iperf3 counts bytes that were written to the socket, not those acknowledged".to_string());
-        if flow.longest > LONG {
-            t.caveats.push(format!(
-                "an interval lasts {} ms: run iperf3 with -i 0.1, or tcpdump beside it, to see slow start",
-                flow.longest.0 / 1_000_000
-            ));
-        }
-        each(t);
-    }
-    done?;
-    if all.flows.is_empty() {
-        let version = if all.version.is_empty() { "iperf3" } else { &all.version };
-        if !all.error.is_empty() {
-            return Err(InputError::whole(format!(
-                "this is a result of {version}; it has no intervals, because the test failed: {}",
-                all.error
-            )));
-        }
-        return Err(InputError::whole(format!(
-            "this is a result of {version}; it has no snd_cwnd (of a receiver, of UDP, or of a system other than Linux): give \
-             the result of the side that sends, made with -i 0.1, or a capture"
-        )));
-    }
-    Ok(())
+    all.finish(Source::Iperf3, done, each)
 }
 
 #[cfg(test)]
@@ -300,7 +332,7 @@ mod tests {
     fn a_result_without_windows_says_what_it_is() {
         let text = format!(r#"{{"start":{START},"intervals":[{}]}}"#, interval(0, 1.0, ""));
         let e = rows(&text).expect_err("refused").to_string();
-        assert!(e.contains("this is a result of iperf 3.12; it has no snd_cwnd"), "{e}");
+        assert!(e.contains("this is a result of iperf 3.12; it has no window, snd_cwnd"), "{e}");
         let failed = format!(r#"{{"start":{START},"intervals":[],"end":{{}},"error":"unable to connect"}}"#);
         let e = rows(&failed).expect_err("refused").to_string();
         assert!(e.contains("iperf 3.12") && e.contains("the test failed: unable to connect"), "{e}");

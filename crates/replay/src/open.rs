@@ -1,6 +1,7 @@
 //! Opens a file: decompresses it and recognises its kind by its content.
 
 use crate::error::InputError;
+use crate::iperf;
 use crate::limits::MOST_WINDOW;
 use crate::probe;
 use flate2::read::MultiGzDecoder;
@@ -26,6 +27,8 @@ pub enum Kind {
     Mlab,
     /// A result of iperf3.
     Iperf,
+    /// Text printed by iperf3 or nuttcp.
+    IperfText,
     /// A flent data file.
     Flent,
     /// Repeated output of `ss -tin`.
@@ -68,7 +71,7 @@ impl Start<'_> {
 }
 
 /// The formats, in the order in which a file is compared with them.
-pub const FORMATS: [Format; 10] = [
+pub const FORMATS: [Format; 11] = [
     Format { kind: Kind::Capture, name: "capture (pcap, pcapng, snoop)", is: is_capture },
     Format {
         kind: Kind::KernelLog,
@@ -84,6 +87,11 @@ pub const FORMATS: [Format; 10] = [
         kind: Kind::Ss,
         name: "samples of ss -tin",
         is: |s| !s.is_json() && s.text.lines().any(is_ss_line),
+    },
+    Format {
+        kind: Kind::IperfText,
+        name: "text of iperf3 or nuttcp",
+        is: |s| !s.is_json() && s.text.lines().any(iperf::text::is_line),
     },
     Format {
         kind: Kind::Qlog,
@@ -254,7 +262,6 @@ fn name(probe: &[u8]) -> Option<String> {
     let texts = [
         ("\"S2C\"", NDT5),
         ("\"C2S\"", NDT5),
-        ("[ ID] Interval", "text printed by iperf3 (give its result as JSON: iperf3 --json -i 0.1)"),
         ("\"creator\"", "an HTTP archive (HAR; it has no packets)"),
         ("CLIENT_RANDOM ", "a TLS key log (give the capture or the qlog)"),
         ("IP6 ", "text printed by tcpdump (write a capture: tcpdump -w FILE)"),

@@ -171,6 +171,7 @@ pub fn stream(
         Kind::Events => events::replay(input, candidates, keep, &mut add),
         Kind::Mlab => mlab::replay(input, |t| add(t, None)),
         Kind::Iperf => iperf::replay(input, |t| add(t, None)),
+        Kind::IperfText => iperf::text::replay(input, |t| add(t, None)),
         Kind::Flent => samples::flent(input, |t| add(t, None)),
         Kind::Ss => samples::ss(input, |t| add(t, None)),
         Kind::TcpProbe => probe::replay(input, |t| add(t, None)),

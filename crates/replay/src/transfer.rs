@@ -44,6 +44,8 @@ pub enum Source {
     TcpInfo,
     /// A result of iperf3.
     Iperf3,
+    /// Text printed by nuttcp.
+    Nuttcp,
     /// A flent data file.
     Flent,
     /// Rows of `slowstart compare`.

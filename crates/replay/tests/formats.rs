@@ -122,10 +122,6 @@ fn what_cannot_be_analysed_is_named_with_what_to_do() {
             "{\"GitShortCommit\":\"a\",\"S2C\":{\"TCPInfo\":{\"SndCwnd\":10}}}",
             "an NDT5 result (it has one TCPInfo",
         ),
-        (
-            "Connecting to host a, port 5201\n[ ID] Interval           Transfer\n",
-            "text printed by iperf3 (give its result as JSON",
-        ),
         ("CLIENT_RANDOM 00 11\n", "a TLS key log"),
         ("PERFILE2\0\0", "the output of perf script"),
     ] {

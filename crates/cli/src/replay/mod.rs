@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 /// Find when recorded connections left slow start, and when each startup would have
 ///
 /// FILE is a capture (pcap, pcapng, snoop), a kernel log of ACKs (CSV), a qlog, a measurement of M-Lab (NDT7, tcp-info), iperf3
-/// or flent, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or
+/// or flent, the text of iperf3 or nuttcp, the output of `ss -tin`, a trace of `tcp:tcp_probe` (text), or rows or kernel events of this program; plain, or compressed by gzip or
 /// zstd. `-` is standard input. Of a folder, all files are read, also those in folders within it. A file that cannot be read
 /// is reported and passed over; the exit status is then 2.
 ///
