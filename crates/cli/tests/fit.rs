@@ -1,5 +1,6 @@
 //! `slowstart fit`: its path file is read by `compare`; several files give an ensemble; bad input has status 2.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -159,7 +160,7 @@ fn log(rows: u64, jump: u64) -> String {
         let at = i * 6000 + if i > rows / 2 { jump * 1_000_000 } else { 0 };
         let acked = (i + 1) * 1448;
         let sent = acked + 14_480 + i * 1448;
-        text += &format!("{at},{acked},1448,{},{},0\n", 100_000 + i * 3000, 1000 + sent);
+        writeln!(text, "{at},{acked},1448,{},{},0", 100_000 + i * 3000, 1000 + sent).expect("a String");
     }
     text
 }
