@@ -19,6 +19,7 @@ pub mod data;
 pub mod decision;
 pub mod figure;
 pub mod link;
+pub mod order;
 pub mod overlay;
 mod recording;
 #[cfg(test)]
