@@ -248,8 +248,10 @@ pub fn sooner(t: &Transfer, fork: &Fork) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::{Estimate, FittedPath};
     use crate::transfer::LimitPeriod;
     use slowstart::units::Bytes;
+    use slowstart_lab::record::Class;
 
     fn transfer(class: ExitClass) -> Transfer {
         let exit = ExitRecord { time_s: 0.5, cwnd_bytes: 144_800, evidence: "a loss".to_string() };
@@ -322,6 +324,54 @@ mod tests {
             assert_eq!(fact(&unknown, name), "unknown", "{name}");
         }
         assert_eq!(fact(&transfer(ExitClass::None), "left slow start"), "not before the end");
+    }
+
+    fn fork(done: &[Option<f64>]) -> Fork {
+        let known = |value: f64| Estimate { value, low: Some(value), high: Some(value) };
+        let path = FittedPath {
+            rate_bps: known(10e6),
+            rate_vary: None,
+            base_rtt_s: known(0.05),
+            wave: None,
+            ack_aggregate_s: None,
+            jitter_s: None,
+            queue_bytes: known(60e3),
+            random_drop: None,
+            loss: None,
+            notes: Vec::new(),
+        };
+        let result = |(i, done_s): (usize, &Option<f64>)| ForkResult {
+            startup: format!("s{i}"),
+            from_s: 0.0,
+            exit: None,
+            class: Class::None,
+            done_s: *done_s,
+            lost_packets: 0,
+            retransmitted_packets: 0,
+            peak_queue_delay_s: 0.0,
+        };
+        Fork { path, startups: done.iter().enumerate().map(result).collect() }
+    }
+
+    /// The transfer took 2 s. A path on which the closest startup takes more than 10 % more or less is another path, and what
+    /// others would take on it is not said, however much sooner.
+    #[test]
+    fn startups_are_compared_only_where_the_path_reproduces_the_transfer() {
+        let t = transfer(ExitClass::Early);
+        for (closest, is_same) in [(1.79, false), (1.81, true), (2.0, true), (2.19, true), (2.21, false)] {
+            let fork = fork(&[Some(closest), Some(4.0), Some(0.9), None]);
+            assert_eq!(is_reproduced(&t, &fork), is_same, "{closest}");
+            let text = sooner(&t, &fork);
+            assert_eq!(text.contains("s2 (0.900 s)"), is_same, "{text}");
+            assert_eq!(text.contains("does not reproduce this transfer"), !is_same, "{text}");
+        }
+        let far = sooner(&t, &fork(&[Some(24.7), Some(30.9)]));
+        assert!(
+            far.ends_with("the closest startup needs 24.7 s on it, observed 2 s. No startup is compared."),
+            "{far}"
+        );
+        let none = sooner(&t, &fork(&[None]));
+        assert!(none.contains("no startup completes on it, observed 2 s. No startup is compared."), "{none}");
     }
 
     #[test]
