@@ -1,80 +1,13 @@
 //! The table of a comparison: a line a startup, against the baseline.
 
-use crate::table::{Align, Cell, Table, Tone, name_group};
-use clap::ValueEnum;
-use slowstart::registry::{self, Need};
+use crate::columns::{Column, notes};
+use crate::table::{Align, Cell, Table, name_group};
+use slowstart::registry;
 use slowstart_lab::record::{Others, Row};
-use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, role};
+use slowstart_lab::report::decision::{Decision, Standing, role};
 use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::words::{bytes, delay, number, signed, spread, two_digits};
-use slowstart_lab::stats::{Median, median};
-
-/// A column, besides the name.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Column {
-    /// One more than the number of startups that are certainly better.
-    Rank,
-    /// Time until the receiver had 10 MB.
-    #[value(name = "10mb")]
-    Time10MB,
-    /// Time until the receiver had 1 MB.
-    #[value(name = "1mb")]
-    Time1MB,
-    /// Time until the receiver had everything.
-    All,
-    /// Goodput.
-    Goodput,
-    /// When it left slow start, and in how many runs.
-    Exit,
-    /// Time at which the reason of the exit was seen.
-    At,
-    /// The window at that time, in BDP.
-    Cwnd,
-    /// Packets dropped of those sent before the exit.
-    Lost,
-    /// The longest wait at the bottleneck.
-    Queue,
-    /// What a CUBIC flow beside it got.
-    Harm,
-}
-
-impl Column {
-    /// All, in the order of the table.
-    const ORDER: [Self; 11] = [
-        Self::Rank,
-        Self::Time10MB,
-        Self::Time1MB,
-        Self::All,
-        Self::Goodput,
-        Self::Exit,
-        Self::At,
-        Self::Cwnd,
-        Self::Lost,
-        Self::Queue,
-        Self::Harm,
-    ];
-    /// The order in which columns are dropped from a table that is too wide, once its interval is.
-    const DROPPED: [Self; 3] = [Self::Queue, Self::All, Self::Cwnd];
-
-    const fn measure(self) -> Option<Measure> {
-        Some(match self {
-            Self::Time10MB => Measure::Time10MB,
-            Self::Time1MB => Measure::Time1MB,
-            Self::All => Measure::Completion,
-            Self::Goodput => Measure::Goodput,
-            Self::At => Measure::ExitTime,
-            Self::Cwnd => Measure::ExitWindow,
-            Self::Lost => Measure::StartupLost,
-            Self::Queue => Measure::QueueDelay,
-            Self::Rank | Self::Exit | Self::Harm => return None,
-        })
-    }
-
-    /// True if it is shown without being asked for.
-    const fn is_usual(self) -> bool {
-        !matches!(self, Self::Rank | Self::At)
-    }
-}
+use slowstart_lab::report::words::{number, spread};
+use slowstart_lab::stats::median;
 
 /// How a comparison is sorted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +48,7 @@ pub(crate) struct Line<'d, 'a> {
 }
 
 impl<'a> Line<'_, 'a> {
-    fn first(&self) -> &Summary<'a> {
+    pub(crate) fn first(&self) -> &Summary<'a> {
         &self.standings[0].summary
     }
 
@@ -139,7 +72,7 @@ impl<'a> Line<'_, 'a> {
 /// A comparison, grouped, sorted and cut as the view says.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison<'d, 'a> {
-    decision: &'d Decision<'a>,
+    pub decision: &'d Decision<'a>,
     /// The lines that are shown.
     pub lines: Vec<Line<'d, 'a>>,
     /// The number of lines there are.
@@ -252,124 +185,6 @@ impl<'d, 'a> Comparison<'d, 'a> {
         // What decides comes first.
         all.sort_by_key(|c| c.measure() != Some(by) && *c != Column::Rank);
         all
-    }
-
-    fn heading(&self, column: Column) -> String {
-        let size = || self.decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
-        match column {
-            Column::Rank => "#".into(),
-            Column::Time10MB => "10 MB".into(),
-            Column::Time1MB => "1 MB".into(),
-            Column::All => size().map_or("all".into(), bytes),
-            Column::Goodput => "goodput".into(),
-            Column::Exit => "leaves slow start".into(),
-            Column::At => "at".into(),
-            Column::Cwnd => "BDP".into(),
-            Column::Lost => "lost".into(),
-            Column::Queue => "queue".into(),
-            Column::Harm => "CUBIC".into(),
-        }
-    }
-
-    /// The cell of a startup: of the baseline its own values, of others the difference from it for times, rates and harm.
-    fn cell(&self, s: &Standing, column: Column, all_intervals: bool, interval: bool) -> Cell {
-        let summary = &s.summary;
-        let figure = match column {
-            Column::Harm => Some(Figure::OthersGot),
-            Column::At | Column::Cwnd => None,
-            _ => column.measure().map(Figure::Of),
-        };
-        let difference = figure.and_then(|f| self.decision.against(summary, f));
-        let tone = match difference.map(|d| d.change) {
-            Some(Change::Better) => Tone::Good,
-            Some(Change::Worse) => Tone::Bad,
-            _ => Tone::Plain,
-        };
-        let unsure = match difference.map(|d| d.change) {
-            Some(Change::NotShown { .. }) => "?",
-            _ => "",
-        };
-        let relative = |unit: &str| {
-            difference.map(|d| {
-                let range = if interval { range(&d.median) } else { String::new() };
-                Cell { text: format!("{}{unit}{range}{unsure}", signed(d.median.mid)), tone }
-            })
-        };
-        let own = |unit: &str| {
-            summary.typical(column.measure().unwrap_or(Measure::Completion)).map_or(
-                "-".to_string(),
-                |(m, runs)| {
-                    let some = if runs < summary.rows.len() {
-                        format!(" {runs}/{}", summary.rows.len())
-                    } else {
-                        String::new()
-                    };
-                    let shown = spread(&m);
-                    let range =
-                        shown.range.filter(|_| all_intervals).map_or(String::new(), |r| format!(" ({r})"));
-                    format!("{}{unit}{range}{some}", shown.mid)
-                },
-            )
-        };
-        let baseline = self.decision.baseline().is_some_and(|b| b.summary.label == summary.label);
-        let bold = |text: String| Cell { text, tone: if baseline { Tone::Bold } else { tone } };
-        match column {
-            Column::Rank => s.rank.to_string().into(),
-            Column::Exit => classes(summary, all_intervals).into(),
-            Column::Time1MB | Column::Time10MB | Column::All => {
-                relative(" %").unwrap_or_else(|| bold(own(" s")))
-            }
-            Column::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
-            Column::At => own(" s").into(),
-            Column::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
-                Some((m, _)) => two_digits(m.mid).into(),
-                None => own("").into(),
-            },
-            Column::Lost => Cell { text: own(""), tone },
-            Column::Queue => {
-                let text = summary
-                    .of_all_runs(Measure::QueueDelay)
-                    .map_or("-".into(), |m| if all_intervals { own(" ms") } else { delay(m.mid) });
-                Cell { text, tone }
-            }
-            Column::Harm => relative(" pt").unwrap_or_else(|| {
-                bold(self.decision.others_got(summary).map_or("-".into(), |m| format!("{:.0} %", m.mid)))
-            }),
-        }
-    }
-
-    /// The cell of versions: from the least to the greatest median.
-    fn span(&self, line: &Line, column: Column) -> Cell {
-        let of = |s: &Standing| -> Option<(f64, String)> {
-            let against = |f, unit: &str| {
-                let d = self.decision.against(&s.summary, f)?;
-                Some((d.median.mid, signed(d.median.mid) + unit))
-            };
-            match column {
-                Column::Rank | Column::Exit | Column::At => None,
-                Column::Harm => against(Figure::OthersGot, " pt"),
-                Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => {
-                    against(Figure::Of(column.measure()?), " %")
-                }
-                Column::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
-                Column::Cwnd => {
-                    s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid)))
-                }
-                Column::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),
-            }
-        };
-        let mut all: Vec<(f64, String)> = line.standings.iter().filter_map(|s| of(s)).collect();
-        all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        match &all[..] {
-            [] => Cell::default(),
-            [(_, one)] => one.clone().into(),
-            [(_, low), .., (_, high)] if low == high => low.clone().into(),
-            [(_, low), .., (_, high)] => {
-                let unit = low.find(' ').map_or("", |at| &low[at..]);
-                let low = if high.ends_with(unit) { low.trim_end_matches(unit) } else { low };
-                format!("{low}..{high}").into()
-            }
-        }
     }
 
     fn table(&self, columns: &[Column], intervals: Intervals) -> Table {
@@ -486,21 +301,12 @@ impl<'d, 'a> Comparison<'d, 'a> {
                  less."
             ));
         }
-        let mut needs: Vec<Need> =
-            self.lines.iter().filter_map(|l| l.standings[0].need).filter(|n| n.is_rare()).collect();
-        needs.dedup();
-        if !needs.is_empty() {
-            let names: Vec<&str> = needs.iter().map(|n| n.name()).collect();
-            all.push(format!("+: needs {}.", names.join(" or ")));
-        }
+        all.extend(notes(self.lines.iter().filter_map(|l| l.standings[0].need), self.lines.len(), self.of));
         for l in self.lines.iter().filter(|l| !l.versions && l.name().contains(" more")) {
             all.push(format!("same in every run: {}", l.labels.join(", ")));
         }
         if self.lines.iter().any(|l| l.versions && l.labels.len() > 1) {
             all.push("Versions from the least to the greatest median; --wide shows each.".to_string());
-        }
-        if self.lines.len() < self.of {
-            all.push(format!("{} of {} lines shown (--top)", self.lines.len(), self.of));
         }
         if !left_out.is_empty() {
             all.push(format!(
@@ -521,22 +327,6 @@ enum Intervals {
     All,
     Deciding,
     None,
-}
-
-/// ` (-44 to -35)`, unless it reads the same as the median.
-fn range(m: &Median) -> String {
-    let [low, mid, high] = [m.low, m.mid, m.high].map(signed);
-    if low == mid && high == mid { String::new() } else { format!(" ({low} to {high})") }
-}
-
-/// `choke-point 27/30`, or all classes.
-fn classes(summary: &Summary, all: bool) -> String {
-    let runs = summary.rows.len();
-    let shares = summary
-        .classes()
-        .into_iter()
-        .map(|(c, n)| if n == runs { c.name().to_string() } else { format!("{} {n}/{runs}", c.name()) });
-    shares.take(if all { usize::MAX } else { 1 }).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) struct Diff {
     #[arg(value_name = "B")]
     b: PathBuf,
     /// Differences of less than so many percent are none
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::compare::margin)]
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
     margin: f64,
 }
 

@@ -1,7 +1,7 @@
 //! `slowstart fit`: a path, or an ensemble of paths, out of recorded connections.
 
-use crate::compare::command;
 use crate::folder::{refuse_existing, write_new};
+use crate::output::command;
 use crate::output::print;
 use crate::printable::printable;
 use crate::replay::{passed_over, progress, warn};

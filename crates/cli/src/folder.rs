@@ -40,7 +40,7 @@ impl Contents {
     pub(crate) fn of_command() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_string(),
-            command: crate::compare::command(),
+            command: crate::output::command(),
             study: None,
         }
     }

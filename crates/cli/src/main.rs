@@ -3,16 +3,19 @@
 //! The command line: arguments, printing and files. The computations are in the library crates.
 
 mod advise;
+mod columns;
 mod compare;
 mod comparison;
 mod condensed;
 mod diff;
+mod drawn;
 #[cfg(feature = "kernel")]
 mod emulate;
 mod engine;
 mod explain;
 mod fit;
 mod folder;
+mod how;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;

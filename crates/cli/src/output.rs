@@ -107,3 +107,12 @@ pub(crate) fn is_closed_pipe(e: &anyhow::Error) -> bool {
     };
     e.chain().filter_map(kind).any(|k| k == io::ErrorKind::BrokenPipe)
 }
+
+/// The command line, as it can be typed again.
+pub(crate) fn command() -> String {
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .map(|a| if a.contains([' ', '*', '&']) { format!("\"{a}\"") } else { a })
+        .collect();
+    format!("slowstart {}", args.join(" "))
+}

@@ -1,11 +1,12 @@
 //! One summary over several paths: what each startup gains and loses on each, against the baseline.
 
+use crate::columns::{notes, tone, unsure};
 use crate::comparison::View;
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
 use slowstart::registry::Need;
 use slowstart_lab::record::Row;
-use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, Terms, role};
+use slowstart_lab::report::decision::{Change, Decision, Difference, Figure, Harm, Standing, Terms, role};
 use slowstart_lab::report::summary::{Measure, Summary};
 use slowstart_lab::report::words::{list, number, signed};
 
@@ -19,6 +20,8 @@ pub(crate) struct PathResult {
     pub name: String,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// What each startup did to another flow; empty if it was not measured.
+    pub harm: Vec<Harm>,
 }
 
 /// Widest cell of a path.
@@ -45,12 +48,14 @@ fn labels(all: &[Decision]) -> Vec<String> {
     labels.into_iter().map(|l| l.3).collect()
 }
 
-/// On how many paths a startup is certainly sooner, later, and loses certainly more than the baseline; and its mean difference.
+/// On how many paths a startup is certainly sooner, later, loses certainly more and leaves another flow certainly less than the
+/// baseline; and its mean difference.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     sooner: usize,
     later: usize,
     loses: usize,
+    harms: usize,
     mean: f64,
 }
 
@@ -66,6 +71,7 @@ impl Totals {
                 _ => {}
             }
             t.loses += usize::from(change(Figure::Of(Measure::StartupLost)) == Some(Change::Worse));
+            t.harms += usize::from(change(Figure::OthersGot) == Some(Change::Worse));
             let sign = if d.by == Measure::Goodput { -1.0 } else { 1.0 };
             t.mean += sign * d.against(s, Figure::Of(d.by)).map_or(0.0, |x| x.median.mid) / all.len() as f64;
         }
@@ -90,27 +96,32 @@ fn short_count(n: f64) -> String {
     }
 }
 
-/// The two cells of a startup on a path: its time against the baseline (of the baseline, its own), and the packets it lost.
-fn cells(d: &Decision, label: &str) -> [Cell; 2] {
-    let Some(s) = find(d, label) else { return [Cell::default(), Cell::default()] };
-    let tone = |x: Option<Change>| match x {
-        Some(Change::Better) => Tone::Good,
-        Some(Change::Worse) => Tone::Bad,
-        _ => Tone::Plain,
-    };
-    let time = if let Some(x) = d.against(s, Figure::Of(d.by)) {
-        let unsure = if matches!(x.change, Change::NotShown { .. }) { "?" } else { "" };
+/// The cells of a startup on a path: its time against the baseline (of the baseline, its own), the packets it lost, and what it
+/// left another flow, if that was measured.
+fn cells(d: &Decision, label: &str) -> Vec<Cell> {
+    let Some(s) = find(d, label) else { return vec![Cell::default(); if d.has_harm() { 3 } else { 2 }] };
+    let relative = |x: &Difference, unit: &str| {
         let mid = x.median.mid;
         let text = if mid.abs() < 0.5 { "0".to_string() } else { signed(mid.round()) };
-        Cell { text: format!("{text} %{unsure}"), tone: tone(Some(x.change)) }
+        Cell { text: format!("{text} {unit}{}", unsure(x)), tone: tone(Some(x)) }
+    };
+    let time = if let Some(x) = d.against(s, Figure::Of(d.by)) {
+        relative(&x, "%")
     } else {
         let unit = if d.by == Measure::Goodput { "" } else { " s" };
         let text = s.of_all_runs(d.by).map_or("-".into(), |m| format!("{}{unit}", number(m.mid)));
         Cell { text, tone: Tone::Bold }
     };
     let lost = s.of_all_runs(Measure::StartupLost).map_or(0.0, |m| m.mid);
-    let change = d.against(s, Figure::Of(Measure::StartupLost)).map(|x| x.change);
-    [time, Cell { text: short_count(lost), tone: tone(change) }]
+    let change = d.against(s, Figure::Of(Measure::StartupLost));
+    let mut all = vec![time, Cell { text: short_count(lost), tone: tone(change.as_ref()) }];
+    if d.has_harm() {
+        all.push(d.against(s, Figure::OthersGot).map_or_else(
+            || d.others_got(s).map_or("-".into(), |m| format!("{:.0} %", m.mid).into()),
+            |x| relative(&x, "pt"),
+        ));
+    }
+    all
 }
 
 /// Returns the table, in as many parts as its paths need in `width`, its legend, and the verdict.
@@ -121,7 +132,8 @@ pub(crate) fn render(
     color: bool,
     width: usize,
 ) -> (String, Vec<String>, String) {
-    let all: Vec<Decision> = results.iter().map(|r| Decision::new(&r.rows, terms)).collect();
+    let all: Vec<Decision> =
+        results.iter().map(|r| Decision::new(&r.rows, &Terms { harm: &r.harm, ..*terms })).collect();
     let labels = labels(&all);
     let (Some(first), Some(row)) = (labels.first(), results.first().and_then(|r| r.rows.first())) else {
         return ("no runs\n".into(), Vec::new(), String::new());
@@ -136,7 +148,8 @@ pub(crate) fn render(
         let mut alignments = vec![Align::Left];
         for r in &results[from..to] {
             headers.extend([short(&r.name), "lost".to_string()]);
-            alignments.extend([Align::Right, Align::Right]);
+            headers.extend((!r.harm.is_empty()).then(|| "CUBIC".to_string()));
+            alignments.resize(headers.len(), Align::Right);
         }
         let line = |label: &String| {
             let mut line: Vec<Cell> = vec![name(label).into()];
@@ -169,22 +182,14 @@ pub(crate) fn render(
         "{what} against {first}{is}, run by run, median; below {margin} % it is no difference; ?: these runs do not show it. lost: \
          packets, in startup."
     )];
-    let rare: Vec<&str> =
-        shown.iter().filter_map(|l| standing(&all, l)?.need).filter(|n| n.is_rare()).map(Need::name).fold(
-            Vec::new(),
-            |mut v, n| {
-                if !v.contains(&n) {
-                    v.push(n);
-                }
-                v
-            },
-        );
-    if !rare.is_empty() {
-        legend.push(format!("+: needs {}.", rare.join(" or ")));
+    if results.iter().any(|r| !r.harm.is_empty()) {
+        legend.push(format!(
+            "CUBIC: what a CUBIC flow that was there before gets beside {first}, of what it gets alone; beside others, points more or \
+             less."
+        ));
     }
-    if shown.len() < labels.len() {
-        legend.push(format!("{} of {} lines shown (--top)", shown.len(), labels.len()));
-    }
+    let needs = shown.iter().filter_map(|l| standing(&all, l)?.need);
+    legend.extend(notes(needs, shown.len(), labels.len()));
     (parts.join("\n"), legend, verdict(&all, &labels))
 }
 
@@ -196,7 +201,7 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
         .filter(|l| !standing(all, l).and_then(|s| s.need).is_some_and(Need::is_rare))
         .map(|l| (l, Totals::of(all, l)))
         .collect();
-    let n = all.len();
+    let (n, has_harm) = (all.len(), all.iter().any(Decision::has_harm));
     let faster = if all[0].by == Measure::Goodput { ("faster", "slower") } else { ("sooner", "later") };
     let on = |k: usize| match k {
         0 => "nowhere".to_string(),
@@ -204,12 +209,22 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
         k => format!("on {k} of {n} paths"),
     };
     let says = |t: &Totals| {
-        format!("{} {}, {} {}, and loses more {}", faster.0, on(t.sooner), faster.1, on(t.later), on(t.loses))
+        let harms =
+            if has_harm { format!(", and leaves a CUBIC flow less {}", on(t.harms)) } else { String::new() };
+        let and = if has_harm { "" } else { "and " };
+        format!(
+            "{} {}, {} {}, {and}loses more {}{harms}",
+            faster.0,
+            on(t.sooner),
+            faster.1,
+            on(t.later),
+            on(t.loses)
+        )
     };
     // No harm first, then the most gain.
     let best = common.iter().filter(|(_, t)| t.sooner > 0).min_by(|(_, a), (_, b)| {
-        (a.later + a.loses)
-            .cmp(&(b.later + b.loses))
+        (a.later + a.loses + a.harms)
+            .cmp(&(b.later + b.loses + b.harms))
             .then(b.sooner.cmp(&a.sooner))
             .then(a.mean.total_cmp(&b.mean))
     });
@@ -265,7 +280,7 @@ mod tests {
 
     fn path(name: &str, times: &[(&str, f64)]) -> PathResult {
         let rows = times.iter().flat_map(|(s, t)| (0..6).map(move |run| Row { run, ..row(s, Some(*t)) }));
-        PathResult { name: name.to_string(), rows: rows.collect() }
+        PathResult { name: name.to_string(), rows: rows.collect(), harm: Vec::new() }
     }
 
     #[test]
@@ -287,6 +302,35 @@ mod tests {
         assert!(legend[0].contains("hystart (Linux' default)"), "{legend:?}");
         assert!(
             verdict.starts_with("Against hystart, standard is sooner on all 2 paths, later nowhere"),
+            "{verdict}"
+        );
+    }
+
+    /// A startup that takes from another flow is not the answer where one that does not gains as much.
+    #[test]
+    fn harm_stands_in_the_table_and_decides() {
+        let mut results =
+            ["leo", "lte"].map(|p| path(p, &[("hystart", 10.0), ("ess", 7.0), ("search", 7.5)]));
+        let harm = |label: &str, got: f64| {
+            let label = label.to_string();
+            (0..6).map(move |run| Harm { label: label.clone(), run, got_percent: got })
+        };
+        results[0].harm =
+            harm("hystart", 90.0).chain(harm("ess", 60.0)).chain(harm("search", 90.0)).collect();
+        let (text, legend, verdict) = render(&results, &View::default(), &Terms::default(), false, 100);
+        let line = |name: &str| {
+            let line = text.lines().find(|l| l.starts_with(name)).expect("a line");
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert!(line("hystart ").contains("90 %") && line("ess ").contains("-30 pt"), "{text}");
+        assert!(line("search ").contains("0 pt") && text.matches("CUBIC").count() == 1, "{text}");
+        assert!(legend.iter().any(|l| l.starts_with("CUBIC: ")), "{legend:?}");
+        assert!(
+            verdict.starts_with(
+                "Against hystart, search is sooner on all 2 paths, later nowhere, loses more nowhere, and leaves a CUBIC flow less \
+                 nowhere. ess gains most in the mean: sooner on all 2 paths, later nowhere, loses more nowhere, and leaves a CUBIC \
+                 flow less on 1 of 2 paths."
+            ),
             "{verdict}"
         );
     }

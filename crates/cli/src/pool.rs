@@ -89,7 +89,7 @@ impl Pool {
         let pooled = pool(&servers)?;
         if let Some(file) = &self.report {
             let mut to = File::create_new(file).with_context(|| format!("--report {}", file.display()))?;
-            to.write_all(pooled_html(&pooled, &crate::compare::command()).as_bytes()).context("--report")?;
+            to.write_all(pooled_html(&pooled, &crate::output::command()).as_bytes()).context("--report")?;
         }
         if self.json {
             print(&serde_json::to_string(&pooled)?)?;

@@ -238,7 +238,7 @@ impl TrialFolder {
             write_whole(&self.dir, name, |out| Ok(out.write_all(text.as_bytes())?)).context("--out")
         };
         let written = put("result.json", format!("{result:#}\n"));
-        put("report.html", page::html(analysis, &crate::compare::command())).and(written)?;
+        put("report.html", page::html(analysis, &crate::output::command())).and(written)?;
         match self.failed {
             Some(e) => Err(e.context(format!(
                 "--out: {} rows are missing; the result counts every connection",

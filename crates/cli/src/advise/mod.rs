@@ -168,7 +168,7 @@ impl Advise {
         fitted.sort_by_key(|f| std::cmp::Reverse(f.0));
         fitted.truncate(MOST_PATHS);
         let fitted: Vec<_> = fitted.into_iter().map(|f| f.1).collect();
-        let toml = text::toml(&crate::compare::command(), &fitted);
+        let toml = text::toml(&crate::output::command(), &fitted);
         if let Some(file) = &self.paths {
             write_new(file, &toml).context("--paths")?;
         }
@@ -591,7 +591,7 @@ fn page(study: &Study, rows: &[Row], harm: &[Harm], base: &str, a: &Advice) -> S
         about: &format!("{} paths fitted to recordings, {}", a.recorded.paths.len(), about(study)),
         verdict: &headline(a),
         decision: &decision,
-        command: &crate::compare::command(),
+        command: &crate::output::command(),
         playground: None,
         rows,
         full_bdps: None,

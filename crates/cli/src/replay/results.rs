@@ -2,7 +2,8 @@
 
 use super::population::Population;
 use super::{Replay, tables};
-use crate::compare::{command, playground};
+use crate::drawn::playground;
+use crate::output::command;
 use crate::output::{Folder, note, print, width, wrap};
 use crate::printable::printable;
 use crate::row_output::RowWriter;

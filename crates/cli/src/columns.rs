@@ -1,0 +1,232 @@
+//! The columns of the table of a comparison, and what stands in them.
+
+use crate::comparison::{Comparison, Line};
+use crate::table::{Cell, Tone};
+use clap::ValueEnum;
+use slowstart::registry::Need;
+use slowstart_lab::report::decision::{Change, Difference, Figure, Standing};
+use slowstart_lab::report::summary::{Measure, Summary};
+use slowstart_lab::report::words::{bytes, delay, number, signed, spread, two_digits};
+use slowstart_lab::stats::Median;
+
+/// A column, besides the name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Column {
+    /// One more than the number of startups that are certainly better.
+    Rank,
+    /// Time until the receiver had 10 MB.
+    #[value(name = "10mb")]
+    Time10MB,
+    /// Time until the receiver had 1 MB.
+    #[value(name = "1mb")]
+    Time1MB,
+    /// Time until the receiver had everything.
+    All,
+    /// Goodput.
+    Goodput,
+    /// When it left slow start, and in how many runs.
+    Exit,
+    /// Time at which the reason of the exit was seen.
+    At,
+    /// The window at that time, in BDP.
+    Cwnd,
+    /// Packets dropped of those sent before the exit.
+    Lost,
+    /// The longest wait at the bottleneck.
+    Queue,
+    /// What a CUBIC flow beside it got.
+    Harm,
+}
+
+impl Column {
+    /// All, in the order of the table.
+    pub(crate) const ORDER: [Self; 11] = [
+        Self::Rank,
+        Self::Time10MB,
+        Self::Time1MB,
+        Self::All,
+        Self::Goodput,
+        Self::Exit,
+        Self::At,
+        Self::Cwnd,
+        Self::Lost,
+        Self::Queue,
+        Self::Harm,
+    ];
+    /// The order in which columns are dropped from a table that is too wide, once its interval is.
+    pub(crate) const DROPPED: [Self; 3] = [Self::Queue, Self::All, Self::Cwnd];
+
+    pub(crate) const fn measure(self) -> Option<Measure> {
+        Some(match self {
+            Self::Time10MB => Measure::Time10MB,
+            Self::Time1MB => Measure::Time1MB,
+            Self::All => Measure::Completion,
+            Self::Goodput => Measure::Goodput,
+            Self::At => Measure::ExitTime,
+            Self::Cwnd => Measure::ExitWindow,
+            Self::Lost => Measure::StartupLost,
+            Self::Queue => Measure::QueueDelay,
+            Self::Rank | Self::Exit | Self::Harm => return None,
+        })
+    }
+
+    /// True if it is shown without being asked for.
+    pub(crate) const fn is_usual(self) -> bool {
+        !matches!(self, Self::Rank | Self::At)
+    }
+}
+
+impl Comparison<'_, '_> {
+    pub(crate) fn heading(&self, column: Column) -> String {
+        let size = || self.decision.baseline().and_then(|b| b.summary.rows[0].size_bytes);
+        match column {
+            Column::Rank => "#".into(),
+            Column::Time10MB => "10 MB".into(),
+            Column::Time1MB => "1 MB".into(),
+            Column::All => size().map_or("all".into(), bytes),
+            Column::Goodput => "goodput".into(),
+            Column::Exit => "leaves slow start".into(),
+            Column::At => "at".into(),
+            Column::Cwnd => "BDP".into(),
+            Column::Lost => "lost".into(),
+            Column::Queue => "queue".into(),
+            Column::Harm => "CUBIC".into(),
+        }
+    }
+
+    /// The cell of a startup: of the baseline its own values, of others the difference from it for times, rates and harm.
+    pub(crate) fn cell(&self, s: &Standing, column: Column, all_intervals: bool, interval: bool) -> Cell {
+        let summary = &s.summary;
+        let figure = match column {
+            Column::Harm => Some(Figure::OthersGot),
+            Column::At | Column::Cwnd => None,
+            _ => column.measure().map(Figure::Of),
+        };
+        let difference = figure.and_then(|f| self.decision.against(summary, f));
+        let tone = tone(difference.as_ref());
+        let relative = |unit: &str| {
+            difference.map(|d| {
+                let range = if interval { range(&d.median) } else { String::new() };
+                Cell { text: format!("{}{unit}{range}{}", signed(d.median.mid), unsure(&d)), tone }
+            })
+        };
+        let own = |unit: &str| {
+            summary.typical(column.measure().unwrap_or(Measure::Completion)).map_or(
+                "-".to_string(),
+                |(m, runs)| {
+                    let some = if runs < summary.rows.len() {
+                        format!(" {runs}/{}", summary.rows.len())
+                    } else {
+                        String::new()
+                    };
+                    let shown = spread(&m);
+                    let range =
+                        shown.range.filter(|_| all_intervals).map_or(String::new(), |r| format!(" ({r})"));
+                    format!("{}{unit}{range}{some}", shown.mid)
+                },
+            )
+        };
+        let baseline = self.decision.baseline().is_some_and(|b| b.summary.label == summary.label);
+        let bold = |text: String| Cell { text, tone: if baseline { Tone::Bold } else { tone } };
+        match column {
+            Column::Rank => s.rank.to_string().into(),
+            Column::Exit => classes(summary, all_intervals).into(),
+            Column::Time1MB | Column::Time10MB | Column::All => {
+                relative(" %").unwrap_or_else(|| bold(own(" s")))
+            }
+            Column::Goodput => relative(" %").unwrap_or_else(|| bold(own(" Mbit/s"))),
+            Column::At => own(" s").into(),
+            Column::Cwnd => match summary.typical(Measure::ExitWindow).filter(|_| !all_intervals) {
+                Some((m, _)) => two_digits(m.mid).into(),
+                None => own("").into(),
+            },
+            Column::Lost => Cell { text: own(""), tone },
+            Column::Queue => {
+                let text = summary
+                    .of_all_runs(Measure::QueueDelay)
+                    .map_or("-".into(), |m| if all_intervals { own(" ms") } else { delay(m.mid) });
+                Cell { text, tone }
+            }
+            Column::Harm => relative(" pt").unwrap_or_else(|| {
+                bold(self.decision.others_got(summary).map_or("-".into(), |m| format!("{:.0} %", m.mid)))
+            }),
+        }
+    }
+
+    /// The cell of versions: from the least to the greatest median.
+    pub(crate) fn span(&self, line: &Line, column: Column) -> Cell {
+        let of = |s: &Standing| -> Option<(f64, String)> {
+            let against = |f, unit: &str| {
+                let d = self.decision.against(&s.summary, f)?;
+                Some((d.median.mid, signed(d.median.mid) + unit))
+            };
+            match column {
+                Column::Rank | Column::Exit | Column::At => None,
+                Column::Harm => against(Figure::OthersGot, " pt"),
+                Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => {
+                    against(Figure::Of(column.measure()?), " %")
+                }
+                Column::Queue => s.summary.of_all_runs(Measure::QueueDelay).map(|m| (m.mid, delay(m.mid))),
+                Column::Cwnd => {
+                    s.summary.typical(Measure::ExitWindow).map(|(m, _)| (m.mid, two_digits(m.mid)))
+                }
+                Column::Lost => s.summary.of_all_runs(Measure::StartupLost).map(|m| (m.mid, number(m.mid))),
+            }
+        };
+        let mut all: Vec<(f64, String)> = line.standings.iter().filter_map(|s| of(s)).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        match &all[..] {
+            [] => Cell::default(),
+            [(_, one)] => one.clone().into(),
+            [(_, low), .., (_, high)] if low == high => low.clone().into(),
+            [(_, low), .., (_, high)] => {
+                let unit = low.find(' ').map_or("", |at| &low[at..]);
+                let low = if high.ends_with(unit) { low.trim_end_matches(unit) } else { low };
+                format!("{low}..{high}").into()
+            }
+        }
+    }
+}
+
+/// The tone of a difference: only a certain one has another than plain text.
+pub(crate) fn tone(difference: Option<&Difference>) -> Tone {
+    match difference.map(|d| d.change) {
+        Some(Change::Better) => Tone::Good,
+        Some(Change::Worse) => Tone::Bad,
+        _ => Tone::Plain,
+    }
+}
+
+/// The mark of a difference that the runs do not show.
+pub(crate) const fn unsure(difference: &Difference) -> &'static str {
+    if matches!(difference.change, Change::NotShown { .. }) { "?" } else { "" }
+}
+
+/// What startups of a table need that a sender may lack, and how many of its lines are not shown.
+pub(crate) fn notes(needs: impl Iterator<Item = Need>, shown: usize, of: usize) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for need in needs.filter(|n| n.is_rare()) {
+        if !names.contains(&need.name()) {
+            names.push(need.name());
+        }
+    }
+    let needs = (!names.is_empty()).then(|| format!("+: needs {}.", names.join(" or ")));
+    let top = (shown < of).then(|| format!("{shown} of {of} lines shown (--top)"));
+    needs.into_iter().chain(top).collect()
+}
+
+/// ` (-44 to -35)`, unless it reads the same as the median.
+fn range(m: &Median) -> String {
+    let [low, mid, high] = [m.low, m.mid, m.high].map(signed);
+    if low == mid && high == mid { String::new() } else { format!(" ({low} to {high})") }
+}
+
+/// `choke-point 27/30`, or all classes.
+fn classes(summary: &Summary, all: bool) -> String {
+    let runs = summary.rows.len();
+    let shares = summary
+        .classes()
+        .into_iter()
+        .map(|(c, n)| if n == runs { c.name().to_string() } else { format!("{} {n}/{runs}", c.name()) });
+    shares.take(if all { usize::MAX } else { 1 }).collect::<Vec<_>>().join(", ")
+}
