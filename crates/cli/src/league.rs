@@ -1,9 +1,8 @@
 //! `slowstart league`: scores startups over populations of paths against an oracle.
 
-use crate::compare::command;
 use crate::engine::EngineArg;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::output::{self, Folder, note, print};
+use crate::output::{self, Folder, command, note, print};
 use crate::printable::printable;
 use crate::row_output::RowArgs;
 use crate::study_args::startups;
@@ -12,12 +11,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rayon::prelude::*;
 use slowstart_lab::engines::{Engine, Refusal};
+use slowstart_lab::report::decision::default_startup;
 use slowstart_lab::scenario::StudyText;
 use slowstart_lab::suggest::did_you_mean;
 use slowstart_league::against::{Baseline, Difference, differences};
 use slowstart_league::game::{self, GAME_SCHEMA, GameRow};
 use slowstart_league::page::{self, Page};
 use slowstart_league::population::{self, Case, Population};
+use slowstart_league::rank::{self, Terms};
 use slowstart_league::reference;
 use slowstart_league::score;
 use slowstart_league::sheet::{self, LEGEND, Sheet};
@@ -63,6 +64,13 @@ pub(crate) struct League {
     /// Congestion avoidance after the startup [default: cubic]
     #[arg(long)]
     avoidance: Option<String>,
+    /// The startup that others are ranked against [default: what the engine runs by default, hystart for the simulator; else the
+    /// first startup]
+    #[arg(long, value_name = "STARTUP")]
+    baseline: Option<String>,
+    /// Differences of less than so many percent are none
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = crate::how::margin)]
+    margin: f64,
     /// Compare case by case with the rows in this file, which `--json` printed before
     #[arg(long, value_name = "FILE")]
     against_baseline: Option<PathBuf>,
@@ -116,7 +124,14 @@ impl League {
         let contenders =
             if self.startups.is_empty() { engine.startups(avoidance) } else { startups(&self.startups) };
         contenders.iter().try_for_each(|s| engine.contender(s, avoidance).map(|_| ()))?;
-        let baseline = self.baseline()?;
+        if let Some(b) = self.baseline.as_ref().filter(|b| !contenders.contains(b)) {
+            bail!("--baseline: found {b:?}, expected one of the startups: {}", contenders.join(", "));
+        }
+        let terms = Terms {
+            baseline: self.baseline.as_deref().unwrap_or_else(|| default_startup(engine.name())),
+            margin: self.margin,
+        };
+        let baseline = self.earlier()?;
         let cases = self.carried(&*engine, &populations, self.cases(&populations, baseline.as_ref()))?;
         if cases.is_empty() {
             bail!("--against-baseline: found no case of these populations; name others, or use --runs");
@@ -127,12 +142,12 @@ impl League {
         rows.iter().try_for_each(|row| writer.write(row))?;
         writer.finish()?;
         if !self.rows.printed() {
-            self.show(&rows, &differences)?;
+            self.show(&rows, &terms, &differences)?;
         }
-        self.write(&populations, &rows, &differences)
+        self.write(&populations, &rows, &terms, &differences)
     }
 
-    fn baseline(&self) -> Result<Option<Baseline>> {
+    fn earlier(&self) -> Result<Option<Baseline>> {
         let Some(file) = &self.against_baseline else { return Ok(None) };
         let named = || format!("--against-baseline {}", file.display());
         let text = fs::read_to_string(file).with_context(named)?;
@@ -198,11 +213,12 @@ impl League {
         Ok(rows)
     }
 
-    fn show(&self, rows: &[GameRow], differences: &[Difference]) -> Result<()> {
+    fn show(&self, rows: &[GameRow], terms: &Terms, differences: &[Difference]) -> Result<()> {
         let scores = score::scores(rows, None);
         let seed = rows.first().map_or(0, |r| r.drawn_from);
         let cases = scores.first().map_or(0, |s| s.cases);
         print(&format!("{cases} cases of {} populations, seed {seed}", score::populations(rows).len()))?;
+        print_sheet(&rank::sheet(rows, None, terms))?;
         print_sheet(&sheet::speed(&scores))?;
         print_sheet(&sheet::harm(&scores))?;
         print_sheet(&reference::distance(rows, None))?;
@@ -210,6 +226,7 @@ impl League {
             for name in score::populations(rows) {
                 let scores = score::scores(rows, Some(name));
                 print(&format!("\n== {name}"))?;
+                print_sheet(&rank::sheet(rows, Some(name), terms))?;
                 print_sheet(&sheet::speed(&scores))?;
                 print_sheet(&sheet::harm(&scores))?;
                 print_sheet(&reference::distance(rows, Some(name)))?;
@@ -225,7 +242,13 @@ impl League {
         Ok(())
     }
 
-    fn write(&self, populations: &[Population], rows: &[GameRow], differences: &[Difference]) -> Result<()> {
+    fn write(
+        &self,
+        populations: &[Population],
+        rows: &[GameRow],
+        terms: &Terms,
+        differences: &[Difference],
+    ) -> Result<()> {
         let Some(dir) = &self.out else { return Ok(()) };
         let folder = Folder::create(dir)?;
         folder.lines("league.jsonl", rows.iter())?;
@@ -234,7 +257,9 @@ impl League {
             let scores = score::scores(rows, population);
             text = format!("{text}## {title}\n\n");
             let distance = reference::distance(rows, population);
-            for s in [sheet::speed(&scores), sheet::harm(&scores), distance] {
+            for s in
+                [rank::sheet(rows, population, terms), sheet::speed(&scores), sheet::harm(&scores), distance]
+            {
                 text = format!("{text}{}:\n\n{}\n", s.title, sheet::markdown(&s));
             }
         };
@@ -243,7 +268,7 @@ impl League {
             add(name, Some(name));
         }
         folder.text("league.md", &text)?;
-        let page = Page { command: &command(), populations, rows, differences };
+        let page = Page { command: &command(), populations, rows, terms: *terms, differences };
         folder.text("league.html", &page::html(&page))?;
         note(&format!("wrote {}", dir.display()));
         Ok(())

@@ -7,6 +7,7 @@
 //! - [`game`]: one startup on one case, and its row
 //! - [`score`]: the measures of a startup over many cases, their intervals, and the Pareto front
 //! - [`against`]: differences to the rows of an earlier league, case by case
+//! - [`rank`]: startups against a baseline, case by case, and their ranks
 //! - [`sheet`], [`page`]: the scores as tables of text, and as a page
 //!
 //! Nothing here reads a clock, a file or the environment: the same seed gives the same rows.
@@ -17,6 +18,7 @@ pub mod oracle;
 pub mod page;
 pub mod path;
 pub mod population;
+pub mod rank;
 pub mod reference;
 pub mod score;
 pub mod sheet;

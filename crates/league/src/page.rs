@@ -3,6 +3,7 @@
 use crate::against::Difference;
 use crate::game::GameRow;
 use crate::population::Population;
+use crate::rank::{self, Terms};
 use crate::reference;
 use crate::score;
 use crate::sheet::{self, LEGEND, Sheet};
@@ -18,6 +19,8 @@ pub struct Page<'a> {
     pub populations: &'a [Population],
     /// All rows.
     pub rows: &'a [GameRow],
+    /// What startups are ranked by.
+    pub terms: Terms<'a>,
     /// Differences to a baseline; none if there is no baseline.
     pub differences: &'a [Difference],
 }
@@ -43,9 +46,11 @@ fn table(sheet: &Sheet) -> Markup {
     }
 }
 
-fn tables(rows: &[GameRow], population: Option<&str>) -> Markup {
+fn tables(page: &Page, population: Option<&str>) -> Markup {
+    let rows = page.rows;
     let scores = score::scores(rows, population);
     html! {
+        (table(&rank::sheet(rows, population, &page.terms)))
         (table(&sheet::speed(&scores)))
         (table(&sheet::harm(&scores)))
         (table(&reference::distance(rows, population)))
@@ -59,7 +64,7 @@ pub fn html(page: &Page) -> String {
             "Every startup meets the same cases. docs/explain/league.md explains populations, oracle and measures."
         }
         h2 { "All populations" }
-        (tables(page.rows, None))
+        (tables(page, None))
         p class="note" { (LEGEND) }
         @if !page.differences.is_empty() {
             h2 { "Against the baseline" }
@@ -69,7 +74,7 @@ pub fn html(page: &Page) -> String {
             h2 { (p.name) }
             p class="about" { (p.about) }
             @if !p.laws.is_empty() { ul { @for law in &p.laws { li { (law) } } } }
-            (tables(page.rows, Some(&p.name)))
+            (tables(page, Some(&p.name)))
         }
         h2 { "Command" }
         pre { code { (page.command) } }
@@ -87,8 +92,13 @@ mod tests {
     fn a_page_has_a_section_for_each_population_with_rows() {
         let rows = [row("a", 0, 1.0, 0), row("<b>", 0, 2.0, 0)];
         let all = population::all();
-        let page =
-            html(&Page { command: "slowstart league", populations: &all, rows: &rows, differences: &[] });
+        let page = html(&Page {
+            command: "slowstart league",
+            populations: &all,
+            rows: &rows,
+            terms: Terms { baseline: "standard", margin: 0.03 },
+            differences: &[],
+        });
         assert!(page.contains("<h2>random</h2>") && !page.contains("<h2>geo</h2>"));
         assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
     }

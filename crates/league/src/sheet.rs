@@ -17,7 +17,8 @@ pub struct Sheet {
 }
 
 /// What the columns mean, for below the tables.
-pub const LEGEND: &str = "100 kB, 1 MB, 10 MB: time over the oracle's, mean and 95 % interval; p95 is the 95th percentile. \
+pub const LEGEND: &str = "rank: one more than the startups that certainly reach 10 MB sooner, case by case and beyond the margin; ?: \
+    these cases do not show it; +: needs what a sender may lack. 100 kB, 1 MB, 10 MB: time over the oracle's, mean and 95 % interval; p95 is the 95th percentile. \
     early: left before the path was full, by a rule of its own; early loss: the same by loss. choke: left at the choke point; \
     deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \
     packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \

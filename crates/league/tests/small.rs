@@ -6,6 +6,7 @@ use slowstart_lab::engines::Simulator;
 use slowstart_lab::record::Class;
 use slowstart_league::game::{self, GameRow};
 use slowstart_league::population;
+use slowstart_league::rank::{self, Terms};
 use slowstart_league::{score, sheet};
 use std::sync::OnceLock;
 
@@ -31,7 +32,8 @@ fn tables() -> String {
     for scope in std::iter::once(None).chain(names.into_iter().map(Some)) {
         let scores = score::scores(rows(), scope);
         text = format!("{text}## {}\n\n", scope.unwrap_or("all populations"));
-        for s in [sheet::speed(&scores), sheet::harm(&scores)] {
+        let terms = Terms { baseline: "standard", margin: 0.03 };
+        for s in [rank::sheet(rows(), scope, &terms), sheet::speed(&scores), sheet::harm(&scores)] {
             text = format!("{text}{}:\n\n{}\n", s.title, sheet::markdown(&s));
         }
     }

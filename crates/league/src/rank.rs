@@ -1,0 +1,157 @@
+//! Startups against a baseline, case by case, by what decides in a comparison: a rank only where a difference is certain and
+//! beyond the margin.
+
+use crate::game::GameRow;
+use crate::score::{Measure, startups};
+use crate::sheet::{ABSENT, Sheet};
+use slowstart::registry::{self, Need};
+use slowstart_lab::report::decision::{Change, Difference, lost, relative};
+use slowstart_lab::report::order::Order;
+use slowstart_lab::report::words::signed;
+
+/// What startups are compared with, and by which margin.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Terms<'a> {
+    /// The baseline; the first startup if it is not among them.
+    pub baseline: &'a str,
+    /// Differences of times below this share are none.
+    pub margin: f64,
+}
+
+/// A startup and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place<'a> {
+    /// The startup.
+    pub startup: &'a str,
+    /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others.
+    pub rank: usize,
+    /// What it needs that a sender may lack.
+    pub need: Option<Need>,
+    /// The differences from the baseline; none for the baseline itself.
+    pub differences: [Option<Difference>; SHOWN.len()],
+}
+
+/// What is compared; the first decides.
+const SHOWN: [Measure; 4] = [Measure::Regret10MB, Measure::Regret1MB, Measure::Lost, Measure::OthersLost];
+
+/// The values of the cases of a startup, in the order of the rows.
+type Values = Vec<((String, u32), f64)>;
+
+fn difference(a: &Values, b: &Values, m: Measure, margin: f64) -> Option<Difference> {
+    let known: std::collections::BTreeMap<_, f64> = b.iter().map(|(case, v)| (case, *v)).collect();
+    let (a, b): (Vec<f64>, Vec<f64>) = a.iter().filter_map(|(case, v)| Some((*v, *known.get(case)?))).unzip();
+    match m {
+        Measure::Regret10MB | Measure::Regret1MB => relative(&a, &b, margin, true),
+        _ => lost(&a, &b),
+    }
+}
+
+/// The startups in the order of the decision: the baseline, then by the difference in time to 10 MB, none behind one that it
+/// certainly beats; last those that need what a sender may lack.
+pub fn places<'a>(rows: &'a [GameRow], population: Option<&str>, terms: &Terms) -> Vec<Place<'a>> {
+    let names = startups(rows);
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let base = names.iter().position(|n| *n == terms.baseline).unwrap_or(0);
+    let values = |name: &str, m: Measure| -> Values {
+        let own = |r: &&GameRow| r.startup == name && population.is_none_or(|p| r.population == p);
+        rows.iter().filter(own).filter_map(|r| Some(((r.population.clone(), r.case), m.of(r)?))).collect()
+    };
+    let all: Vec<[Values; SHOWN.len()]> = names.iter().map(|n| SHOWN.map(|m| values(n, m))).collect();
+    let needs: Vec<Option<Need>> = names
+        .iter()
+        .map(|n| registry::named(n.split(':').next().unwrap_or(n)).and_then(|e| e.algorithm.need()))
+        .collect();
+    let lacking: Vec<bool> =
+        (0..names.len()).map(|i| i != base && needs[i].is_some_and(Need::is_rare)).collect();
+    let time = |i: usize, j: usize| difference(&all[i][0], &all[j][0], SHOWN[0], terms.margin);
+    let order =
+        Order::new(names.len(), |i, j| time(i, j).is_some_and(|d: Difference| d.change == Change::Better));
+    let costs: Vec<f64> =
+        (0..names.len()).map(|i| time(i, base).map_or(f64::INFINITY, |d| d.median.mid)).collect();
+    let place = |i: usize| Place {
+        startup: names[i],
+        rank: order.rank(i),
+        need: needs[i],
+        differences: std::array::from_fn(|k| {
+            difference(&all[i][k], &all[base][k], SHOWN[k], terms.margin).filter(|_| i != base)
+        }),
+    };
+    order.sorted(base, &lacking, &costs).into_iter().map(place).collect()
+}
+
+/// The places as a table. A difference that the cases do not show has a question mark.
+pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet {
+    let cell = |(m, d): (Measure, Option<Difference>)| {
+        let Some(d) = d else { return ABSENT.to_string() };
+        let unit = if matches!(m, Measure::Regret10MB | Measure::Regret1MB) { " %" } else { "" };
+        let unsure = if matches!(d.change, Change::NotShown { .. }) { "?" } else { "" };
+        let [mid, low, high] = [d.median.mid, d.median.low, d.median.high].map(signed);
+        let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
+        format!("{mid}{unit}{range}{unsure}")
+    };
+    let line = |p: Place| {
+        let need = if p.need.is_some_and(Need::is_rare) { " +" } else { "" };
+        let mut cells = vec![format!("{}{need}", p.startup), p.rank.to_string()];
+        cells.extend(SHOWN.into_iter().zip(p.differences).map(cell));
+        cells
+    };
+    let mut headers = vec!["startup", "rank"];
+    headers.extend(SHOWN.map(Measure::heading));
+    Sheet {
+        title: "Against the first line, case by case: median of the differences and 95 % interval",
+        headers,
+        lines: places(rows, population, terms).into_iter().map(line).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::tests::row;
+
+    const TERMS: Terms = Terms { baseline: "hystart", margin: 0.03 };
+
+    fn cases(startup: &str, by: f64, lost: u64) -> impl Iterator<Item = GameRow> {
+        let startup = startup.to_string();
+        (0..8).map(move |case| {
+            let seconds = by * (1.0 + f64::from(case * case));
+            let mut r = row(&startup, case, seconds, lost);
+            r.time_s.insert("10000000".into(), Some(10.0 * seconds));
+            r
+        })
+    }
+
+    /// Means of regrets are those of the slowest cases; here each case counts against the same case.
+    #[test]
+    fn a_rank_needs_a_certain_difference_beyond_the_margin() {
+        let rows: Vec<GameRow> = cases("careful-resume", 0.5, 0)
+            .chain(cases("same", 1.02, 0))
+            .chain(cases("slow", 1.5, 0))
+            .chain(cases("hystart", 1.0, 0))
+            .chain(cases("fast", 0.7, 900))
+            .collect();
+        let all = places(&rows, None, &TERMS);
+        let found: Vec<(&str, usize)> = all.iter().map(|p| (p.startup, p.rank)).collect();
+        assert_eq!(
+            found,
+            [("hystart", 3), ("fast", 2), ("same", 3), ("slow", 5), ("careful-resume", 1)],
+            "the baseline first, what needs memory last"
+        );
+        let lines = sheet(&rows, None, &TERMS).lines;
+        assert_eq!(lines[1], ["fast", "2", "-30 %", "-30 %", "+900", "-"]);
+        assert_eq!((lines[0][2].as_str(), lines[4][0].as_str()), ("-", "careful-resume +"));
+    }
+
+    #[test]
+    fn what_cases_do_not_show_has_no_rank() {
+        let mut rows: Vec<GameRow> = cases("hystart", 1.0, 0).chain(cases("mixed", 0.9, 0)).collect();
+        for r in rows.iter_mut().filter(|r| r.startup == "mixed" && r.case % 3 == 0) {
+            r.time_s.values_mut().flatten().for_each(|t| *t *= 1.4);
+        }
+        let lines = sheet(&rows, None, &TERMS).lines;
+        assert_eq!((lines[0][1].as_str(), lines[1][1].as_str()), ("1", "1"));
+        assert!(lines[1][2].ends_with('?'), "{lines:?}");
+    }
+}
