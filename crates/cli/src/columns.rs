@@ -188,6 +188,9 @@ impl Comparison<'_, '_> {
     }
 }
 
+/// Where what startups do to another flow was not measured.
+pub(crate) const HARM_LEFT_OUT: &str = "What each does to a CUBIC flow beside it: --harm.";
+
 /// The tone of a difference: only a certain one has another than plain text.
 pub(crate) fn tone(difference: Option<&Difference>) -> Tone {
     match difference.map(|d| d.change) {

@@ -1,6 +1,6 @@
 //! The table of a comparison: a line a startup, against the baseline.
 
-use crate::columns::{Column, notes};
+use crate::columns::{Column, HARM_LEFT_OUT, notes};
 use crate::table::{Align, Cell, Table, name_group};
 use slowstart::registry;
 use slowstart_lab::record::{Others, Row};
@@ -315,7 +315,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
             ));
         }
         if self.harm_left_out {
-            all.push("What each does to a CUBIC flow beside it: --harm.".to_string());
+            all.push(HARM_LEFT_OUT.to_string());
         }
         all
     }

@@ -172,7 +172,7 @@ fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
         // A reader that closed the pipe early (`| head`) is no error.
         Err(e) if output::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("slowstart: {}", printable::printable_lines(&format!("{e:#}")));
+            output::tell(&format!("{e:#}"));
             ExitCode::from(e.downcast_ref().map_or(2, interrupt::Interrupted::status))
         }
     }

@@ -65,8 +65,12 @@ pub(crate) fn width() -> usize {
 
 /// `text` in lines of at most [`width`] columns; lines after the first are indented.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
+    fill(text, width(), indent)
+}
+
+fn fill(text: &str, width: usize, indent: usize) -> String {
     let indent = " ".repeat(indent);
-    let options = textwrap::Options::new(width()).subsequent_indent(&indent).break_words(false);
+    let options = textwrap::Options::new(width).subsequent_indent(&indent).break_words(false);
     // Names such as linux-6.18 stay whole.
     textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
@@ -95,7 +99,17 @@ pub(crate) fn print(line: &str) -> Result<()> {
 /// Prints a message on standard error.
 pub(crate) fn note(text: &str) {
     if !quiet() {
-        eprintln!("slowstart: {}", printable_lines(text));
+        tell(text);
+    }
+}
+
+/// Prints a message on standard error, where that is a terminal in lines of its width.
+pub(crate) fn tell(text: &str) {
+    let text = format!("slowstart: {}", printable_lines(text));
+    let columns = io::stderr().is_terminal().then(|| terminal_size::terminal_size_of(io::stderr())).flatten();
+    match columns.map(|(columns, _)| usize::from(columns.0)).filter(|n| *n >= LEAST_WIDTH) {
+        Some(columns) => eprintln!("{}", fill(&text, columns, 2)),
+        None => eprintln!("{text}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One summary over several paths: what each startup gains and loses on each, against the baseline.
 
-use crate::columns::{notes, tone, unsure};
+use crate::columns::{HARM_LEFT_OUT, notes, tone, unsure};
 use crate::comparison::View;
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, Tone};
@@ -187,6 +187,11 @@ pub(crate) fn render(
             "CUBIC: what a CUBIC flow that was there before gets beside {first}, of what it gets alone; beside others, points more or \
              less."
         ));
+    }
+    let could =
+        |r: &PathResult| r.harm.is_empty() && r.rows.iter().all(|r| r.engine == "sim" && r.others.is_none());
+    if results.iter().all(could) {
+        legend.push(HARM_LEFT_OUT.to_string());
     }
     let needs = shown.iter().filter_map(|l| standing(&all, l)?.need);
     legend.extend(notes(needs, shown.len(), labels.len()));
