@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn fork(done: &[Option<f64>]) -> Fork {
-        let known = |value: f64| Estimate { value, low: Some(value), high: Some(value) };
+        let known = |value: f64| Estimate { value, low: value, high: Some(value), basis: String::new() };
         let path = FittedPath {
             rate_bps: known(10e6),
             rate_vary: None,

@@ -414,11 +414,8 @@ fn lines(a: &Advice) -> Vec<String> {
         );
         if !alike.contains(&a.in_use.as_str()) {
             let own = r.agreement.get(&a.in_use).copied().unwrap_or_default();
-            line += &format!(
-                "; with {}: {} (if it is not in use, say --in-use)",
-                a.in_use,
-                number(own.agree as f64)
-            );
+            let own = number(own.agree as f64);
+            line = format!("{line}; with {}: {own} (if it is not in use, say --in-use)", a.in_use);
         }
         out.push(line);
     }
