@@ -124,7 +124,12 @@ impl Streams {
             [s.tcp_mss, s.tcp_mss_default].into_iter().find_map(|n| n.below(1 << 16).filter(|m| *m > 0));
         self.mss = mss.unwrap_or(self.mss);
         for c in s.connected.0 {
-            let end = |host: &Word, port: Number| format!("{}:{}", host.0, port.below(1 << 16).unwrap_or(0));
+            let end = |host: &Word, port: Number| {
+                let mut name = format!("{}:{}", host.0, port.below(1 << 16).unwrap_or(0));
+                // It counts with its length.
+                name.shrink_to_fit();
+                name
+            };
             let ends = (end(&c.local_host, c.local_port), end(&c.remote_host, c.remote_port));
             self.held.add(size_of_val(&ends) + ends.0.len() + ends.1.len(), "names of streams")?;
             self.ends.insert(c.socket.below(MOST).unwrap_or(0), ends);

@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     /// Exits by startup and reason.
     pub(crate) exits: BTreeMap<(String, &'static str), u64>,
     pub(crate) disagreements: u64,
+    /// Counters of an object that are higher than its events say.
+    pub(crate) miscounted: u64,
     /// Windows set above the previous one, and pacing rates set.
     pub(crate) jumps: u64,
     pub(crate) paced: u64,
