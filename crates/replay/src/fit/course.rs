@@ -195,7 +195,7 @@ fn apart(all: &[&Course]) -> f64 {
 }
 
 /// Traces of several recordings, so many of each: at ranks between the bounds of what is not known, and with the whole rate
-/// stretched by up to [`apart`] and shrunk by as much. Of one recording nothing is stretched.
+/// stretched by up to how far its recordings are apart and shrunk by as much. Of one recording nothing is stretched.
 pub fn traces(all: &[&Course], each: usize) -> Vec<Vec<String>> {
     let most = if all.len() > 1 { apart(all) } else { 0.0 };
     let of = |c: &&Course| {

@@ -2,8 +2,8 @@
 //! has all of it in flight.
 
 //!
-//! - [`flight`]: growth over the bytes that are acknowledged
-//! - [`rounds`]: growth from one round trip to the next, and its phases
+//! - `flight`: growth over the bytes that are acknowledged
+//! - `rounds`: growth from one round trip to the next, and its phases
 
 mod flight;
 mod rounds;
