@@ -1,6 +1,5 @@
 //! Infers where a connection left slow start. Packets do not carry cwnd, but a sender that is limited by its cwnd
 //! has all of it in flight.
-
 //!
 //! - `flight`: growth over the bytes that are acknowledged
 //! - `rounds`: growth from one round trip to the next, and its phases
