@@ -11,10 +11,10 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 out=$PWD/target/dist
 rm -rf "$out" && mkdir -p "$out"
 
-# libelf.a and libz.a are where the compiler finds them; cargo must be told.
-libraries=$(dirname "$(cc -print-file-name=libelf.a)")
-RUSTFLAGS="-Ctarget-feature=+crt-static -Lnative=$libraries" \
-  bash ci/release.sh --target "$target" --features quic,sweep,kernel,static
+# Where libelf.a and libz.a are, for the binary and for the build script that compiles the objects.
+LIBBPF_SYS_LIBRARY_PATH=$(realpath "$(dirname "$(cc -print-file-name=libelf.a)")")
+export LIBBPF_SYS_LIBRARY_PATH
+RUSTFLAGS=-Ctarget-feature=+crt-static bash ci/release.sh --target "$target" --features quic,sweep,kernel,static
 built=target/$target/published
 slowstart=$built/slowstart
 
