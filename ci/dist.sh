@@ -17,6 +17,7 @@ export LIBBPF_SYS_LIBRARY_PATH
 RUSTFLAGS=-Ctarget-feature=+crt-static bash ci/release.sh --target "$target" --features quic,sweep,kernel,static
 built=target/$target/published
 slowstart=$built/slowstart
+strip "$slowstart"
 
 # crates/cli/Cargo.toml names them by this place.
 files=target/package
