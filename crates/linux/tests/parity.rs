@@ -425,7 +425,7 @@ fn objects_decide_as_the_rust_algorithms() {
     let Some(_one) = able() else { return };
     let mut t = compare(1, |_, _| true);
     show(&t);
-    // In one of a dozen series a counter was one higher than the events say, without a disagreement; why is not known.
+    // In one of 15 series a counter was one higher than the events say; why is not known. A disagreement is never repeated.
     if t.disagreements == 0 && t.miscounted > 0 {
         t = compare(1, |_, _| true);
         show(&t);

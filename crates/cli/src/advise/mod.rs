@@ -29,7 +29,7 @@ use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::text;
 use slowstart_replay::folder::expand;
 use slowstart_replay::open;
-use slowstart_replay::replay::{Options, stream};
+use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
 use slowstart_trial::sequence::{Power, needed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,6 @@ use std::path::{Path, PathBuf};
 const FEWEST_PATHS: usize = slowstart_lab::stats::FEWEST_PAIRS;
 /// Most transfers that become paths: the largest.
 const MOST_PATHS: usize = 100;
-/// Runs: each draws one of the paths.
-const RUNS: usize = 60;
 /// Initial windows that are tried, in segments; the first is that of RFC 6928.
 const INITIAL_WINDOWS: [u32; 5] = [10, 20, 32, 50, 100];
 /// Time for which a browser is observed, for what idle restart costs.
@@ -162,6 +160,11 @@ impl Advise {
         if recorded.paths.len() < FEWEST_PATHS {
             let advice = self.none(recorded, size);
             self.show(&advice, None)?;
+            for (key, _) in
+                [("--page", &self.page), ("--paths", &self.paths)].iter().filter(|(_, f)| f.is_some())
+            {
+                warn(&format!("{key}: not written, since there is no advice"));
+            }
             return passed_over(failed, files);
         }
         let mut fitted = recorded.paths.clone();
@@ -174,7 +177,7 @@ impl Advise {
         }
         let mut names = vec![self.in_use.clone()];
         names.extend(CHOSEN.iter().filter(|n| **n != in_use.startup_name).map(ToString::to_string));
-        let model = Model { toml, size };
+        let model = Model { toml, size, runs: fitted.len() as u32 };
         let study = model.study(&names, None, &[])?;
         let rows = run(&study);
         let base = label_of(&in_use.startup_name, &in_use.params);
@@ -210,7 +213,9 @@ impl Advise {
             let name = || file.display().to_string();
             let bar = progress();
             let read = open::open(file).and_then(|(kind, input)| {
-                let each = |t| recorded.add(format!("{}, connection {}", short(file), connection(&t)), &t);
+                let each = |t: AnalysedTransfer| {
+                    recorded.add(format!("{}, connection {}", short(file), t.row.connection), &t);
+                };
                 stream(kind, input, &options, each, |read| bar.set_position(read))
             });
             bar.finish_and_clear();
@@ -373,10 +378,6 @@ fn short(file: &Path) -> String {
     file.file_name().map_or("-".into(), |n| n.to_string_lossy()).into_owned()
 }
 
-fn connection(t: &slowstart_replay::replay::AnalysedTransfer) -> u64 {
-    t.row.connection
-}
-
 /// The advice in a sentence, then the verdict over the paths.
 fn headline(a: &Advice) -> String {
     if a.none_because.is_some() {
@@ -502,6 +503,8 @@ fn others(a: &Advice) -> Vec<String> {
 struct Model {
     toml: String,
     size: u64,
+    /// As many as there are paths, each over one drawn of them: more would count the same paths as new evidence.
+    runs: u32,
 }
 
 impl Model {
@@ -516,7 +519,7 @@ impl Model {
             duration: app.map(|_| BROWSING.to_string()),
             app: app.map(str::to_string),
             set: set.iter().map(|(k, v)| ((*k).to_string(), v.clone())).collect::<BTreeMap<_, _>>(),
-            runs: Some(RUNS as u32),
+            runs: Some(self.runs),
             ..StudyText::default()
         };
         Ok(Study::check_with(&text, &files)?)
