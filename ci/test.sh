@@ -27,15 +27,18 @@ fi
 # A clean clone gains nothing from what a second build could reuse.
 if [[ ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 
-broken=()
 skipped=()
 skip() { skipped+=("skipped: $*"); }
 step() { # NAME COMMAND...: keeps the output in target/ci/NAME.log
   local name=$1 TIMEFORMAT="   $1: %0R s, of CPU time %0U s and %0S s in the kernel"
   shift
   printf '\n== %s: %s\n' "$name" "$*"
-  time { "$@" 2>&1 | tee "$logs/$name.log" || broken+=("$name"); }
+  time { "$@" 2>&1 | tee "$logs/$name.log" || echo "$name" >>"$logs/broken"; }
 }
+# A step beside others. `show` waits for it and shows what it printed.
+beside() { step "$@" >"$logs/$1.shown" 2>&1 & }
+show() { wait; cat "$logs"/*.shown; }
+trap 'trap - TERM; kill 0' INT TERM
 # Lines `skipped: WHAT (REASON)`, those with one reason as one line.
 by_reason() {
   awk '
@@ -55,10 +58,10 @@ finish() {
   )
   read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs"/test*.log)
   echo
-  for name in ${broken[@]+"${broken[@]}"}; do
+  while read -r name; do
     echo "FAILED: $name, see $logs/$name.log"
     grep -q '^test result: FAILED' "$logs/$name.log" || failed=$((failed + 1))
-  done
+  done < <(cat "$logs/broken" 2>/dev/null)
   ((${#skipped[@]} == 0)) || printf '%s\n' "${skipped[@]}" | by_reason
   [[ ! ${SLOWSTART_RANDOM:-} ]] || echo "property tests: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats them"
   echo "$passed passed, $failed failed, ${#skipped[@]} skipped"
@@ -89,10 +92,9 @@ everything=("${packages[@]}" --features "$features")
 # Tests that compare with other tools skip where the tool is missing.
 install_missing nm:binutils bpftool:bpftool tcpdump:tcpdump tshark:tshark || true
 
-# The command without features, built for release as README.md says: README.md and docs/evidence/compare-geo.md hold its output to the
-# byte. The debug build with every feature, and one and two threads, print the same rows.
+# README.md and docs/evidence/compare-geo.md hold the output of the command without features to the byte. The debug build with
+# every feature, and one and two threads, print the same rows.
 readme() {
-  cargo build --locked --quiet --release || return 1
   rows() { "target/$1/slowstart" compare geo --runs 2 --json; }
   rows release >"$logs/rows.jsonl" || return 1
   local all good
@@ -135,9 +137,31 @@ driver=$(rustup which clippy-driver 2>/dev/null || command -v clippy-driver) ||
   { echo "missing: clippy; install it with: rustup component add clippy" >&2; exit 1; }
 export RUSTC_WORKSPACE_WRAPPER=$driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
+# Tests of the kernel mostly wait for the clock. Beside them run the others, and a build that takes what is left of the
+# processors.
+lane() { # LANE [OPTION..]
+  # Pins are made in a file system of its own.
+  local own=()
+  # shellcheck disable=SC2016 # the inner shell expands
+  if unshare --mount mount -t bpf bpf /sys/fs/bpf 2>/dev/null; then
+    own=(unshare --mount bash -c 'mount -t bpf bpf /sys/fs/bpf && exec "$@"' own)
+  fi
+  ${own[@]+"${own[@]}"} nice -n "$([[ $1 == kernel ]] && echo 0 || echo 5)" cargo test --locked "${everything[@]}" --no-fail-fast "${@:2}" \
+    --config "target.'cfg(all())'.runner = ['bash', '$PWD/ci/lane.sh', '$1']" -- --show-output
+}
+# As a user builds it.
+release() {
+  unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
+  nice -n 19 cargo build --locked --release &&
+    nice -n 19 cargo test --locked --release -p slowstart-lab --test determinism --no-run
+}
+
 step fmt cargo fmt --all --check
 step build cargo build --locked "${everything[@]}" --all-targets
-step test cargo test --locked "${everything[@]}" --no-fail-fast -- --show-output
+beside build-release release
+beside test-kernel lane kernel --tests
+step test lane other
+show
 step doc env RUSTDOCFLAGS="-D warnings" cargo doc --locked "${packages[@]}" --no-deps
 # The package and the pages are compared with the command of the step `build`.
 export SLOWSTART=$PWD/target/debug/slowstart
@@ -146,7 +170,6 @@ if missing=$(bash ci/python.sh --missing); then
 else
   skip "the Python package (missing: $missing)"
 fi
-# From here on as a user builds them.
 unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
 step readme readme
 step test-release cargo test --locked --release -p slowstart-lab --test determinism -- --show-output
