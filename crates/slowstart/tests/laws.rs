@@ -483,6 +483,24 @@ fn optimistic_acks_count_once() {
     }
 }
 
+/// A connection begins with the window of the segments that the handshake negotiated, and not below the least window.
+#[test]
+fn the_handshake_decides_the_first_window() {
+    for s in startups() {
+        let reno = avoidance::REGISTRY.iter().find(|a| a.name == "reno").expect("it is registered");
+        let of = |iw: u64| {
+            let mut f = facts(500, iw);
+            f.min_window = f.mss * 2;
+            let control = s.algorithm.controller(&(reno.make)(), Bytes(14_600), 1);
+            Host::of(control, f, &Handshake::default()).0.state().cwnd
+        };
+        assert!(of(1) >= Bytes(1000), "{}: {:?}", s.name, of(1));
+        if s.algorithm.is_standalone() {
+            assert_eq!(of(10), Bytes(5000), "{}", s.name);
+        }
+    }
+}
+
 /// State is bounded: no startup, with its parameters, is larger than this.
 #[test]
 fn state_is_small() {

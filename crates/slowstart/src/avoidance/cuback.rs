@@ -105,15 +105,15 @@ impl Epoch {
     }
 
     fn reno(&self, w: u64, beta: Fixed) -> Bytes {
-        // The sum of the windows from one to the other, in halves of a segment.
+        // The sum of the windows from one to the other, in halves of a segment: below 2^128.
         let sum = |from: u64, to: u64| {
-            u128::from(to.saturating_sub(from)) * u128::from((to + from).saturating_sub(1))
+            u128::from(to.saturating_sub(from)) * u128::from(to.saturating_add(from).saturating_sub(1))
         };
         let (one, beta) = (Fixed::ONE as u128, beta.0 as u128);
         let turn = w.min(self.prior).max(self.begin);
         // 1 / alpha = (1 + beta) / (3 (1 - beta))
-        let slow = sum(self.begin, turn) * (one + beta) / (3 * (one - beta));
-        let halves = (slow + sum(turn, w)).saturating_mul(u128::from(self.mss.0));
+        let slow = sum(self.begin, turn).saturating_mul(one + beta) / (3 * (one - beta));
+        let halves = slow.saturating_add(sum(turn, w)).saturating_mul(u128::from(self.mss.0));
         Bytes(u64::try_from(halves / 2).unwrap_or(u64::MAX))
     }
 }
@@ -221,6 +221,15 @@ impl Avoidance for Cuback {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A host may report any window.
+    #[test]
+    fn sums_of_windows_do_not_overflow() {
+        let epoch = Epoch { prior: u64::MAX, begin: 1, mss: Bytes(1), ..Epoch::default() };
+        for w in [u64::MAX / 2, u64::MAX] {
+            assert_eq!(epoch.reno(w, Params::default().beta), Bytes(u64::MAX));
+        }
+    }
 
     #[test]
     fn wide_cube_roots_are_exact() {

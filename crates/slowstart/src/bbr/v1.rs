@@ -365,6 +365,8 @@ impl Bbr {
 
 impl Controller for Bbr {
     fn on_established(&mut self, f: &Facts, hs: &Handshake) -> Change {
+        // The handshake may have negotiated smaller segments.
+        self.state.cwnd = f.iw.max(f.min_window);
         self.min_rtt = hs.rtt;
         self.min_rtt_at = f.now;
         self.aggregation.since = f.now;

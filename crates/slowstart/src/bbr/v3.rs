@@ -410,6 +410,8 @@ impl Bbr3 {
 
 impl Controller for Bbr3 {
     fn on_established(&mut self, f: &Facts, _: &Handshake) -> Change {
+        // The handshake may have negotiated smaller segments.
+        self.state.cwnd = f.iw.max(f.min_window);
         self.min_rtt = f.srtt;
         self.min_rtt_at = f.now;
         self.recent_rtt_at = f.now;
