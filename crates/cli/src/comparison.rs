@@ -6,7 +6,7 @@ use slowstart::registry;
 use slowstart_lab::record::{Others, Row};
 use slowstart_lab::report::decision::{Decision, Standing, role};
 use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::words::{number, spread};
+use slowstart_lab::report::words::{RECONSTRUCTED, marked, number, spread};
 use slowstart_lab::stats::median;
 
 /// How a comparison is sorted.
@@ -52,10 +52,16 @@ impl<'a> Line<'_, 'a> {
         &self.standings[0].summary
     }
 
+    /// The labels as they are printed.
+    fn marked(&self) -> Vec<String> {
+        self.labels.iter().map(|l| marked(l)).collect()
+    }
+
     /// The name as it is printed.
     fn name(&self) -> String {
+        let labels = self.marked();
         if self.versions {
-            return match &self.labels[..] {
+            return match &labels[..] {
                 [one] => format!("    {one}"),
                 all => format!("    {} versions", all.len()),
             };
@@ -65,7 +71,7 @@ impl<'a> Line<'_, 'a> {
             Some(need) if need.is_rare() => " +",
             _ => "",
         };
-        format!("{front}{}{need}", name_group(&self.labels, NAMES))
+        format!("{front}{}{need}", name_group(&labels, NAMES))
     }
 }
 
@@ -255,7 +261,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let line = |l: &Line| {
             let s = l.first();
             vec![
-                name_group(&l.labels, NAMES).into(),
+                name_group(&l.marked(), NAMES).into(),
                 cell(s, &|o| Some(o.lost_packets as f64)),
                 cell(s, &|o| o.goodput_dip.map(|d| d * 100.0)),
                 cell(s, &|o| o.delay_p99_s.map(|d| d * 1e3)),
@@ -303,7 +309,10 @@ impl<'d, 'a> Comparison<'d, 'a> {
         }
         all.extend(notes(self.lines.iter().filter_map(|l| l.standings[0].need), self.lines.len(), self.of));
         for l in self.lines.iter().filter(|l| !l.versions && l.name().contains(" more")) {
-            all.push(format!("same in every run: {}", l.labels.join(", ")));
+            all.push(format!("same in every run: {}", l.marked().join(", ")));
+        }
+        if self.lines.iter().any(|l| l.marked() != l.labels) {
+            all.push(RECONSTRUCTED.to_string());
         }
         if self.lines.iter().any(|l| l.versions && l.labels.len() > 1) {
             all.push("Versions from the least to the greatest median; --wide shows each.".to_string());

@@ -102,6 +102,9 @@ struct Entry {
     /// What a value looks like.
     #[serde(skip_serializing_if = "Option::is_none")]
     expects: Option<String>,
+    /// True if it is reconstructed without its paper.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_reconstructed: bool,
     /// Why it is not implemented, or not in this build.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
@@ -115,6 +118,7 @@ impl Entry {
             sources: Vec::new(),
             params: BTreeMap::new(),
             expects: None,
+            is_reconstructed: false,
             missing: None,
         }
     }
@@ -148,6 +152,7 @@ impl Entry {
             });
             all.push(params.collect::<Vec<_>>().join(","));
         }
+        all.extend(self.is_reconstructed.then(|| "reconstructed without its paper".to_string()));
         all.extend(self.missing.as_ref().map(|m| format!("missing: {m}")));
         all
     }
@@ -157,9 +162,10 @@ fn entries(kind: Kind) -> Vec<Entry> {
     match kind {
         Kind::Startups => registry::all()
             .map(|e| {
-                Entry::new(e.name, e.about)
+                let entry = Entry::new(e.name, e.about)
                     .with_source(e.source)
-                    .with_params(|put| e.algorithm.each_param(put))
+                    .with_params(|put| e.algorithm.each_param(put));
+                Entry { is_reconstructed: e.is_reconstructed, ..entry }
             })
             .collect(),
         Kind::Avoidances => avoidance::REGISTRY

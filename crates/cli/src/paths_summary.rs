@@ -8,7 +8,7 @@ use slowstart::registry::Need;
 use slowstart_lab::record::Row;
 use slowstart_lab::report::decision::{Change, Decision, Difference, Figure, Harm, Standing, Terms, role};
 use slowstart_lab::report::summary::{Measure, Summary};
-use slowstart_lab::report::words::{list, number, signed};
+use slowstart_lab::report::words::{RECONSTRUCTED, list, marked, number, signed};
 
 /// The paths over which `slowstart compare` without one compares: those that differ in what decides.
 pub(crate) const COMMON: [&str; 7] =
@@ -141,7 +141,7 @@ pub(crate) fn render(
     let shown = &labels[..view.top.unwrap_or(labels.len()).min(labels.len())];
     let name = |label: &str| {
         let need = standing(&all, label).and_then(|s| s.need).filter(|n| n.is_rare());
-        format!("{label}{}", if need.is_some() { " +" } else { "" })
+        format!("{}{}", marked(label), if need.is_some() { " +" } else { "" })
     };
     let table = |from: usize, to: usize| {
         let mut headers = vec!["startup".to_string()];
@@ -195,6 +195,7 @@ pub(crate) fn render(
     }
     let needs = shown.iter().filter_map(|l| standing(&all, l)?.need);
     legend.extend(notes(needs, shown.len(), labels.len()));
+    legend.extend(shown.iter().any(|l| marked(l) != **l).then(|| RECONSTRUCTED.to_string()));
     (parts.join("\n"), legend, verdict(&all, &labels))
 }
 

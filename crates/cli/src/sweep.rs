@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use slowstart_lab::columns::{Cell, Column};
 use slowstart_lab::report::decision::MARGIN;
-use slowstart_lab::report::words::number;
+use slowstart_lab::report::words::{RECONSTRUCTED, number};
 use slowstart_sweep::map::{self, Place};
 use slowstart_sweep::plan::Plan;
 use slowstart_sweep::query::{self, Answer, Filter, Query};
@@ -304,7 +304,7 @@ impl MapArgs {
         if !output::quiet() {
             let legend = format!(
                 "first startup, by the median of {}; the second's over it; packets that the first loses in startup. A tie: medians \
-                 within {} %",
+                 within {} %. {RECONSTRUCTED}",
                 self.value,
                 number(100.0 * MARGIN)
             );

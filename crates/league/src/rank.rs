@@ -7,7 +7,7 @@ use crate::sheet::{ABSENT, Sheet};
 use slowstart::registry::{self, Need};
 use slowstart_lab::report::decision::{Change, Difference, lost, relative};
 use slowstart_lab::report::order::Order;
-use slowstart_lab::report::words::signed;
+use slowstart_lab::report::words::{marked, signed};
 
 /// What startups are compared with, and by which margin.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub fn sheet(rows: &[GameRow], population: Option<&str>, terms: &Terms) -> Sheet
     };
     let line = |p: Place| {
         let need = if p.need.is_some_and(Need::is_rare) { " +" } else { "" };
-        let mut cells = vec![format!("{}{need}", p.startup), p.rank.to_string()];
+        let mut cells = vec![format!("{}{need}", marked(p.startup)), p.rank.to_string()];
         cells.extend(SHOWN.into_iter().zip(p.differences).map(cell));
         cells
     };

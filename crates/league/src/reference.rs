@@ -23,6 +23,7 @@
 use crate::game::GameRow;
 use crate::score::figure;
 use crate::sheet::{ABSENT, Sheet, mean};
+use slowstart_lab::report::words::marked;
 
 /// A class of reference senders.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ pub fn distance(rows: &[GameRow], population: Option<&str>) -> Sheet {
         let class = Reference::of(name);
         let over =
             |r: &GameRow, b| Some(r.regret(b)?.0 * r.oracle_s.get(&b.to_string())? / class.time(r, b)?);
-        let mut line = vec![name.to_string(), class.name().into()];
+        let mut line = vec![marked(name), class.name().into()];
         line.extend(cells(&over, &|r| r.startup == name));
         lines.push(line);
     }

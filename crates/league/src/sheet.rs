@@ -2,7 +2,7 @@
 
 use crate::against::Difference;
 use crate::score::{Measure, Score, front};
-use slowstart_lab::report::words::number;
+use slowstart_lab::report::words::{marked, number};
 use slowstart_lab::stats::Median;
 
 /// A table of text.
@@ -22,7 +22,8 @@ pub const LEGEND: &str = "rank: one more than the startups that certainly reach 
     early: left before the path was full, by a rule of its own; early loss: the same by loss. choke: left at the choke point; \
     deep: the same, of the cases whose queue holds half a BDP or more. left: median of the window left with, in BDP. lost: \
     packets lost in startup. queue: the longest wait at the bottleneck of packets sent in startup. others: effect on flows that were there before. \
-    * is on the Pareto front of 1 MB, 10 MB, lost and others lost; m uses what an earlier connection learned.";
+    * is on the Pareto front of 1 MB, 10 MB, lost and others lost; m uses what an earlier connection learned; \
+    ~ is reconstructed without its paper.";
 
 pub(crate) const ABSENT: &str = "-";
 
@@ -64,7 +65,7 @@ fn in_order(scores: &[Score]) -> Vec<(&Score, bool)> {
 }
 
 fn name(s: &Score, on_front: bool) -> String {
-    format!("{}{}{}", s.startup, if on_front { " *" } else { "" }, if s.memory { " m" } else { "" })
+    format!("{}{}{}", marked(&s.startup), if on_front { " *" } else { "" }, if s.memory { " m" } else { "" })
 }
 
 /// The table of regrets and exits.

@@ -68,6 +68,8 @@ pub struct AlgorithmEntry {
     pub source: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
+    /// True if its paper was not available: it is made from an abstract, or from what others write about it.
+    pub is_reconstructed: bool,
     /// The algorithm with the parameters of `source`.
     pub algorithm: Algorithm,
 }
@@ -78,12 +80,14 @@ const STANDALONE: [AlgorithmEntry; 2] = [
         name: "bbr",
         source: "Cardwell et al. 2016; Linux 6.18 tcp_bbr.c",
         about: "paces at the measured bandwidth; exits after three rounds of growth below 25 %, then drains",
+        is_reconstructed: false,
         algorithm: Algorithm::Bbr,
     },
     AlgorithmEntry {
         name: "bbr3",
         source: "draft-ietf-ccwg-bbr-06",
         about: "BBR that also exits when a round loses more than 2 % in six ranges; losses limit its probes",
+        is_reconstructed: false,
         algorithm: Algorithm::Bbr3,
     },
 ];
@@ -94,12 +98,14 @@ pub fn all() -> impl Iterator<Item = AlgorithmEntry> {
         name: e.name,
         source: e.source,
         about: e.about,
+        is_reconstructed: e.is_reconstructed,
         algorithm: Algorithm::Startup((e.make)()),
     });
     let quiche = AlgorithmEntry {
         name: "bbr2-quiche",
         source: "Cloudflare quiche gcongestion/bbr2, 2026",
         about: "bbr3 with the Startup of quiche: exits also by a queue, or when eight events of a round lose more than 1.5 %",
+        is_reconstructed: false,
         algorithm: Algorithm::Bbr2Quiche(quiche::Params::default()),
     };
     startups.chain(STANDALONE).chain([quiche])

@@ -5,12 +5,13 @@ use crate::query::{Filter, Query, QueryError, compare, query};
 use crate::store::Store;
 use slowstart_lab::columns::Cell;
 use slowstart_lab::report::decision::MARGIN;
+use slowstart_lab::report::words::marked;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A startup at a place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contender {
-    /// Its name, with its parameters if there are several variants of it.
+    /// Its name, marked if it is reconstructed without its paper, with its parameters if there are several variants of it.
     pub name: String,
     /// The median of the value.
     pub value: f64,
@@ -77,8 +78,9 @@ pub fn map(
         let [x, y, startup, params, _, median, _, _, _, lost, ..] = &row[..] else { continue };
         let (Cell::Number(median), Cell::Number(lost)) = (median, lost) else { continue };
         let startup = startup.text();
+        let marked = marked(&startup);
         let name =
-            if variants[&startup].len() > 1 { format!("{startup} {}", params.text()) } else { startup };
+            if variants[&startup].len() > 1 { format!("{marked} {}", params.text()) } else { marked };
         let of = Contender { name, value: *median, lost: *lost };
         match places.last_mut() {
             Some((px, py, all)) if px == x && py == y => all.push(of),

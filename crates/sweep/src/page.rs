@@ -4,7 +4,7 @@ use crate::map::{Place, axes};
 use maud::{Markup, html};
 use serde::Serialize;
 use slowstart_lab::columns::Cell;
-use slowstart_lab::report::words::number;
+use slowstart_lab::report::words::{RECONSTRUCTED, number};
 use slowstart_lab::report::{Script, document, live};
 
 /// A map as data for the script.
@@ -124,7 +124,7 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
         p class="about" {
             "By the median of " code { (value) } ". Each place has the startup with the least median, the second's median over "
             "it, and the median number of packets that the first loses in startup. The stronger the colour, the further the "
-            "second is behind. Startups within 3 % of the least are a tie, in grey."
+            "second is behind. Startups within 3 % of the least are a tie, in grey. " (RECONSTRUCTED)
         }
         (live(&heat(&data, places), &data))
         h2 { "Places" }

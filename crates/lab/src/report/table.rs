@@ -2,7 +2,7 @@
 
 use super::decision::{Change, Decision, Figure, Standing, role};
 use super::summary::{Measure, Summary};
-use super::words::{bytes, number, signed, spread};
+use super::words::{RECONSTRUCTED, bytes, marked, number, signed, spread};
 use crate::stats::FEWEST_PAIRS;
 use maud::{Markup, html};
 
@@ -75,7 +75,7 @@ pub fn table(d: &Decision) -> Markup {
                     @for (i, s) in d.standings.iter().enumerate() {
                         tr class=[(i == 0).then_some("baseline")] {
                             th scope="row" {
-                                (s.summary.label)
+                                (marked(&s.summary.label))
                                 @if s.unbeaten { " " b class="front" title="nothing beats it" { "★" } }
                                 @if let Some(need) = s.need.filter(|n| n.is_rare()) { small { "needs " (need.name()) } }
                             }
@@ -97,6 +97,7 @@ pub fn table(d: &Decision) -> Markup {
                 @if d.has_harm() { " and harm" } " together. "
                 @if d.has_harm() { "A CUBIC flow got: of what it gets alone while the newcomer transfers 10 MB; points more or less. " }
             }
+            @if d.standings.iter().any(|s| marked(&s.summary.label) != s.summary.label) { (RECONSTRUCTED) " " }
             @if runs == 1 { "A single run has no interval, so it cannot be said whether a difference is chance." }
         }
     }

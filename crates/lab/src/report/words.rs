@@ -1,6 +1,17 @@
 //! Numbers, units and lists as text, the same on a terminal and on the page.
 
 use crate::stats::Median;
+use slowstart::registry;
+
+/// What [`marked`] adds, for below a table.
+pub const RECONSTRUCTED: &str = "~: reconstructed without its paper.";
+
+/// The label of a startup in a table: with a tilde if it is reconstructed without its paper.
+pub fn marked(label: &str) -> String {
+    let name = label.split([':', ' ']).next().unwrap_or(label);
+    let mark = if registry::named(name).is_some_and(|e| e.is_reconstructed) { "~" } else { "" };
+    format!("{label}{mark}")
+}
 
 /// Returns the number of decimals for three significant digits, at most six. By comparison, since logarithms differ
 /// between platforms.
@@ -113,6 +124,12 @@ pub fn list(items: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reconstructed_startup_has_a_mark() {
+        let shown = ["hybla", "stopeg", "stopeg:threshold=0.5", "mine"].map(marked);
+        assert_eq!(shown, ["hybla", "stopeg~", "stopeg:threshold=0.5~", "mine"]);
+    }
 
     #[test]
     fn numbers_have_three_digits() {

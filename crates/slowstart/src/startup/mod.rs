@@ -94,6 +94,8 @@ pub struct StartupEntry {
     pub source: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
+    /// True if its paper was not available: it is made from an abstract, or from what others write about it.
+    pub is_reconstructed: bool,
     /// Returns a new instance with the parameters of `source`.
     pub make: fn() -> AnyStartup,
 }
@@ -108,7 +110,7 @@ impl StartupEntry {
 macro_rules! registry {
     ($(
         $module:ident::$ty:ident {
-            $($name:literal: $params:ident, $source:literal, $about:literal;)+
+            $($name:literal: $params:ident, $source:literal, $about:literal $(, reconstructed: $reconstructed:literal)?;)+
         }
     )+) => {
         $(pub mod $module;)+
@@ -127,6 +129,7 @@ macro_rules! registry {
             name: $name,
             source: $source,
             about: $about,
+            is_reconstructed: false $(|| $reconstructed)?,
             make: || AnyStartup::$ty($module::$ty::new($module::Params::$params())),
         }),+),+];
 
@@ -238,18 +241,21 @@ registry! {
             "begins with 3 segments and a threshold of 16 if the handshake lost a packet";
     }
     jump_start::JumpStart {
-        "jump-start": default, "Liu et al., PFLDnet 2007", "paces all queued data over the first round trip";
+        "jump-start": default, "Liu et al., PFLDnet 2007", "paces all queued data over the first round trip",
+            reconstructed: true;
     }
     quick_start::QuickStart {
         "quick-start": default, "RFC 4782", "begins at the rate that all routers of the path granted";
     }
     halfback::Halfback {
         "halfback": default, "Li, Dong & Godfrey, CoNEXT 2015",
-            "paces a short flow over one round trip, then retransmits it in reverse order";
+            "paces a short flow over one round trip, then retransmits it in reverse order",
+            reconstructed: true;
     }
     stateful::Stateful {
         "stateful": default, "Guo & Lee, IEEE Access 2020",
-            "begins at the final rate of an earlier connection, then congestion avoidance";
+            "begins at the final rate of an earlier connection, then congestion avoidance",
+            reconstructed: true;
     }
     careful_resume::CarefulResume {
         "careful-resume": default, "RFC 9959",
@@ -260,7 +266,8 @@ registry! {
     }
     adaptive::Adaptive {
         "adaptive": default, "Wang et al., INFOCOM 2004 (Astart, TCP Westwood)",
-            "raises a low threshold to the estimated rate times the minimum RTT";
+            "raises a low threshold to the estimated rate times the minimum RTT",
+            reconstructed: true;
     }
     c4::C4 {
         "c4": default, "draft-huitema-ccwg-c4-spec; picoquic c4.c, 2026",
@@ -268,7 +275,8 @@ registry! {
     }
     capstart::CapStart {
         "capstart": default, "Cavendish et al. 2009",
-            "limited slow start if the path is slower than the sender's interface";
+            "limited slow start if the path is slower than the sender's interface",
+            reconstructed: true;
     }
     delay::Delay {
         "delay": default, "Ha & Rhee 2008, reference 9",
@@ -279,7 +287,8 @@ registry! {
             "grows as fast as a connection with an RTT of 25 ms";
     }
     packet_pair::PacketPair {
-        "packet-pair": default, "Hoe 1996", "doubles up to the capacity estimated from the spacing of the first ACKs";
+        "packet-pair": default, "Hoe 1996", "doubles up to the capacity estimated from the spacing of the first ACKs",
+            reconstructed: true;
     }
     rapid_start::RapidStart {
         "rapid-start": default, "draft-kazuho-ccwg-rapid-start, editor's copy of 2026",
@@ -293,10 +302,12 @@ registry! {
     }
     smooth::Smooth {
         "smooth": default, "Wang et al. 2000, as described by Ha & Rhee 2008",
-            "halves its growth in steps on the second half of the way to a threshold";
+            "halves its growth in steps on the second half of the way to a threshold",
+            reconstructed: true;
     }
     stopeg::StopEg {
-        "stopeg": default, "Arghavani et al., LCN 2020", "exits when more than 56.8 % of the data in flight is on the forward path";
+        "stopeg": default, "Arghavani et al., LCN 2020", "exits when more than 56.8 % of the data in flight is on the forward path",
+            reconstructed: true;
     }
     suss::Suss {
         "suss": default, "Arghavani et al., SIGCOMM 2024; SUSSprg for Linux 6.8",
