@@ -1,4 +1,4 @@
-.PHONY: field check test fuzz bless picture bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom dist test-dist
+.PHONY: field check test fuzz bless pictures bench results seeds docs kernel test-kernels playground book wheel aarch64 sbom dist test-dist
 
 # The fast tier, for while you work: formatting, clippy, unit tests and the main tests of algorithms and endpoint.
 check:
@@ -16,9 +16,9 @@ fuzz:
 bless:
 	@bash ci/bless.sh
 
-# Draws the picture of the README from runs of this version.
-picture:
-	@bash ci/picture.sh
+# Draws the pictures of the README and of the documents from this version.
+pictures:
+	@bash ci/pictures.sh
 
 # Speed of the simulator, one JSON line a case.
 bench:

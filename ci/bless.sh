@@ -14,5 +14,5 @@ for file in "${printed[@]}"; do
   [[ $output ]] || { echo "slowstart $command printed nothing" >&2; exit 1; }
   printf '%s\n' "$output" | rewrite_block "$file"
 done
-bash ci/picture.sh
+bash ci/pictures.sh
 git diff --stat

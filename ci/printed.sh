@@ -7,7 +7,7 @@ printed=(README.md docs/evidence/compare-geo.md)
 printed_command() { # FILE
   case $1 in
     README.md) echo compare geo ;;
-    docs/evidence/compare-geo.md) echo compare geo --all --wide ;;
+    docs/evidence/compare-geo.md) echo compare geo --all ;;
   esac
 }
 

@@ -110,7 +110,7 @@ readme() {
   done
   # shellcheck disable=SC2046 # the arguments are words
   target/release/slowstart $(picture_command "$logs/picture.svg") >/dev/null || return 1
-  cmp "$picture" "$logs/picture.svg" || { echo "$picture is not what \`make picture\` draws"; return 1; }
+  cmp "$picture" "$logs/picture.svg" || { echo "$picture is not what \`make pictures\` draws"; return 1; }
   RAYON_NUM_THREADS=1 rows release | cmp - "$logs/rows.jsonl" &&
     RAYON_NUM_THREADS=2 rows debug | cmp - "$logs/rows.jsonl"
 }

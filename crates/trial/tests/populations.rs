@@ -233,3 +233,97 @@ fn an_arm_whose_records_are_lost_is_noticed() {
     println!("measured: {noticed} of 100 trials with lost records were noticed");
     assert!(noticed >= 90);
 }
+
+/// The picture of docs/guide/trial.md: what a trial reports as its connections come, of an arm that takes 20 % less time than the
+/// control and one that takes as long. `SLOWSTART_BLESS=1` draws it anew (`make pictures`).
+#[test]
+fn the_picture_shows_a_trial() {
+    const AREA: (f64, f64, f64, f64) = (70.0, 62.0, 900.0, 330.0);
+    let plan = plan(&THREE, 2026);
+    let mut r = Stream::named(2026, "population");
+    let truth = [NONE, Truth { time: 0.8, ..NONE }, NONE];
+    let all = population(&mut r, &plan, 6000, None, &truth);
+    let mut trial = Trial::new(plan, Measure::TimeLast, BY_RTT, Vec::new(), false);
+    let x = |n: usize| AREA.0 + (AREA.2 - AREA.0) * n as f64 / 6000.0;
+    let y = |share: f64| AREA.1 + (AREA.3 - AREA.1) * (0.4 - share.clamp(-0.4, 0.4)) / 0.8;
+    let mut bands = [(Vec::new(), Vec::new(), Vec::new()), (Vec::new(), Vec::new(), Vec::new())];
+    let mut shown = None;
+    for (i, o) in all.into_iter().enumerate() {
+        trial.put(i as u64, o, true);
+        let n = i + 1;
+        if !n.is_multiple_of(100) {
+            continue;
+        }
+        for (band, arm) in bands.iter_mut().zip([1, 2]) {
+            let Some(e) = trial.compare(Measure::TimeLast, arm, 0) else { continue };
+            let point = |share: f64| format!("{:.1} {:.1}", x(n), y(share));
+            band.0.push(point(e.low));
+            band.1.push(point(e.high));
+            band.2.push(point(e.estimate));
+            if arm == 1 && e.is_less() && shown.is_none() {
+                shown = Some((n, e.estimate));
+            }
+        }
+    }
+    let mut body = String::new();
+    let mut text = |x: f64, y: f64, class: &str, anchor: &str, words: &str| {
+        body.push_str(&format!(
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>\n"
+        ));
+    };
+    text(16.0, 30.0, "t", "start", "What a trial reports while it runs");
+    for percent in [-40, -20, 0, 20, 40] {
+        text(
+            AREA.0 - 8.0,
+            y(f64::from(percent) / 100.0) + 4.5,
+            "",
+            "end",
+            &format!("{percent:+} %").replace("+0", "0"),
+        );
+    }
+    for n in [0, 1000, 2000, 3000, 4000, 5000, 6000] {
+        text(x(n), AREA.3 + 18.0, "", "middle", &n.to_string());
+    }
+    text(f64::midpoint(AREA.0, AREA.2), AREA.3 + 38.0, "", "middle", "connections in the trial");
+    text(AREA.2, y(-0.2) + 20.0, "h c1 halo", "end", "search: truly 20 % less time than cubic");
+    text(AREA.2, y(0.0) - 8.0, "h c0 halo", "end", "ours: truly none");
+    for percent in [-40, -20, 0, 20, 40] {
+        let (class, at) = (if percent == 0 { "a" } else { "g" }, y(f64::from(percent) / 100.0));
+        body.push_str(&format!(
+            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>\n",
+            AREA.0, AREA.2
+        ));
+    }
+    for (i, (low, high, middle)) in bands.iter().enumerate() {
+        let back: Vec<&str> = low.iter().rev().map(String::as_str).collect();
+        let k = 1 - i;
+        body.push_str(&format!(
+            "<path class=\"c{k} band\" d=\"M{}L{}z\"/>\n",
+            high.join("L"),
+            back.join("L")
+        ));
+        body.push_str(&format!("<path class=\"l l{k}\" d=\"M{}\"/>\n", middle.join("L")));
+    }
+    let (n, at) = shown.expect("the effect is found");
+    body.push_str(&format!("<circle class=\"b\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>\n", x(n), y(at)));
+    body.push_str(&format!(
+        "<text class=\"h halo\" x=\"{:.1}\" y=\"{:.1}\">after {n} connections it is shown: you may stop</text>\n",
+        x(n) + 4.0,
+        y(-0.36)
+    ));
+    let svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 920 385\" role=\"img\" aria-label=\"Effects on the time to the last byte \
+         and their 95 percent intervals, over the connections of a trial: the interval of an arm that takes 20 percent less time \
+         narrows until it lies below zero, that of an arm without effect keeps containing zero.\"><style>text{{font:13px system-ui,'DejaVu \
+         Sans',sans-serif;fill:#444}}.t{{font-size:20px;font-weight:700;fill:#111}}.h{{font-weight:700;fill:#111}}.g{{stroke:#000;\
+         stroke-opacity:.1}}.a{{stroke:#333}}.b{{fill:#fff;stroke:#333}}.halo{{paint-order:stroke;stroke:#fff;stroke-width:4px}}\
+         .band{{fill-opacity:.18}}.c0{{fill:#d55e00}}.c1{{fill:#0072b2}}.l{{fill:none;stroke-width:2.5}}.l0{{stroke:#d55e00}}\
+         .l1{{stroke:#0072b2}}</style><rect width=\"920\" height=\"385\" fill=\"#fff\"/>\n{body}</svg>\n"
+    );
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/trial.svg");
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        std::fs::write(&file, &svg).expect("docs/guide/trial.svg");
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == svg, "docs/guide/trial.svg is not what is drawn from this version: make pictures");
+}
