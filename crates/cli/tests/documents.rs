@@ -1,5 +1,7 @@
 //! Links between the documents lead to files and headings that exist, on a forge and in the book.
 
+use slowstart::registry;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -159,6 +161,19 @@ fn every_algorithm_has_a_section() {
             assert!(found, "docs/reference/algorithms.md has no section on {name}");
         }
     }
+}
+
+/// The startups that tables mark as reconstructed are those that the section lists.
+#[test]
+fn the_reconstructed_startups_are_listed() {
+    let text = fs::read_to_string(root().join("docs/reference/algorithms.md")).expect("a document");
+    let (_, section) = text.split_once("## Reconstructed without the paper").expect("a section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let listed: BTreeSet<&str> =
+        section.split('`').skip(1).step_by(2).filter(|n| registry::named(n).is_some()).collect();
+    let marked: BTreeSet<&str> = registry::all().filter(|e| e.is_reconstructed).map(|e| e.name).collect();
+    assert_eq!(listed, marked);
+    assert_eq!(marked.len(), 8);
 }
 
 /// The table of the built-in paths is what the command lists.

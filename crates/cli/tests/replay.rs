@@ -40,7 +40,7 @@ fn words(command: &str) -> Vec<String> {
 
 /// Guides that show what commands print.
 const SHOWN: [(&str, usize); 6] = [
-    ("captures", 3),
+    ("captures", 2),
     ("tutorial", 3),
     ("which-startup", 1),
     ("operator", 3),

@@ -96,11 +96,12 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// Measured values for a table: the first and last of many.
+/// Measured values for a table: the first and last of many, without their cases.
 fn short(text: &str) -> String {
     let parts: Vec<&str> = text.split("; ").collect();
+    let value = |part: &str| part.rsplit_once(": ").map_or(part, |(_, v)| v).to_string();
     match parts.as_slice() {
-        [first, .., last] if parts.len() > 2 => format!("{first}; ...; {last}"),
+        [first, .., last] if parts.len() > 2 => format!("{}; ...; {}", value(first), value(last)),
         _ => text.to_string(),
     }
 }
@@ -114,23 +115,22 @@ fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     counts.join(", ")
 }
 
-/// The summary: for each paper its conclusion, whether it stands, and ten of its claims.
+/// The summary: for each paper its conclusion, whether it stands, and five of its claims.
 ///
 /// # Errors
 /// Says which row of `papers.toml` is no claim.
 pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
-        "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? \
-         Written by `slowstart reproduce --all --out docs/evidence/papers` (`make \
-         results`). Measured figures come from the simulator (docs/explain/method.md). The page of an experiment has \
-         every claim with its verdict and reason, what is run and what we chose; `claims.jsonl` has the same for programs.\n\n\
+        "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? Of the \
+         claims that the simulator can judge about half do. `make results` writes this page, `claims.jsonl`, and a page for each \
+         experiment with every claim, its reason, what is run and what we chose.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
          leaves out, and differs with others. One rule gives all bounds: a printed number has half a unit of its last digit on \
-         either side, a whole unit after \"about\" or off a figure, and the 95 % interval of the paper's own sample beyond that \
-         where it gives size and spread; \"more\" is more than 1, \"the same\" 0.95 to 1.05, \"slightly\" up to 1.1, \"much\" \
-         1.5 or more.\n\nCauses of what does not hold: a, the paper; b, its network, of which something unknown matters; c, ours; \
+         either side, a whole unit after \"about\" or off a figure, and beyond that the 95 % interval of the paper's own sample; \
+         \"more\" is more than 1, \"the same\" 0.95 to 1.05, \"slightly\" up to 1.1, \"much\" 1.5 or more.\n\n\
+         Causes of what does not hold: a, the paper; b, its network, of which something unknown matters; c, ours; \
          d, unclear.\n\n",
     );
     let of = |origin: Origin| records.iter().filter(move |r| r.origin == origin.name());

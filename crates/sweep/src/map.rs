@@ -79,8 +79,7 @@ pub fn map(
         let (Cell::Number(median), Cell::Number(lost)) = (median, lost) else { continue };
         let startup = startup.text();
         let marked = marked(&startup);
-        let name =
-            if variants[&startup].len() > 1 { format!("{marked} {}", params.text()) } else { marked };
+        let name = if variants[&startup].len() > 1 { format!("{marked} {}", params.text()) } else { marked };
         let of = Contender { name, value: *median, lost: *lost };
         match places.last_mut() {
             Some((px, py, all)) if px == x && py == y => all.push(of),
