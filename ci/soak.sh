@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Soak: 20,000 connections at once that come and go, for MINUTES, between two network namespaces: `bash ci/soak.sh [MINUTES]`
-# (60). Needs root, and the command built by `make kernel`. Half of the connections are those of a trial with eight arms;
+# Soak: 20,000 connections at once that come and go, for MINUTES, between two network namespaces: `bash ci/soak.sh [MINUTES
+# [CONNECTIONS]]` (60, 20000). Needs root, and the command built by `make kernel`. Half of the connections are those of a trial with eight arms;
 # the others are under one object after the other. A watch runs beside them. Its counters and those of the trial
 # are read each second. Prints memory each minute, and fails if a reading is lost, the memory of the watch grows, a record
 # of the trial is lost, or something is left in the kernel.
@@ -9,9 +9,10 @@ cd "$(dirname "$0")/.."
 . ci/needs.sh
 install_missing nginx:nginx-light wrk:wrk ip:iproute2 bpftool:bpftool curl:curl nsenter:util-linux
 minutes=${1:-60}
+each=$((${2:-20000} / 2)) # of the trial, and beside it
 # Pins and namespaces are in file systems of its own, which end with it.
 if [[ -z ${SOAK:-} ]]; then
-  SOAK=1 exec unshare --mount bash ci/soak.sh "$minutes"
+  SOAK=1 exec unshare --mount bash ci/soak.sh "$minutes" $((each * 2))
 fi
 mount -t bpf bpf /sys/fs/bpf
 mkdir -p /run/netns
@@ -52,9 +53,9 @@ done
 # They replace the subshell that they are called in.
 in_server() { exec nsenter --net=/run/netns/$server "$@"; }
 in_client() { exec nsenter --net=/run/netns/$client "$@"; }
-(in_server sysctl -q net.core.somaxconn=20000 net.ipv4.tcp_max_syn_backlog=20000)
-(in_client sysctl -q net.ipv4.ip_local_port_range="10000 65000")
-(($(ulimit -n) > 12000)) || ulimit -n 20000
+(in_server sysctl -q net.core.somaxconn=$((each * 2)) net.ipv4.tcp_max_syn_backlog=$((each * 2)))
+(in_client sysctl -q net.ipv4.ip_local_port_range="1024 65535")
+(($(ulimit -n) > each * 2)) || ulimit -n $((each * 2 + 1000))
 
 # Each connection receives 48 kB at once and the rest in 12 to 60 s.
 head -c 64000 /dev/zero >"$dir/page"
@@ -67,12 +68,12 @@ daemon off;
 pid $dir/$name.pid;
 error_log $dir/$name.error error;
 worker_processes 1;
-events { worker_connections 11000; }
+events { worker_connections $((each + 1000)); }
 http {
   access_log off;
   split_clients "\$connection" \$rate { 25% 266; 25% 400; 25% 800; * 1300; }
   server {
-    listen 10.98.0.1:$port backlog=20000;
+    listen 10.98.0.1:$port backlog=$((each * 2));
     keepalive_timeout 0;
     root $dir;
     limit_rate_after 48k;
@@ -85,6 +86,8 @@ CONF
   port=$((port + 1))
 done
 kmalloc() { awk '/^kmalloc-/ { sum += $2 * $4 } END { printf "%.1f", sum / 1e6 }' /proc/slabinfo; }
+# Seconds of CPU that a process has used.
+used() { awk '{ print ($14 + $15) / 100 }' "/proc/$1/stat"; }
 memory() { awk '/^VmRSS/ { printf "%.1f", $2 / 1e3 }' "/proc/$1/status"; }
 # Controls that are registered, and programs attached to these cgroups.
 held() { echo $(($(bpftool struct_ops show | wc -l) + $(bpftool cgroup tree | grep -c ss-soak || true))); }
@@ -99,7 +102,7 @@ trial=$!
 started+=("$watch" "$trial")
 sleep 5
 for port in 8080 8081; do
-  in_client wrk -t 1 -c 10000 -d "$((minutes * 60 + 30))s" --timeout 200s -H "Connection: close" \
+  in_client wrk -t 1 -c "$each" -d "$((minutes * 60 + 30))s" --timeout 200s -H "Connection: close" \
     "http://10.98.0.1:$port/page" >"$dir/wrk.$port" &
   started+=($!)
 done
@@ -111,7 +114,7 @@ started+=($!)
 
 # Each object in turn.
 begin=$SECONDS turn=0 next=0
-echo "minute  connections  watch (MB)  trial (MB)  kmalloc (MB)  readings  failed"
+echo "minute  connections  watch (MB, CPU s)  trial (MB, CPU s)  kmalloc (MB)  readings  failed"
 for object in "${objects[@]}"; do
   "$slowstart" kernel load "$object" --pin >/dev/null
   "$slowstart" kernel select --pin --cgroup "${group[objects]}" "$object" >/dev/null
@@ -122,7 +125,7 @@ for object in "${objects[@]}"; do
     if ((SECONDS - begin >= next)); then
       # The first minutes fill its buffers.
       ((next != 0 && next != 600)) || at_begin=$(memory "$watch")
-      echo "$((next / 60))  $(in_server ss -tnH state established | wc -l)  $(memory "$watch")  $(memory "$trial")" \
+      echo "$((next / 60))  $(in_server ss -tnH state established | wc -l)  $(memory "$watch") $(used "$watch")  $(memory "$trial") $(used "$trial")" \
         " $(kmalloc)  $(wc -l <"$dir/read")  $(grep -vc ' 0$' "$dir/read" || true)"
       next=$((next + 60))
     fi

@@ -432,7 +432,7 @@ fn sure(r: &Recorded) -> Vec<String> {
     )];
     if r.never_full > 0 {
         out.push(format!(
-            "{} never filled theirs, so that its rate is not known: what a later exit gains there cannot be told, but by a trial.",
+            "{} show no filled path, so that its rate is not known: what a later exit gains there cannot be told, but by a trial.",
             number(r.never_full as f64)
         ));
     }

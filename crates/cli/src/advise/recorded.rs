@@ -74,7 +74,7 @@ pub(super) struct Recorded {
     pub agreement: BTreeMap<String, Agreement>,
     /// Transfers without packets and ACKs, or too short for a path.
     pub without_path: u64,
-    /// Transfers that never filled their path: its rate is not known.
+    /// Transfers that show no filled path: its rate is not known.
     pub never_full: u64,
     /// Paths that transfers filled whose queues never were: the queue is a lower bound.
     pub queue_not_full: u64,
