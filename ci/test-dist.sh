@@ -15,22 +15,27 @@ inside() {
   cat <<'INSIDE'
 set -eu
 say() { printf '== %s\n' "$*"; }
+show() { # LINES COMMAND...: its first lines
+  lines=$1; shift
+  "$@" >/tmp/shown
+  head -n "$lines" /tmp/shown
+}
 files() { find / -xdev \( -path /var/lib/dpkg -o -path /var/log -o -path /var/cache -o -path /tmp \) -prune -o -print | sort; }
 if command -v cc clang gcc; then echo "there is a compiler"; exit 1; fi
 files >/tmp/before
 say install; dpkg -i /tmp/slowstart.deb
-say compare; slowstart compare leo --runs 5 | head -12
-say compare over QUIC; slowstart compare leo hystart search --runs 2 --engine quic:quinn | head -8
-say replay; slowstart replay /tmp/download.pcapng.gz | head -12
+say compare; show 12 slowstart compare leo --runs 5
+say compare over QUIC; show 6 slowstart compare leo --startup hystart,search --runs 2 --engine quic:quinn
+say replay; show 12 slowstart replay /tmp/download.pcapng.gz
 say sweep
 cat >/tmp/sweep.toml <<'TOML'
 path = "rate=20Mbit rtt=80ms queue=1bdp"
 startups = ["standard", "search"]
-bytes = "1MB"
+size = "1MB"
 [axes]
 rate = "log(2..100Mbit)/5"
 TOML
-slowstart sweep /tmp/sweep.toml --out /tmp/sweep | tail -3
+show 9 slowstart sweep /tmp/sweep.toml --out /tmp/sweep
 say kernel check; slowstart kernel check
 say load; slowstart kernel load search --pin; slowstart kernel list
 say trial
