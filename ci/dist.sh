@@ -48,7 +48,8 @@ cargo deb --version >/dev/null 2>&1 || cargo install --quiet --locked --root tar
 SOURCE_DATE_EPOCH=$when cargo deb --quiet --locked -p slowstart-cli --no-build --no-strip --target "$target" \
   --profile published --output "$out/"
 
-bash ci/python.sh wheel >/dev/null && cp target/python/wheels/*.whl "$out/"
+bash ci/python.sh wheel >/dev/null
+cp target/python/wheels/*.whl "$out/"
 if cargo cyclonedx --version >/dev/null 2>&1; then
   bash ci/sbom.sh --features quic,sweep,kernel,static && cp target/sbom/slowstart.cdx.json "$out/"
 else

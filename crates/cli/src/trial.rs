@@ -39,7 +39,8 @@ use std::time::{Duration, Instant};
 #[command(verbatim_doc_comment)]
 #[allow(clippy::doc_markdown, reason = "help is not Markdown")]
 pub(crate) struct TrialArgs {
-    /// Directory of the service's cgroup, such as /sys/fs/cgroup/system.slice/nginx.service
+    /// Directory of the service's cgroup, such as /sys/fs/cgroup/system.slice/nginx.service, or a pattern for several, those that are
+    /// made later too, such as '/sys/fs/cgroup/system.slice/docker-*.scope'
     #[arg(long, value_name = "DIR")]
     cgroup: PathBuf,
     /// An arm and its share of new connections: a congestion control of the kernel, or a startup such as
@@ -369,8 +370,8 @@ impl Conductor<'_> {
             }
             if now >= next_check {
                 next_check = now + CHECK;
-                if self.running.follow()? {
-                    note(&format!("{}: made again; the trial goes on", self.args.cgroup.display()));
+                for cgroup in self.running.follow()? {
+                    note(&format!("{}: made since; the trial goes on there", cgroup.display()));
                 }
                 if begin.is_some() && self.end_harmful()? {
                     note("every arm but the control was ended");

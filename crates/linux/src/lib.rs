@@ -22,6 +22,7 @@ mod lock;
 mod memory;
 mod open;
 mod pins;
+mod places;
 mod privileges;
 mod select;
 mod study;

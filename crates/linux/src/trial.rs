@@ -4,16 +4,15 @@
 //! the arms' congestion controls with the last file descriptor. Connections that were assigned keep their control until they
 //! close; new ones use what they used before the trial.
 
-use crate::attach::{Attached, existing};
 use crate::bpf_log::keep_log;
 use crate::check::{Check, Verb};
 use crate::error::KernelError;
 use crate::facts::{ExitReason, Facts, Kind, Numbers};
 use crate::list::{available, lookup};
 use crate::load::{Held, Spec, load_as};
+use crate::places::{Places, claim};
 use crate::study::KERNEL_CONTROLS;
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
-use nix::fcntl::{Flock, FlockArg};
 use slowstart_trial::outcome::unit_of_prefix;
 use slowstart_trial::plan::MAX_ARMS;
 use slowstart_trial::{Exit, Outcome, Plan};
@@ -34,7 +33,7 @@ const ARM_SIZE: usize = 32;
 /// What to start.
 #[derive(Copy, Clone, Debug)]
 pub struct TrialSpec<'a> {
-    /// Directory of the cgroup.
+    /// Directory of the cgroup, or a pattern with `*`, `?` or `[..]` for several, those that are made later too.
     pub cgroup: &'a Path,
     /// The arms: congestion controls that the kernel has, or startups with parameters, which are loaded for the trial.
     pub plan: &'a Plan,
@@ -83,32 +82,19 @@ pub struct TrialRecord {
 pub struct RunningTrial {
     plan: Vec<u8>,
     arms: usize,
-    cgroup: PathBuf,
     salt: [u8; 32],
     sticky: bool,
     // Dropped in this order: first no connection is assigned any more, then the controls are removed.
-    attached: [Attached; 2],
+    places: Places,
     object: Object,
     /// Those that were loaded, with the arm of each.
     controls: Vec<(usize, Held)>,
-    lock: Flock<File>,
 }
 
 impl std::fmt::Debug for RunningTrial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunningTrial").field("cgroup", &self.cgroup).finish_non_exhaustive()
+        f.debug_struct("RunningTrial").field("cgroup", &self.places.wanted).finish_non_exhaustive()
     }
-}
-
-/// Locks the directory of a cgroup for one trial. The lock ends with the process.
-fn lock(what: &str, cgroup: &Path) -> Result<Flock<File>, KernelError> {
-    let dir = File::open(cgroup).map_err(KernelError::path("open", cgroup))?;
-    Flock::lock(dir, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
-        if e == nix::errno::Errno::EWOULDBLOCK {
-            return KernelError::refused(what, "another trial runs on this cgroup: end it first");
-        }
-        KernelError::path("lock", cgroup)(e.into())
-    })
 }
 
 /// Loads the control of an arm, under a name of this process, unless the kernel has it. Returns its name in the kernel.
@@ -156,9 +142,8 @@ impl RunningTrial {
     /// If the cgroup is none of version 2 or has a trial already, if an arm is not known or this kernel cannot run it.
     pub fn start(spec: &TrialSpec<'_>) -> Result<Self, KernelError> {
         let what = format!("trial on {}", spec.cgroup.display());
-        let cgroup = existing(&what, spec.cgroup)?;
+        let claims = claim(&what, spec.cgroup)?;
         Check::new().must(Verb::Trial, &what)?;
-        let lock = lock(&what, &cgroup)?;
         let (mut names, mut controls) = (Vec::new(), Vec::new());
         for (number, arm) in spec.plan.arms().iter().enumerate() {
             let (name, held) = load_arm(&arm.name, number)?;
@@ -177,22 +162,15 @@ impl RunningTrial {
             }
         }
         let object = object.load().map_err(KernelError::bpf(&*what))?;
-        // A connection is seen from its first packet if those are seen before any is assigned.
-        let packets = Attached::new(&object, "on_packet", &cgroup)?;
-        let attached = [Attached::new(&object, "trial", &cgroup)?, packets];
+        let places = Places::new(spec.cgroup, claims, &object)?;
         let (salt, arms) = (salt()?, names.len());
-        Ok(Self { plan, arms, cgroup, salt, sticky: spec.sticky, attached, object, controls, lock })
+        Ok(Self { plan, arms, salt, sticky: spec.sticky, places, object, controls })
     }
 
-    /// Attaches the trial again if its cgroup was removed and made again since; returns true if so. Needs `CAP_BPF` and
-    /// `CAP_NET_ADMIN`.
-    pub fn follow(&mut self) -> Result<bool, KernelError> {
-        let [trial, packets] = &mut self.attached;
-        let followed = packets.follow(&self.object)? | trial.follow(&self.object)?;
-        if followed {
-            self.lock = lock(&format!("trial on {}", self.cgroup.display()), &self.cgroup)?;
-        }
-        Ok(followed)
+    /// Attaches the trial to its cgroups that were made, or removed and made again, since the last call, and returns them. Needs
+    /// `CAP_BPF` and `CAP_NET_ADMIN`.
+    pub fn follow(&mut self) -> Result<Vec<PathBuf>, KernelError> {
+        self.places.follow(&self.object)
     }
 
     fn map(&self, name: &str) -> Result<impl MapCore, KernelError> {

@@ -178,6 +178,34 @@ fn an_idle_time_ends_with_the_first_packet_that_is_sent_and_not_with_the_first_t
     }
 }
 
+#[test]
+fn a_pattern_takes_cgroups_that_are_made_later() {
+    let Some(_one) = able(&[Verb::Trial]) else { return };
+    let Some(first) = Cgroup::new("many-a") else {
+        println!("skipped: kernel tests that need a writable cgroup v2");
+        return;
+    };
+    let net = Net::veth("many");
+    let arms = ["cubic:50%", "reno:50%"].map(|a| Arm::parse(a).expect("an arm"));
+    let plan = Plan::new(arms.to_vec(), 7).expect("valid");
+    let pattern = first.0.with_file_name(format!("slowstart-{}-many-*", std::process::id()));
+    let spec = TrialSpec { cgroup: &pattern, plan: &plan, sticky: false, a_a: false, dry: false };
+    let mut trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
+    assert!(trial.follow().expect("nothing to do").is_empty());
+    let second = Cgroup::new("many-b").expect("writable");
+    assert_eq!(trial.follow().expect("attaches"), [second.0.clone()]);
+    for cgroup in [&first, &second] {
+        controls_of_a_child(cgroup, &net, Program::Plain);
+    }
+    let all = || trial.counts().expect("counts").assigned.iter().sum();
+    assert_eq!(settles(all, 2 * CONNECTIONS as u64), 2 * CONNECTIONS as u64);
+    let e =
+        RunningTrial::start(&TrialSpec { cgroup: &second.0, ..spec }).expect_err("it has one").to_string();
+    assert!(e.contains("another trial runs on this cgroup"), "{e}");
+    drop(second);
+    assert!(trial.follow().expect("one is left").is_empty());
+}
+
 /// Runs [`sends_in_a_cgroup`] in a child process; returns the congestion control of each of its connections.
 fn controls_of_a_child(cgroup: &Cgroup, net: &Net, program: Program) -> Vec<String> {
     let listener = Net::within(&net.receiver, || TcpListener::bind("10.99.0.2:0")).expect("a port");
