@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/printed.sh
-SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test determinism >/dev/null
+SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-lab --test determinism --test exit_points >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-league --test small >/dev/null
 SLOWSTART_BLESS=1 cargo test --locked --quiet -p slowstart-cli --test replay documented_outputs >/dev/null
 for file in "${printed[@]}"; do

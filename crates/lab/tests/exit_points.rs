@@ -200,3 +200,56 @@ fn a_delayed_acknowledgement_timer_of_40_ms_moves_table_6_1b() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// Exits on built-in paths, as docs/evidence/algorithms.md lists them. `SLOWSTART_BLESS=1` writes them anew.
+#[test]
+fn the_document_has_the_exits_of_runs() {
+    use slowstart_lab::engine::Sampling;
+    use slowstart_lab::report::words::two_digits;
+    use slowstart_lab::run::Job;
+    use slowstart_lab::scenario::{Study, StudyText};
+    let exits = |path: &str, startup: &str, profile: &str| {
+        let text = StudyText {
+            path: path.into(),
+            startups: vec![startup.into()],
+            profile: Some(profile.into()),
+            size: Some("20MB".into()),
+            runs: Some(5),
+            ..StudyText::default()
+        };
+        let study = Study::check(&text, None).unwrap_or_else(|e| panic!("{e}"));
+        let bdps = |run: u32| {
+            let row = study.run(Job { contender: 0, run }, Sampling::Off, false).row;
+            row.exit.map(|e| e.detected_cwnd_bytes as f64 / row.bdp_bytes as f64)
+        };
+        let all: Vec<f64> = (0..5).filter_map(bdps).collect();
+        let of = |f: fn(f64, f64) -> f64| two_digits(all.iter().copied().reduce(f).unwrap_or(f64::NAN));
+        let (least, most) = (of(f64::min), of(f64::max));
+        if least == most { format!("{least} on `{path}`") } else { format!("{least} to {most} on `{path}`") }
+    };
+    let mut wanted = String::from("\n");
+    for (startup, profile, paths) in [
+        ("hystart", "linux-6.18", &["geo", "leo", "lte", "transatlantic"][..]),
+        ("ess", "linux-6.18-fq", &["fiber", "transatlantic", "lte", "leo"]),
+        ("stopeg", "ideal", &["fiber", "transatlantic"]),
+        ("stopeg", "linux-6.18-fq", &["fiber", "transatlantic"]),
+        ("suss", "linux-6.18", &["fiber", "transatlantic", "geo"]),
+        ("vegas", "ideal", &["transatlantic"]),
+        ("vegas-linux", "ideal", &["fiber", "transatlantic"]),
+        ("packet-pair", "linux-6.18", &["transatlantic", "leo"]),
+    ] {
+        let each: Vec<String> = paths.iter().map(|p| exits(p, startup, profile)).collect();
+        wanted = format!("{wanted}- `{startup}` (`{profile}`): {}\n", each.join(", "));
+    }
+    wanted.push('\n');
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/algorithms.md");
+    let text = std::fs::read_to_string(file).expect("the document");
+    let (before, rest) = text.split_once("<!-- exits -->\n").expect("the begin of the list");
+    let (shown, after) = rest.split_once("<!-- end of exits -->").expect("its end");
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        std::fs::write(file, format!("{before}<!-- exits -->\n{wanted}<!-- end of exits -->{after}"))
+            .expect("written");
+    } else {
+        assert_eq!(shown, wanted, "docs/evidence/algorithms.md is not what runs give");
+    }
+}
