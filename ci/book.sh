@@ -25,12 +25,14 @@ work=target/book
 rm -rf "$work"
 src=$work/src
 mkdir -p "$work"
-cp docs/book.toml "$work"
+cp docs/book.toml docs/book.css "$work"
 cp -r docs "$src"
-rm "$src/book.toml"
+rm "$src/book.toml" "$src/book.css"
 # What is not in the book is in the repository.
 sed -i -E 's#\]\((\.\./){2}([^.])#](https://github.com/slowstart/slowstart/blob/main/\2#g' "$src"/*/*.md
 sed -i -E 's#\]\(\.\./([^.])#](https://github.com/slowstart/slowstart/blob/main/\1#g' "$src"/*.md
+# mdBook makes index.html of a README.md.
+sed -i -E 's#\]\(([^):]*/)?README\.md#](\1index.md#g' "$src"/*/*.md "$src"/*/*/*.md
 
 # The reference. Text of the program is code, so that Markdown does not change it.
 list() { printf '# %s\n\n```text\n' "$2"; "$slowstart" list "$1"; printf '```\n'; }

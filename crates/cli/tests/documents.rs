@@ -116,6 +116,12 @@ fn the_book_has_every_page_and_its_links() {
         if document.ends_with("SUMMARY.md") {
             continue;
         }
+        if document.with_extension("html").exists() {
+            broken.push(format!(
+                "{} and the page of the same name are one file of the book",
+                document.display()
+            ));
+        }
         if !pages.contains(&document) {
             broken.push(format!("SUMMARY.md has no {}", document.display()));
         }
@@ -173,7 +179,9 @@ fn the_reconstructed_startups_are_listed() {
         section.split('`').skip(1).step_by(2).filter(|n| registry::named(n).is_some()).collect();
     let marked: BTreeSet<&str> = registry::all().filter(|e| e.is_reconstructed).map(|e| e.name).collect();
     assert_eq!(listed, marked);
-    assert_eq!(marked.len(), 8);
+    let readme = fs::read_to_string(root().join("README.md")).expect("a document");
+    let says = format!("implements {} versions, eight [reconstructed", registry::all().count());
+    assert!(readme.contains(&says) && marked.len() == 8, "README.md does not say: {says}");
 }
 
 /// The table of the built-in paths is what the command lists.
