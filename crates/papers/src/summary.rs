@@ -115,7 +115,7 @@ fn count<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     counts.join(", ")
 }
 
-/// The summary: for each paper its conclusion, whether it stands, and five of its claims.
+/// The summary: for each paper its conclusion, whether it stands, and three of its claims.
 ///
 /// # Errors
 /// Says which row of `papers.toml` is no claim.
