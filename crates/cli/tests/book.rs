@@ -179,6 +179,8 @@ fn every_command_works() {
         let capture = "download.pcapng.gz";
         fs::copy(root.join("scenarios/captures").join(capture), dir.join("captures").join(capture))
             .expect("a copy");
+        // What the kernel reported of the reader's service: its kind is found by its content.
+        fs::copy(root.join("scenarios/captures").join(capture), dir.join("service.jsonl")).expect("a copy");
         if cfg!(feature = "sweep") && page.ends_with("docs/guide/sweeps.md") {
             // The store that it asks for.
             let sweep = "path = \"rate=1Mbit rtt=20ms\"\nstartups = [\"standard\", \"search\"]\nsize = \"200kB\"\n[axes]\n\

@@ -254,6 +254,36 @@ fn dependencies(manifest: &Path) -> BTreeSet<String> {
     all
 }
 
+/// What the crates are, in this order from the left; what is not here comes last.
+const ABOUT: [(&str, &str); 16] = [
+    ("slowstart", "the algorithms"),
+    ("lab", "the simulator"),
+    ("replay", "captures and logs"),
+    ("linux", "the kernel"),
+    ("quic", "QUIC stacks"),
+    ("papers", "claims of papers"),
+    ("engines", "what runs a study"),
+    ("league", "many paths"),
+    ("suite", "RFC 9743"),
+    ("ffi", "C"),
+    ("trial", "trials"),
+    ("sweep", "regions, stores"),
+    ("packetdrill", "scripts"),
+    ("web", "the browser"),
+    ("cli", "the command"),
+    ("python", "the package"),
+];
+
+/// How far above the lowest a crate stands.
+fn storey(uses: &BTreeMap<String, BTreeSet<String>>, name: &str) -> usize {
+    uses[name].iter().map(|n| storey(uses, n) + 1).max().unwrap_or(0)
+}
+
+/// True if a crate uses another, directly or by way of others.
+fn reaches(uses: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> bool {
+    uses[from].iter().any(|n| n == to || reaches(uses, n, to))
+}
+
 /// The house of crates: each stands on those that it uses. An arrow that others imply is left out.
 #[test]
 fn the_house_of_crates() {
@@ -265,31 +295,6 @@ fn the_house_of_crates() {
         }
     }
     uses.insert("python".into(), dependencies(&root().join("python/Cargo.toml")));
-    fn storey(uses: &BTreeMap<String, BTreeSet<String>>, name: &str) -> usize {
-        uses[name].iter().map(|n| storey(uses, n) + 1).max().unwrap_or(0)
-    }
-    fn reaches(uses: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> bool {
-        uses[from].iter().any(|n| n == to || reaches(uses, n, to))
-    }
-    /// In this order from the left; what is not here comes last.
-    const ABOUT: [(&str, &str); 16] = [
-        ("slowstart", "the algorithms"),
-        ("lab", "the simulator"),
-        ("replay", "captures and logs"),
-        ("linux", "the kernel"),
-        ("quic", "QUIC stacks"),
-        ("papers", "claims of papers"),
-        ("engines", "what runs a study"),
-        ("league", "many paths"),
-        ("suite", "RFC 9743"),
-        ("ffi", "C"),
-        ("trial", "trials"),
-        ("sweep", "regions, stores"),
-        ("packetdrill", "scripts"),
-        ("web", "the browser"),
-        ("cli", "the command"),
-        ("python", "the package"),
-    ];
     let mut storeys: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let rank = |name: &str| ABOUT.iter().position(|(n, _)| *n == name).unwrap_or(ABOUT.len());
     let mut names: Vec<&str> = uses.keys().map(String::as_str).collect();

@@ -9,6 +9,7 @@ use slowstart_lab::random::{self, Stream};
 use slowstart_trial::estimate::Effect;
 use slowstart_trial::sequence::{Power, needed};
 use slowstart_trial::{Exit, Guard, Measure, Outcome, Plan, Stratify, Trial};
+use std::fmt::Write as _;
 
 fn long() -> bool {
     std::env::var_os("SLOWSTART_LONG").is_some()
@@ -267,9 +268,11 @@ fn the_picture_shows_a_trial() {
     }
     let mut body = String::new();
     let mut text = |x: f64, y: f64, class: &str, anchor: &str, words: &str| {
-        body.push_str(&format!(
-            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>\n"
-        ));
+        writeln!(
+            body,
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>"
+        )
+        .expect("a String takes everything");
     };
     text(16.0, 30.0, "t", "start", "What a trial reports while it runs");
     for percent in [-40, -20, 0, 20, 40] {
@@ -289,28 +292,27 @@ fn the_picture_shows_a_trial() {
     text(AREA.2, y(0.0) - 8.0, "h c0 halo", "end", "ours: truly none");
     for percent in [-40, -20, 0, 20, 40] {
         let (class, at) = (if percent == 0 { "a" } else { "g" }, y(f64::from(percent) / 100.0));
-        body.push_str(&format!(
-            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>\n",
+        writeln!(
+            body,
+            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>",
             AREA.0, AREA.2
-        ));
+        )
+        .expect("a String takes everything");
     }
     for (i, (low, high, middle)) in bands.iter().enumerate() {
         let back: Vec<&str> = low.iter().rev().map(String::as_str).collect();
         let k = 1 - i;
-        body.push_str(&format!(
-            "<path class=\"c{k} band\" d=\"M{}L{}z\"/>\n",
-            high.join("L"),
-            back.join("L")
-        ));
-        body.push_str(&format!("<path class=\"l l{k}\" d=\"M{}\"/>\n", middle.join("L")));
+        writeln!(body, "<path class=\"c{k} band\" d=\"M{}L{}z\"/>", high.join("L"), back.join("L"))
+            .expect("a String takes everything");
+        writeln!(body, "<path class=\"l l{k}\" d=\"M{}\"/>", middle.join("L"))
+            .expect("a String takes everything");
     }
     let (n, at) = shown.expect("the effect is found");
-    body.push_str(&format!("<circle class=\"b\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>\n", x(n), y(at)));
-    body.push_str(&format!(
-        "<text class=\"h halo\" x=\"{:.1}\" y=\"{:.1}\">after {n} connections it is shown: you may stop</text>\n",
+    writeln!(body, "<circle class=\"b\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>", x(n), y(at))
+        .expect("a String takes everything");
+    writeln!(body, "<text class=\"h halo\" x=\"{:.1}\" y=\"{:.1}\">after {n} connections it is shown: you may stop</text>",
         x(n) + 4.0,
-        y(-0.36)
-    ));
+        y(-0.36)).expect("a String takes everything");
     let svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 920 385\" role=\"img\" aria-label=\"Effects on the time to the last byte \
          and their 95 percent intervals, over the connections of a trial: the interval of an arm that takes 20 percent less time \
