@@ -43,6 +43,7 @@ fn observed(m: &Measured) -> BTreeSet<&'static str> {
         others,
         cost: _,
         closed,
+        broken,
         caveats: _,
     } = m;
     [
@@ -67,6 +68,7 @@ fn observed(m: &Measured) -> BTreeSet<&'static str> {
         ("objects", objects.is_some()),
         ("others", others.is_some()),
         ("closed", closed.is_some()),
+        ("broken", broken.is_some()),
     ]
     .into_iter()
     .filter_map(|(name, there)| there.then_some(name))

@@ -1,168 +1,428 @@
 /* slowstart: startups of transport connections (slow start and its successors) with congestion avoidance, and BBR.
  *
- * A stack creates a controller for each connection, tells it of every event, and after each call reads the congestion window,
- * the threshold, the pacing and the timer. Sizes are bytes, times nanoseconds since any fixed moment, rates bit/s.
+ * Direction one: a stack in C embeds a controller of slowstart. It creates one for each connection, tells it of every event, and
+ * after each call reads the congestion window, the threshold, the pacing and the timer. Direction two: a controller in C runs in
+ * slowstart's simulator; see struct slowstart_plugin. Sizes are bytes, times nanoseconds since any fixed moment, rates bit/s.
  *
- * Order of calls. slowstart_on_established comes first and once. Times never decrease, nor do delivered, lost, marked and next
- * of the facts, nor upto of ACKs. The facts contain the event: what an ACK delivers is in delivered and no longer in inflight.
- * slowstart_on_sent comes before the ACK of the packet. The first signal of a loss episode has first = 1; slowstart_on_recovered
- * ends the episode, before the ACK that ends it. slowstart_on_timer comes at wake_ns or later. A library built with debug
- * assertions aborts with a message if the order is broken.
+ * Order of calls. established comes first and once. Times never decrease, nor do delivered, lost, marked and next of the facts,
+ * nor upto of ACKs. The facts contain the event: what an ACK delivers is in delivered and no longer in inflight. sent comes before
+ * the ACK of the packet. The first signal of a loss episode has first = 1; recovered ends the episode, before the ACK that ends it.
+ * timer comes at wake_ns or later. A library built with debug assertions aborts with a message if the order is broken.
  *
  * Change of path: create a new controller (RFC 9000, section 9.4), and report to it only packets of the new path.
  *
  * Threads. No globals. Calls for one controller must not overlap; it may move from thread to thread between calls. Different
  * controllers may be used at the same time.
  *
- * Memory. Only slowstart_create and slowstart_free touch the heap.
+ * Memory. Of this library's functions only slowstart_create and slowstart_free touch the heap.
  *
  * Versions. Each structure begins with its size: set it to sizeof. Later versions add fields at the end.
+ *
+ * This file is generated: `SLOWSTART_BLESS=1 cargo test -p slowstart-ffi --test header` writes it.
  */
+
 #ifndef SLOWSTART_H
 #define SLOWSTART_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+// The version of this interface. A larger one adds functions and fields at the end of structures.
+#define SLOWSTART_VERSION 1
 
-#define SLOWSTART_VERSION 1u
-/* Stands for a number that is not known. */
+// Stands for a number that is not known.
 #define SLOWSTART_UNKNOWN UINT64_MAX
 
+// Packets were marked lost.
+#define SLOWSTART_LOSS 0
+
+// The network marked packets.
+#define SLOWSTART_ECN 1
+
+// A retransmission timeout; in QUIC persistent congestion.
+#define SLOWSTART_TIMEOUT 2
+
+// The host's interface queue refused a packet.
+#define SLOWSTART_LOCAL_STALL 3
+
+// What limited the sender: the window.
+#define SLOWSTART_BY_WINDOW 0
+
+// The pacer.
+#define SLOWSTART_BY_PACER 1
+
+// The application, which had nothing to send.
+#define SLOWSTART_BY_APPLICATION 2
+
+// The peer's receive window.
+#define SLOWSTART_BY_PEER 3
+
+// The plugin reads slowstart_sent beyond bytes.
+#define SLOWSTART_NEEDS_DELIVERY_STATE 1
+
+// The plugin limits sending during recovery itself. Without it the simulator's proportional rate reduction does.
+#define SLOWSTART_OWNS_RECOVERY 2
+
+// Pacing by the host's own rule.
+#define SLOWSTART_PACE_HOST 0
+
+// No pacing.
+#define SLOWSTART_PACE_OFF 1
+
+// At pace 1024ths of cwnd / SRTT.
+#define SLOWSTART_PACE_GAIN 2
+
+// At pace bit/s.
+#define SLOWSTART_PACE_RATE 3
+
+// The controller of one connection.
 struct slowstart_controller;
 
-/* State of the host at the time of an event. */
+// State of the host at the time of an event. Sizes are bytes, times nanoseconds since any fixed moment.
 struct slowstart_facts {
-	uint64_t size;             /* sizeof(struct slowstart_facts) */
-	uint64_t now_ns;
-	uint64_t mss;              /* payload of a full packet */
-	uint64_t iw;               /* initial window */
-	uint64_t min_window;       /* one segment in TCP, two packets in QUIC; 0 means mss */
-	uint64_t inflight;         /* sent, and neither acknowledged nor lost */
-	uint64_t delivered;        /* since the connection began */
-	uint64_t lost;             /* marked lost since the connection began */
-	uint64_t marked;           /* delivered with a CE mark, or unknown */
-	uint64_t next;             /* SND.NXT in TCP, the newest packet number in QUIC */
-	uint64_t unacked;          /* SND.NXT - SND.UNA, or unknown */
-	uint64_t srtt_ns;          /* or unknown */
-	uint64_t min_rtt_ns;       /* or unknown */
-	uint64_t rwnd;             /* the peer's receive window; unknown: unlimited */
-	uint64_t pacing_rate_bps;  /* at which the host paces, or unknown */
-	uint64_t unsent;           /* queued by the application and not sent, or unknown */
-	uint64_t host_queue_used;  /* the interface queue, or unknown */
-	uint64_t host_queue_limit;
-	uint64_t nic_rate_bps;     /* or unknown */
-	uint32_t supports_pacing;  /* 1 if the host paces as the state asks */
-	uint32_t pacing_on;        /* 1 if it paces at present */
-	uint32_t in_recovery;      /* 1 between start and end of a loss episode */
-	uint32_t reserved;         /* 0 */
+    // sizeof this structure.
+    uint64_t size;
+    // The time. It never decreases.
+    uint64_t now_ns;
+    // Payload of a full packet.
+    uint64_t mss;
+    // The initial window.
+    uint64_t iw;
+    // The least window: one segment in TCP, two packets in QUIC; 0 means mss.
+    uint64_t min_window;
+    // Sent, and neither acknowledged nor lost.
+    uint64_t inflight;
+    // Delivered since the connection began.
+    uint64_t delivered;
+    // Marked lost since the connection began.
+    uint64_t lost;
+    // Delivered in packets with a CE mark; unknown if the host does not count them.
+    uint64_t marked;
+    // The newest packet sent, in the order of sending: SND.NXT in TCP, the packet number in QUIC.
+    uint64_t next;
+    // SND.NXT - SND.UNA; unknown without a cumulative acknowledgement.
+    uint64_t unacked;
+    // Smoothed round-trip time, or unknown.
+    uint64_t srtt_ns;
+    // Minimum round-trip time, or unknown.
+    uint64_t min_rtt_ns;
+    // The peer's receive window; unknown means unlimited.
+    uint64_t rwnd;
+    // The rate at which the host paces, bit/s, or unknown.
+    uint64_t pacing_rate_bps;
+    // What the application has queued and that has not been sent, or unknown.
+    uint64_t unsent;
+    // Bytes in the host's interface queue, or unknown.
+    uint64_t host_queue_used;
+    // Its capacity.
+    uint64_t host_queue_limit;
+    // The rate of the interface, bit/s, or unknown.
+    uint64_t nic_rate_bps;
+    // 1 if the host can pace as the state asks, otherwise 0.
+    uint32_t supports_pacing;
+    // 1 if the host paces at present.
+    uint32_t pacing_on;
+    // 1 between start and end of a loss episode.
+    uint32_t in_recovery;
+    // 0.
+    uint32_t reserved;
 };
 
-/* A packet that was sent. The fields after bytes are read only if slowstart_needs_delivery_state. */
-struct slowstart_sent {
-	uint64_t size;             /* sizeof(struct slowstart_sent) */
-	uint64_t mark;             /* in TCP the end of its data, in QUIC its number */
-	uint64_t at_ns;
-	uint64_t bytes;
-	uint64_t sent_total;       /* bytes sent so far, it included */
-	uint64_t inflight;         /* it included */
-	uint64_t delivered;        /* of the facts at that time */
-	uint64_t delivered_at_ns;  /* when that had last increased */
-	uint64_t first_sent_at_ns; /* of the first packet of its delivery-rate sample */
-	uint64_t lost;             /* of the facts at that time */
-	uint64_t cwnd;
-	uint32_t retransmission;   /* 1 if its data had been sent before */
-	uint32_t app_limited;      /* 1 if the application limited the sender */
-};
-
-enum slowstart_limit {
-	SLOWSTART_BY_WINDOW = 0,
-	SLOWSTART_BY_PACER = 1,
-	SLOWSTART_BY_APPLICATION = 2,
-	SLOWSTART_BY_PEER = 3,
-};
-
-struct slowstart_ack {
-	uint64_t size;             /* sizeof(struct slowstart_ack) */
-	uint64_t upto;             /* SND.UNA in TCP, the newest packet acknowledged in QUIC */
-	uint64_t bytes;            /* for which the window may grow */
-	uint64_t delivered;        /* newly */
-	uint64_t newly_lost;
-	uint64_t prior_inflight;
-	uint64_t rtt_ns;           /* its sample, or unknown */
-	uint64_t limit;            /* enum slowstart_limit: what limited the sender of that data */
-	struct slowstart_sent newest; /* the most recently sent packet that it delivers; set its size too */
-};
-
+// How the connection was established.
 struct slowstart_handshake {
-	uint64_t size;             /* sizeof(struct slowstart_handshake) */
-	uint64_t rtt_ns;           /* or unknown */
-	uint64_t syn_losses;       /* how often our SYN was sent again */
-	uint64_t spurious;         /* 1 if that proved unnecessary */
-	uint64_t granted_bps;      /* Quick-Start, or unknown */
-	uint64_t remembered_cwnd;  /* of an earlier connection on this path, or unknown */
-	uint64_t remembered_rtt_ns;
-	uint64_t remembered_rate_bps;
+    // sizeof this structure.
+    uint64_t size;
+    // The round-trip time of the handshake, or unknown.
+    uint64_t rtt_ns;
+    // How many times the host's SYN was retransmitted; 0 in QUIC.
+    uint64_t syn_losses;
+    // 1 if those retransmissions proved unnecessary.
+    uint64_t spurious;
+    // The rate that routers granted (Quick-Start), bit/s, or unknown.
+    uint64_t granted_bps;
+    // An earlier connection's window at its end, or unknown.
+    uint64_t remembered_cwnd;
+    // Its minimum round-trip time.
+    uint64_t remembered_rtt_ns;
+    // Its rate at its end, bit/s.
+    uint64_t remembered_rate_bps;
 };
 
-enum slowstart_pace {
-	SLOWSTART_PACE_HOST = 0,   /* by the host's own rule */
-	SLOWSTART_PACE_OFF = 1,
-	SLOWSTART_PACE_GAIN = 2,   /* at pace 1024ths of cwnd / SRTT */
-	SLOWSTART_PACE_RATE = 3,   /* at pace bit/s */
-};
-
-/* What the host takes after each call. */
+// What the host takes from the controller after each call.
 struct slowstart_state {
-	uint64_t size;             /* sizeof(struct slowstart_state) */
-	uint64_t cwnd;
-	uint64_t ssthresh;         /* unknown: arbitrarily high */
-	uint64_t wake_ns;          /* when to call slowstart_on_timer; unknown: never */
-	uint64_t pace_kind;        /* enum slowstart_pace */
-	uint64_t pace;
-	uint64_t resend;           /* retransmit the packet that ends this far before the end of the data sent; or unknown */
-	uint64_t exit_detected_ns; /* unknown while the startup lasts */
-	uint64_t exit_detected_cwnd;
-	uint64_t exit_cwnd;
-	const char *exit_why;      /* a static string such as "loss", or NULL */
+    // sizeof this structure.
+    uint64_t size;
+    // The congestion window.
+    uint64_t cwnd;
+    // The slow-start threshold; unknown while it is arbitrarily high.
+    uint64_t ssthresh;
+    // When to call the timer's function; unknown means never.
+    uint64_t wake_ns;
+    // How to pace, such as SLOWSTART_PACE_HOST.
+    uint64_t pace_kind;
+    // See pace_kind.
+    uint64_t pace;
+    // The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is asked for. It is that
+    // of the newest call alone.
+    uint64_t resend;
+    // When the startup detected its reason to end; unknown while it lasts.
+    uint64_t exit_detected_ns;
+    // The window at that time.
+    uint64_t exit_detected_cwnd;
+    // The window when it left.
+    uint64_t exit_cwnd;
+    // Why: a static string such as "loss", or null.
+    const char *exit_why;
 };
 
-enum slowstart_signal {
-	SLOWSTART_LOSS = 0,
-	SLOWSTART_ECN = 1,
-	SLOWSTART_TIMEOUT = 2,     /* in QUIC persistent congestion */
-	SLOWSTART_LOCAL_STALL = 3, /* the host's interface queue refused a packet */
+// A packet that was sent, with the state at that time. The fields after bytes are read only by a controller that needs the
+// delivery state, and may be 0 otherwise.
+struct slowstart_sent {
+    // sizeof this structure.
+    uint64_t size;
+    // Its place in the order of sending: in TCP the end of its data, in QUIC its number.
+    uint64_t mark;
+    // When it was sent.
+    uint64_t at_ns;
+    // Its payload.
+    uint64_t bytes;
+    // Bytes sent so far, it included.
+    uint64_t sent_total;
+    // Bytes in flight, it included.
+    uint64_t inflight;
+    // delivered of the facts at that time.
+    uint64_t delivered;
+    // When that had last increased.
+    uint64_t delivered_at_ns;
+    // When the first packet of its delivery-rate sample was sent.
+    uint64_t first_sent_at_ns;
+    // lost of the facts at that time.
+    uint64_t lost;
+    // The window at that time.
+    uint64_t cwnd;
+    // 1 if its data had been sent before.
+    uint32_t retransmission;
+    // 1 if the application, not the window, limited the sender.
+    uint32_t app_limited;
 };
 
-uint32_t slowstart_version(void);
+// An ACK.
+struct slowstart_ack {
+    // sizeof this structure.
+    uint64_t size;
+    // How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet acknowledged in QUIC. It
+    // never decreases.
+    uint64_t upto;
+    // Bytes for which the window may grow.
+    uint64_t bytes;
+    // Bytes newly delivered.
+    uint64_t delivered;
+    // Bytes newly marked lost.
+    uint64_t newly_lost;
+    // Bytes in flight before it.
+    uint64_t prior_inflight;
+    // Its round-trip sample, or unknown.
+    uint64_t rtt_ns;
+    // What limited the sender of that data, such as SLOWSTART_BY_WINDOW. The window may grow if it was the window or the pacer.
+    uint64_t limit;
+    // The most recently sent packet that it delivers; its size is set too.
+    struct slowstart_sent newest;
+};
 
-/* Returns the controller of a new connection, or NULL and a reason in error. startup is such as "search" or "hystart:low=8",
- * avoidance such as "cubic"; NULL means "standard" and "cubic". seed determines random numbers (of BBR). */
-struct slowstart_controller *slowstart_create(const char *startup, const char *avoidance, uint64_t iw, uint64_t seed,
-                                              char *error, size_t error_len);
-void slowstart_free(struct slowstart_controller *c);
+// Congestion, as a plugin is told of it.
+struct slowstart_congestion {
+    // sizeof this structure.
+    uint64_t size;
+    // Which signal, such as SLOWSTART_LOSS.
+    uint32_t signal;
+    // 1 for the first signal of an episode.
+    uint32_t first;
+    // Bytes newly marked lost.
+    uint64_t lost;
+    // In how many separate ranges.
+    uint32_t lost_ranges;
+    // 0.
+    uint32_t reserved;
+    // The most recently sent packet known to be delivered.
+    struct slowstart_sent newest;
+};
 
-/* Each returns 0, or -1 for a null pointer, a size below 8, no mss, a number that no enum has, or a timer that is not due. */
-int slowstart_on_established(struct slowstart_controller *c, const struct slowstart_facts *f, const struct slowstart_handshake *hs);
-int slowstart_on_sent(struct slowstart_controller *c, const struct slowstart_facts *f, const struct slowstart_sent *s);
-int slowstart_on_ack(struct slowstart_controller *c, const struct slowstart_facts *f, const struct slowstart_ack *a);
-int slowstart_on_congestion(struct slowstart_controller *c, const struct slowstart_facts *f, uint32_t signal, uint32_t first,
-                            uint64_t lost, uint32_t lost_ranges, const struct slowstart_sent *newest);
-int slowstart_on_recovered(struct slowstart_controller *c, const struct slowstart_facts *f, uint64_t retransmitted, uint32_t undone);
-int slowstart_on_timer(struct slowstart_controller *c, const struct slowstart_facts *f);
-/* restart_ns: the retransmission timeout if the host restarts its window after idle time (RFC 5681, section 4.1), or unknown. */
-int slowstart_on_idle(struct slowstart_controller *c, const struct slowstart_facts *f, uint64_t idle_ns, uint64_t restart_ns);
-int slowstart_get_state(const struct slowstart_controller *c, struct slowstart_state *into);
-
-/* 1 or 0. */
-int slowstart_needs_sent(const struct slowstart_controller *c);           /* slowstart_on_sent has an effect at present */
-int slowstart_needs_delivery_state(const struct slowstart_controller *c); /* slowstart_sent is read beyond bytes */
-int slowstart_needs_marks(const struct slowstart_controller *c);          /* a host without marked must not use it */
+// A congestion control in a library, for `--startup plugin:FILE`.
+//
+// The order of calls is that of the functions of this header. Each function gets the controller that create returned, and
+// state: the window and all else as the plugin left it, but resend, which is unknown, and, in timer, wake_ns, which is
+// unknown too. It writes there what has changed. It sets exit_detected_ns, exit_detected_cwnd, exit_cwnd and exit_why when its
+// slow start ends for the first time, and exit_detected_ns to unknown if that end is void.
+//
+// Runs of several connections happen at the same time in several threads, so there must be no global state. Results repeat only if
+// the plugin reads no clock and no random numbers but seed.
+//
+// Functions that may be null: sent, recovered, timer, idle.
+struct slowstart_plugin {
+    // sizeof this structure.
+    uint64_t size;
+    // SLOWSTART_VERSION of the header.
+    uint64_t version;
+    // SLOWSTART_NEEDS_DELIVERY_STATE and others, or 0.
+    uint64_t flags;
+    // Returns the controller of a new connection, with the initial window iw, or null.
+    void *(*create)(uint64_t iw, uint64_t seed);
+    // Ends it.
+    void (*destroy)(void *controller);
+    // The connection is established: first, and once. state has the initial window.
+    void (*established)(void *controller,
+                        const struct slowstart_facts *f,
+                        const struct slowstart_handshake *hs,
+                        struct slowstart_state *state);
+    // A packet is being sent.
+    void (*sent)(void *controller,
+                 const struct slowstart_facts *f,
+                 const struct slowstart_sent *sent,
+                 struct slowstart_state *state);
+    // An ACK has arrived.
+    void (*ack)(void *controller,
+                const struct slowstart_facts *f,
+                const struct slowstart_ack *ack,
+                struct slowstart_state *state);
+    // Congestion.
+    void (*congestion)(void *controller,
+                       const struct slowstart_facts *f,
+                       const struct slowstart_congestion *congestion,
+                       struct slowstart_state *state);
+    // A loss episode ended, in which retransmitted bytes were sent again; undone is 1 if all of them proved unnecessary.
+    void (*recovered)(void *controller,
+                      const struct slowstart_facts *f,
+                      uint64_t retransmitted,
+                      uint32_t undone,
+                      struct slowstart_state *state);
+    // The time in wake_ns has come.
+    void (*timer)(void *controller, const struct slowstart_facts *f, struct slowstart_state *state);
+    // Sending begins after nothing was in flight for idle_ns. restart_ns is the retransmission timeout if the host restarts its
+    // window (RFC 5681, section 4.1), else unknown.
+    void (*idle)(void *controller,
+                 const struct slowstart_facts *f,
+                 uint64_t idle_ns,
+                 uint64_t restart_ns,
+                 struct slowstart_state *state);
+};
 
 #ifdef __cplusplus
-}
-#endif
-#endif
+extern "C" {
+#endif // __cplusplus
+
+// What the library of a plugin defines: returns its structure, which lives as long as the library.
+extern const struct slowstart_plugin *slowstart_get_plugin(void);
+
+// The connection is established. To be called first, and once. Returns 0, or -1 for a bad argument, as all functions do.
+//
+// # Safety
+// `c` is of `slowstart_create`; `f` and `hs` point to structures whose `size` is set.
+int slowstart_on_established(struct slowstart_controller *c,
+                             const struct slowstart_facts *f,
+                             const struct slowstart_handshake *hs);
+
+// A packet is being sent. Needed only while `slowstart_needs_sent` says so.
+//
+// # Safety
+// As of `slowstart_on_established`.
+int slowstart_on_sent(struct slowstart_controller *c, const struct slowstart_facts *f, const struct slowstart_sent *s);
+
+// An ACK has arrived. The facts contain what it delivered.
+//
+// # Safety
+// As of `slowstart_on_established`.
+int slowstart_on_ack(struct slowstart_controller *c, const struct slowstart_facts *f, const struct slowstart_ack *a);
+
+// Congestion: `signal` is 0 for packets marked lost, 1 for ECN marks, 2 for a retransmission timeout (in QUIC persistent
+// congestion), 3 for a refusal of the host's own interface queue. `first` is 1 for the first signal of an episode. `lost` is
+// what was newly marked lost, in `lost_ranges` separate ranges. `newest` is the most recently sent packet known to be delivered.
+//
+// # Safety
+// As of `slowstart_on_established`.
+int slowstart_on_congestion(struct slowstart_controller *c,
+                            const struct slowstart_facts *f,
+                            uint32_t signal,
+                            uint32_t first,
+                            uint64_t lost,
+                            uint32_t lost_ranges,
+                            const struct slowstart_sent *newest);
+
+// A loss episode ended, in which `retransmitted` bytes were sent again; `undone` is 1 if all of them proved unnecessary.
+//
+// # Safety
+// As of `slowstart_on_established`.
+int slowstart_on_recovered(struct slowstart_controller *c,
+                           const struct slowstart_facts *f,
+                           uint64_t retransmitted,
+                           uint32_t undone);
+
+// The time in `wake_ns` of the state has come.
+//
+// # Safety
+// As of `slowstart_on_established`.
+int slowstart_on_timer(struct slowstart_controller *c, const struct slowstart_facts *f);
+
+// Sending begins after nothing was in flight for `idle_ns`. `restart_ns` is the retransmission timeout if the host's rules
+// require a restart window (RFC 5681 §4.1), else unknown.
+//
+// # Safety
+// As of `slowstart_on_established`.
+int slowstart_on_idle(struct slowstart_controller *c,
+                      const struct slowstart_facts *f,
+                      uint64_t idle_ns,
+                      uint64_t restart_ns);
+
+// Returns the controller of a new connection, or null.
+//
+// `startup` is a name with parameters, such as `"search"` or `"hystart:low=8"`; `avoidance` likewise, such as `"cubic"`. `iw` is
+// the initial window in bytes; `seed` determines random numbers (of BBR). On failure the reason is written to `error`, a buffer
+// of `error_len` bytes, or null. The only function that allocates.
+//
+// # Safety
+// `startup` and `avoidance` are strings that end with a zero, or null (then `"standard"` and `"cubic"`).
+struct slowstart_controller *slowstart_create(const char *startup,
+                                              const char *avoidance_name,
+                                              uint64_t iw,
+                                              uint64_t seed,
+                                              char *error,
+                                              size_t error_len);
+
+// Ends a controller. Null is permitted.
+//
+// # Safety
+// `c` is of `slowstart_create` and is not used afterwards.
+void slowstart_free(struct slowstart_controller *c);
+
+// Writes the state to `into`, as much as `into->size` says.
+//
+// # Safety
+// `c` is of `slowstart_create`; `into` points to as many writable bytes as its `size` says.
+int slowstart_get_state(const struct slowstart_controller *c, struct slowstart_state *into);
+
+// Returns 1 if `slowstart_on_sent` has an effect at present, else 0.
+//
+// # Safety
+// `c` is of `slowstart_create`, or null.
+int slowstart_needs_sent(const struct slowstart_controller *c);
+
+// Returns 1 if the fields of `slowstart_sent` after `bytes` are read, else 0.
+//
+// # Safety
+// `c` is of `slowstart_create`, or null.
+int slowstart_needs_delivery_state(const struct slowstart_controller *c);
+
+// Returns 1 if the avoidance needs the number of marked bytes (`marked` of the facts), else 0. A host that does not count them
+// must not use it.
+//
+// # Safety
+// `c` is of `slowstart_create`, or null.
+int slowstart_needs_marks(const struct slowstart_controller *c);
+
+// Returns the version of the interface that the library has, to compare with `SLOWSTART_VERSION` of the header.
+uint32_t slowstart_version(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* SLOWSTART_H */

@@ -3,7 +3,15 @@
 #![allow(unsafe_code, reason = "calls the functions of the interface as C does")]
 
 use serde_json::Value;
-use slowstart_c::*;
+use slowstart_abi::event::*;
+use slowstart_abi::facts::*;
+use slowstart_abi::packet::*;
+use slowstart_abi::plugin::*;
+use slowstart_abi::state::*;
+use slowstart_abi::{SLOWSTART_UNKNOWN, SLOWSTART_VERSION};
+use slowstart_c::call::*;
+use slowstart_c::controller::*;
+use slowstart_c::state::*;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt::Write as _;
 use std::mem::offset_of;
@@ -79,6 +87,10 @@ fn the_header_has_the_structures_of_the_library() {
         slowstart_ack { size, upto, bytes, delivered, newly_lost, prior_inflight, rtt_ns, limit, newest }
         slowstart_handshake {
             size, rtt_ns, syn_losses, spurious, granted_bps, remembered_cwnd, remembered_rtt_ns, remembered_rate_bps
+        }
+        slowstart_congestion { size, signal, first, lost, lost_ranges, reserved, newest }
+        slowstart_plugin {
+            size, version, flags, create, destroy, established, sent, ack, congestion, recovered, timer, idle
         }
         slowstart_state {
             size, cwnd, ssthresh, wake_ns, pace_kind, pace, resend, exit_detected_ns, exit_detected_cwnd, exit_cwnd, exit_why

@@ -194,6 +194,7 @@ pub fn measured(study: &Study, engine: &Engine, flow: usize) -> Measured {
         others: others(engine, flow),
         cost: engine.cost,
         closed: None,
+        broken: f.fault(),
         caveats: caveats(study, engine, f),
     }
 }

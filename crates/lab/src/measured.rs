@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// The caveat of a run whose packets an engine on the real clock released too late.
 pub const INVALID: &str = "Run invalid: more than 1 % of packets were released over 1 ms late.";
 
+/// What the caveat of a run begins with that ended because a controller in a library broke a rule.
+pub const BROKEN: &str = "the run ended, since its controller broke a rule";
+
 /// Which flow of which run it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
@@ -165,6 +168,8 @@ pub struct Measured {
     pub cost: Cost,
     /// Why an end closed the connection before the transfer was complete.
     pub closed: Option<String>,
+    /// What a controller in a library did wrong, after which the run ended.
+    pub broken: Option<String>,
     /// What else a reader of the row should know.
     pub caveats: Vec<String>,
 }
@@ -184,7 +189,9 @@ impl Measured {
     /// What a reader should know, the most important first.
     fn caveats(&self, has_size: bool) -> Vec<String> {
         let mut all = Vec::new();
-        if let Some(why) = &self.closed {
+        if let Some(why) = &self.broken {
+            all.push(format!("{BROKEN}: {why}"));
+        } else if let Some(why) = &self.closed {
             all.push(format!("the stack closed the connection: {why}"));
         } else if has_size && self.completed.is_none() && !self.caveats.iter().any(|c| c == HANDSHAKE_FAILED)
         {
@@ -298,6 +305,7 @@ mod tests {
             others: None,
             cost: Cost::default(),
             closed: None,
+            broken: None,
             caveats: vec!["last".into()],
         }
     }

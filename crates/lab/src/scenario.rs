@@ -58,7 +58,7 @@ pub struct StudyText {
     pub path: String,
     /// What runs it, as `--engine` takes it; the simulator if absent.
     pub engine: Option<String>,
-    /// Startups, each `name` or `name:key=value,key=value`; all of the registry if none.
+    /// Startups, each `name`, `name:key=value,key=value` or `plugin:FILE`, a library; all of the registry if none.
     #[serde(default)]
     pub startups: Vec<String>,
     /// The avoidance, in the same form; controllers of their own have none.
@@ -205,8 +205,27 @@ fn refused(key: &str, name: &str, param: (&str, &str), why: ParamError) -> Study
     }
 }
 
-/// A startup, or a controller of its own, from `name:key=value,...`.
+/// What a startup in a library begins with: `plugin:./libmine.so`.
+const PLUGIN: &str = "plugin:";
+
+/// A controller in a library.
+#[cfg(feature = "plugin")]
+fn plugin(key: &str, text: &str, file: &str) -> Result<Algorithm, StudyError> {
+    slowstart_plugin::load(FilePath::new(file))
+        .map(Algorithm::from)
+        .map_err(|why| bad(key, text, format!("a library with the functions of slowstart.h: {why}")))
+}
+
+#[cfg(not(feature = "plugin"))]
+fn plugin(key: &str, text: &str, _: &str) -> Result<Algorithm, StudyError> {
+    Err(bad(key, text, "a startup by name: this program loads no libraries"))
+}
+
+/// A startup, or a controller of its own, from `name:key=value,...` or `plugin:FILE`.
 pub fn algorithm(key: &str, text: &str) -> Result<(String, Algorithm), StudyError> {
+    if let Some(file) = text.strip_prefix(PLUGIN) {
+        return Ok((text.to_string(), plugin(key, text, file)?));
+    }
     let (name, params) = split(text);
     let entry = registry::named(name).ok_or_else(|| {
         let names: Vec<&str> = registry::all().map(|e| e.name).collect();

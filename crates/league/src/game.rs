@@ -166,6 +166,9 @@ pub fn play(
         let oracle = |bytes| oracle::time(&path, packet(&study), study.start(), &writes, bytes);
         drive(&study, job, case, others, &writes, HARM.max(oracle(MILESTONES[2]) * 3))
     };
+    if let Some(why) = measured.broken {
+        return Err(EngineError::Failed(why.into()));
+    }
     let oracle = |bytes| oracle::time(&path, measured.packet, study.start(), &writes, bytes);
     let oracle_s = MILESTONES.iter().map(|b| (b.to_string(), oracle(*b).as_secs_f64())).collect();
     Ok(GameRow { oracle_s, others, fairness, ..game_row(case, &study, &measured) })

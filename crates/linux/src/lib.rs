@@ -6,7 +6,9 @@
 //! guide. Everything here needs Linux 6.1 or newer with BTF, and returns an error that says so where it is missing.
 
 mod attach;
+mod beside;
 mod bpf_log;
+mod bulk;
 mod check;
 mod clock;
 mod control_events;
@@ -29,6 +31,7 @@ mod study;
 mod table;
 mod trial;
 
+pub use beside::Beside;
 pub use check::{Check, Finding, Verb, Verdict};
 pub use control_events::{ControlEvents, watch_controls};
 pub use default::{

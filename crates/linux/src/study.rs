@@ -3,18 +3,15 @@
 //! The path counts drops and measures how long each packet took. The kernel reports the state of the sender
 //! (`watch.bpf.c`, for every control alike), and the controls of this project the reason why a startup ended.
 
+use crate::bulk::{SLICE, connect_client, send, timed_out};
 use crate::clock::clock;
 use crate::emulate::{Emulation, INVALID, PacketRecord, Report, SERVER};
 use crate::error::KernelError;
 use crate::facts::{ExitReason, Facts, Kind};
 use crate::flows::{Flow, Watch};
 use crate::load::{Held, Spec, load_as};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::sockopt::{Linger, SocketError, TcpCongestion};
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket,
-};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
 use slowstart::units::{Bytes, Instant, Span};
 use slowstart_lab::engine::MILESTONES;
 use slowstart_lab::measured::{Identity, Measured, MeasuredExit, PacketSize};
@@ -27,9 +24,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -41,8 +37,6 @@ pub const KERNEL_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
 const HEADERS: u64 = 52;
 /// Samples kept of a run.
 const SAMPLES: usize = 4000;
-/// Timeout of the blocking calls of either end, after which they check whether the run is over.
-const SLICE: Duration = Duration::from_millis(100);
 /// The number of the next control that this process loads, a part of its name.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -90,10 +84,6 @@ struct Recording {
     facts: Vec<Facts>,
 }
 
-fn timed_out(e: &std::io::Error) -> bool {
-    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
 /// The client: receives until it has everything, the time is over or `over` is set.
 fn receive(
     mut client: TcpStream,
@@ -123,65 +113,6 @@ fn receive(
         }
     }
     recording.ended = clock();
-}
-
-/// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set.
-fn send(listener: &TcpListener, size: Option<u64>, until: Instant, over: &AtomicBool) {
-    let Ok((mut server, _)) = listener.accept() else { return };
-    let goes_on = |e: &std::io::Error| timed_out(e) && clock() < until && !over.load(Ordering::Relaxed);
-    let _ = server.set_write_timeout(Some(SLICE));
-    let _ = server.set_read_timeout(Some(SLICE));
-    let data = vec![7; 1 << 18];
-    let mut left = size.unwrap_or(u64::MAX);
-    while left > 0 {
-        let n = left.min(data.len() as u64) as usize;
-        match server.write(&data[..n]) {
-            Ok(n) => left -= n as u64,
-            Err(e) if goes_on(&e) => {}
-            Err(_) => break,
-        }
-    }
-    let _ = server.shutdown(Shutdown::Write);
-    while matches!(server.read(&mut [0]), Err(e) if goes_on(&e)) {}
-    // Closes with a reset, so that no socket stays behind when the path is removed.
-    let _ = setsockopt(&server, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
-}
-
-/// Connects to the server from the client's namespace.
-///
-/// # Errors
-/// If there is no connection when the time is over, the path failed, or `interrupted` returns true.
-fn connect_client(
-    e: &Emulation,
-    server: SocketAddrV4,
-    until: Instant,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<TcpStream, KernelError> {
-    let failed = |e: std::io::Error| KernelError::io("connect to the server")(e);
-    // A blocking connect could not be interrupted.
-    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let client = Emulation::in_namespace(e.client(), || {
-        socket(AddressFamily::Inet, SockType::Stream, flags, None).map_err(|e| failed(e.into()))
-    })?;
-    match connect(client.as_raw_fd(), &SockaddrIn::from(server)) {
-        Ok(()) | Err(Errno::EINPROGRESS) => {}
-        Err(e) => return Err(failed(e.into())),
-    }
-    while !matches!(poll(&mut [PollFd::new(client.as_fd(), PollFlags::POLLOUT)], 100_u8), Ok(1..)) {
-        if interrupted() {
-            return Err(KernelError::Interrupted);
-        }
-        if clock() >= until || !e.is_running() {
-            return Err(failed(ErrorKind::TimedOut.into()));
-        }
-    }
-    let error = getsockopt(&client, SocketError).map_err(|e| failed(e.into()))?;
-    if error != 0 {
-        return Err(failed(std::io::Error::from_raw_os_error(error)));
-    }
-    let client = TcpStream::from(client);
-    client.set_nonblocking(false).map_err(failed)?;
-    Ok(client)
 }
 
 fn transfer(
@@ -308,7 +239,7 @@ pub(crate) fn run_transfer(
     let seed = study.run_seed(job.run);
     let e = Emulation::start(&study.path, seed, true)?;
     let mut caveats = e.caveats.clone();
-    set_ecn(&e, study.profile.ecn)?;
+    e.set_ecn(study.profile.ecn)?;
     let result = transfer(&e, control, study, interrupted);
     let running = e.is_running();
     let report = e.stop();
@@ -319,29 +250,6 @@ pub(crate) fn run_transfer(
         caveats.push(INVALID.to_string());
     }
     Ok(outcome(study, control, job, seed, &recording, &report, caveats))
-}
-
-/// Sets `tcp_ecn` of both ends as the profile has it; without ECN the kernel's default stays, which asks for none.
-///
-/// # Errors
-/// With the feedback of DCTCP, which is a matter of its congestion control, or on a kernel that does not know a value.
-fn set_ecn(e: &Emulation, rule: EcnRule) -> Result<(), KernelError> {
-    let value = match rule {
-        EcnRule::Off => return Ok(()),
-        EcnRule::Rfc3168 => "1",
-        EcnRule::Passive => "2",
-        EcnRule::AccEcn => "3",
-        EcnRule::Dctcp => {
-            return Err(KernelError::refused("ecn=dctcp", "the live kernel has it with its own dctcp only"));
-        }
-    };
-    for ns in [e.server(), e.client()] {
-        Emulation::in_namespace(ns, || {
-            let file = "/proc/sys/net/ipv4/tcp_ecn";
-            fs::write(file, value).map_err(KernelError::io(format!("write {value} to {file}")))
-        })?;
-    }
-    Ok(())
 }
 
 /// What the path marked, and how often the sender entered the state CWR for it.
@@ -424,6 +332,7 @@ fn outcome(
         others: None,
         cost: Cost { packets: data().count() as u64, events: recording.flows.len() as u64 },
         closed: None,
+        broken: None,
         caveats,
     };
     let contender = &study.contenders[job.contender];

@@ -8,6 +8,8 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Facts, Handshake, Recovery, Restart, Sent, Signal, View};
 
 mod checked;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 
 pub use checked::Checked;
 
@@ -143,6 +145,12 @@ pub struct Change {
 }
 
 impl Change {
+    /// The startup ended, `resumed` is true if it goes on after all, and a packet is to be sent again.
+    #[cfg(feature = "foreign")]
+    pub const fn of(exited: Option<Exited>, resumed: bool, resend: Option<Bytes>) -> Self {
+        Self { exited, resumed, resend }
+    }
+
     pub(crate) const NONE: Self = Self { exited: None, resumed: false, resend: None };
 }
 

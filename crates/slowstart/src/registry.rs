@@ -29,6 +29,9 @@ pub enum Algorithm {
     /// A startup that a host defines, which an avoidance follows.
     #[cfg(feature = "foreign")]
     Foreign(crate::startup::foreign::Foreign),
+    /// A controller that a host defines.
+    #[cfg(feature = "foreign")]
+    ForeignController(crate::control::foreign::Class),
 }
 
 /// What an algorithm needs beyond a sender that counts bytes and times ACKs.
@@ -129,6 +132,13 @@ impl From<crate::startup::foreign::Foreign> for Algorithm {
     }
 }
 
+#[cfg(feature = "foreign")]
+impl From<crate::control::foreign::Class> for Algorithm {
+    fn from(c: crate::control::foreign::Class) -> Self {
+        Self::ForeignController(c)
+    }
+}
+
 impl Algorithm {
     /// Sets the parameter `key` from text.
     ///
@@ -179,7 +189,7 @@ impl Algorithm {
             },
             Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_) => Some(Need::Pacer),
             #[cfg(feature = "foreign")]
-            Self::Foreign(_) => None,
+            Self::Foreign(_) | Self::ForeignController(_) => None,
         }
     }
 
@@ -193,7 +203,16 @@ impl Algorithm {
 
     /// Returns true if it is a complete controller, which no avoidance follows.
     pub fn is_standalone(&self) -> bool {
-        matches!(self, Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_))
+        matches!(self, Self::Bbr | Self::Bbr3 | Self::Bbr2Quiche(_)) || self.is_foreign_controller()
+    }
+
+    /// Returns true if it is a controller that a host defines (feature `foreign`).
+    pub const fn is_foreign_controller(&self) -> bool {
+        match self {
+            #[cfg(feature = "foreign")]
+            Self::ForeignController(_) => true,
+            _ => false,
+        }
     }
 
     /// Returns the size of the state that one connection keeps, in bytes: of a startup without its avoidance, of a
@@ -205,6 +224,8 @@ impl Algorithm {
             Self::Bbr3 | Self::Bbr2Quiche(_) => size_of::<Bbr3>(),
             #[cfg(feature = "foreign")]
             Self::Foreign(f) => size_of_val(f),
+            #[cfg(feature = "foreign")]
+            Self::ForeignController(_) => size_of::<crate::control::foreign::Foreign>(),
         }
     }
 
@@ -221,6 +242,8 @@ impl Algorithm {
             Self::Bbr2Quiche(p) => AnyController::Bbr3(Bbr3::quiche(iw, seed, *p)),
             #[cfg(feature = "foreign")]
             Self::Foreign(f) => AnyController::Foreign(Composed::new(f.begin(), avoidance.clone(), iw)),
+            #[cfg(feature = "foreign")]
+            Self::ForeignController(c) => AnyController::ForeignController(c.begin(iw, seed)),
         }
     }
 }
@@ -239,6 +262,30 @@ pub enum AnyController {
     /// A startup that a host defines and the avoidance that follows it.
     #[cfg(feature = "foreign")]
     Foreign(Composed<crate::startup::foreign::Foreign, AnyAvoidance>),
+    /// A controller that a host defines.
+    #[cfg(feature = "foreign")]
+    ForeignController(crate::control::foreign::Foreign),
+}
+
+impl AnyController {
+    /// Returns true once a controller that a host defines broke the rules of one (feature `foreign`).
+    #[inline]
+    pub const fn is_broken(&self) -> bool {
+        match self {
+            #[cfg(feature = "foreign")]
+            Self::ForeignController(f) => f.is_broken(),
+            _ => false,
+        }
+    }
+
+    /// Passes to `put` what a controller that a host defines did wrong, if it is broken.
+    pub fn fault(&self, put: &mut dyn FnMut(&str)) {
+        match self {
+            #[cfg(feature = "foreign")]
+            Self::ForeignController(f) => f.fault(put),
+            _ => _ = put,
+        }
+    }
 }
 
 /// Makes the same call on whichever variant it is.
@@ -250,6 +297,8 @@ macro_rules! each {
             Self::Bbr3($c) => $call,
             #[cfg(feature = "foreign")]
             Self::Foreign($c) => $call,
+            #[cfg(feature = "foreign")]
+            Self::ForeignController($c) => $call,
         }
     };
 }

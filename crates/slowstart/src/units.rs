@@ -207,6 +207,10 @@ impl Mark {
     pub const fn new(position: u64) -> Self {
         Self(position)
     }
+    /// Returns the position.
+    pub const fn position(self) -> u64 {
+        self.0
+    }
 }
 
 /// A signed decimal number in millionths, for parameters such as a threshold of 0.26.

@@ -161,6 +161,18 @@ impl Flow {
         self.app.objects()
     }
 
+    /// True if the sender's controller, of a host, broke the rules of one.
+    pub(super) fn is_broken(&self) -> bool {
+        self.ends[self.sender].tx.control().get().is_broken()
+    }
+
+    /// What the sender's controller, of a host, did wrong.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let mut why = None;
+        self.ends[self.sender].tx.control().get().fault(&mut |text| why = Some(text.to_string()));
+        why
+    }
+
     /// Bytes delivered to the receiving application.
     pub fn delivered(&self) -> u64 {
         self.ends[self.sender.other()].rx.delivered()

@@ -170,9 +170,13 @@ impl Engine {
         self.sort_events();
     }
 
-    /// Runs until `end`, or until the first flow has completed its transfer.
+    /// Runs until `end`, until the first flow has completed its transfer, or until its controller, of a host, is broken.
     pub fn complete(&mut self, end: Instant) {
-        self.advance(end, true, |e| e.flows[0].truth.completed.is_some());
+        // Only a library's can be.
+        let foreign = self.flows[0].spec.startup.is_foreign_controller();
+        self.advance(end, true, |e| {
+            e.flows[0].truth.completed.is_some() || foreign && e.flows[0].is_broken()
+        });
         self.sort_events();
     }
 

@@ -11,16 +11,20 @@ mod lateness;
 mod namespaces;
 mod packet;
 mod report;
+mod seen;
 mod tun;
 
 pub use lateness::{Lateness, MAX_LATENESS};
 pub use namespaces::remove_stale_namespaces;
+pub use packet::tcp_flow;
 pub use report::{DirectionStats, INVALID, PacketRecord, Report};
+pub use seen::{Seen, seen};
 
 use crate::error::KernelError;
 use namespaces::{Namespaces, run};
 use slowstart::units::Rate;
 use slowstart_lab::path::{PathFacts, PathSpec};
+use slowstart_lab::tcp::ecn::EcnRule;
 use std::fs;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -129,6 +133,32 @@ impl Emulation {
     /// error.
     pub fn is_running(&self) -> bool {
         self.forwarder.as_ref().is_some_and(|f| !f.is_finished())
+    }
+
+    /// Sets `tcp_ecn` of both ends as the profile has it; without ECN the kernel's default stays, which asks for none.
+    ///
+    /// # Errors
+    /// With the feedback of DCTCP, which is a matter of its congestion control, or on a kernel that does not know a value.
+    pub fn set_ecn(&self, rule: EcnRule) -> Result<(), KernelError> {
+        let value = match rule {
+            EcnRule::Off => return Ok(()),
+            EcnRule::Rfc3168 => "1",
+            EcnRule::Passive => "2",
+            EcnRule::AccEcn => "3",
+            EcnRule::Dctcp => {
+                return Err(KernelError::refused(
+                    "ecn=dctcp",
+                    "the live kernel has it with its own dctcp only",
+                ));
+            }
+        };
+        for ns in [self.server(), self.client()] {
+            Self::in_namespace(ns, || {
+                let file = "/proc/sys/net/ipv4/tcp_ecn";
+                fs::write(file, value).map_err(KernelError::io(format!("write {value} to {file}")))
+            })?;
+        }
+        Ok(())
     }
 
     /// Stops the path and removes its namespaces.

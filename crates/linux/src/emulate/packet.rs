@@ -1,6 +1,7 @@
 //! The size and kind of an IP packet, from its headers.
 
 use slowstart_lab::path::{Ecn, Kind, PacketInfo};
+use std::net::SocketAddrV4;
 
 const TCP: u8 = 6;
 const FIN: u8 = 1;
@@ -35,6 +36,17 @@ fn flow(packet: &[u8]) -> u32 {
     let addresses = packet.get(12..20).unwrap_or_default();
     let bytes = packet.get(9).into_iter().chain(addresses).chain(ports);
     bytes.fold(0x811c_9dc5, |hash: u32, b| (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193))
+}
+
+/// The number of the packets of a TCP connection that go from one address to another, as records have it.
+pub fn tcp_flow(from: SocketAddrV4, to: SocketAddrV4) -> u32 {
+    let mut header = [0; 24];
+    (header[0], header[9]) = (0x45, TCP);
+    header[12..16].copy_from_slice(&from.ip().octets());
+    header[16..20].copy_from_slice(&to.ip().octets());
+    header[20..22].copy_from_slice(&from.port().to_be_bytes());
+    header[22..24].copy_from_slice(&to.port().to_be_bytes());
+    flow(&header)
 }
 
 /// Sets "congestion experienced" in an IPv4 header, with its checksum (RFC 1624).
@@ -126,6 +138,8 @@ mod tests {
             packet_info(&p).flow
         };
         assert!(with_port(1) != with_port(2) && with_port(1) == with_port(1));
+        let any = SocketAddrV4::new([0, 0, 0, 0].into(), 1);
+        assert_eq!(tcp_flow(any, SocketAddrV4::new([0, 0, 0, 0].into(), 0)), with_port(1));
     }
 
     #[test]

@@ -13,6 +13,13 @@ fn since(at: Instant) -> Span {
     at.since(Instant::ZERO)
 }
 
+/// What a controller in a library did wrong.
+fn fault(control: &AnyController) -> Option<String> {
+    let mut why = None;
+    control.fault(&mut |text| why = Some(text.to_string()));
+    why
+}
+
 /// What the run observed until it ended at `ended`, with packets of `payload` bytes of UDP.
 pub(super) fn measured(
     path: &Path,
@@ -56,6 +63,7 @@ pub(super) fn measured(
         others: None,
         cost: Cost { packets: o.data_packets, events: o.steps },
         closed: None,
+        broken: fault(host.control()),
         caveats: Vec::new(),
     }
 }

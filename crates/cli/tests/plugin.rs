@@ -1,0 +1,69 @@
+//! A controller in a library, wherever startups are named.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn slowstart(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Builds the example of `crates/ffi`; `None` without a C compiler.
+fn newreno() -> Option<String> {
+    let ffi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ffi");
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("newreno.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-I"]).arg(ffi.join("include")).arg(ffi.join("examples/newreno.c"));
+    let Ok(out) = cc.arg("-o").arg(&to).output() else {
+        eprintln!("skipped: no C compiler");
+        return None;
+    };
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    Some(format!("plugin:{}", to.display()))
+}
+
+#[test]
+fn a_plugin_is_a_startup_of_every_command() {
+    let Some(plugin) = newreno() else { return };
+    let both = format!("{plugin},standard");
+    let out = slowstart(&["compare", "geo", "--startup", &both, "--avoidance", "reno", "--runs", "2"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("newreno.so"), "{}", text(&out.stdout));
+
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let study = dir.join("plugin.toml");
+    let toml =
+        format!("path = \"geo\"\nstartups = [\"{plugin}\", \"standard\"]\navoidance = \"reno\"\nruns = 2\n");
+    std::fs::write(&study, toml).expect("writable");
+    let out = slowstart(&["run", study.to_str().expect("UTF-8"), "--json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let rows = text(&out.stdout).replace(&format!("\"startup\":\"{plugin}\""), "\"startup\":\"standard\"");
+    let unnamed = |l: &str| {
+        l.replace("\"avoidance\":null", "\"avoidance\":\"reno\"")
+            .replace("\"params\":{\"growth\":\"host\"}", "\"params\":{}")
+    };
+    let rows: Vec<String> = rows.lines().map(unnamed).collect();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[..2], rows[2..], "the same rows but for the name");
+
+    let some = ["--scenario", "overshoot-deep", "--scenario", "short-1MB", "--runs", "6"];
+    let out =
+        slowstart(&[&["suite", "run", "--startup", &plugin, "--avoidance", "reno"], &some[..]].concat());
+    assert!(text(&out.stdout).contains("newreno.so |"), "{}", text(&out.stderr));
+
+    let league = ["league", &both, "--avoidance", "reno", "--population", "random", "--runs", "2", "--json"];
+    let out = slowstart(&league);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains(&plugin), "{}", text(&out.stdout));
+}
+
+#[test]
+fn a_file_that_is_no_library_is_refused() {
+    let out = slowstart(&["compare", "geo", "--startup", "plugin:./nothing.so"]);
+    assert_eq!(out.status.code(), Some(2));
+    let why = text(&out.stderr);
+    assert!(why.contains("startup: found \"plugin:./nothing.so\", expected a library"), "{why}");
+}

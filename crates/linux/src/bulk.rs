@@ -1,0 +1,83 @@
+//! Both ends of a bulk transfer over the kernel's TCP, between the namespaces of a path.
+
+use crate::clock::clock;
+use crate::emulate::Emulation;
+use crate::error::KernelError;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::socket::sockopt::{Linger, SocketError};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket,
+};
+use slowstart::units::Instant;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Timeout of the blocking calls of either end, after which they check whether the run is over.
+pub(crate) const SLICE: Duration = Duration::from_millis(100);
+
+pub(crate) fn timed_out(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// The server: sends `size` bytes, or until the client closes, the time is over or `over` is set.
+pub(crate) fn send(listener: &TcpListener, size: Option<u64>, until: Instant, over: &AtomicBool) {
+    let Ok((mut server, _)) = listener.accept() else { return };
+    let goes_on = |e: &std::io::Error| timed_out(e) && clock() < until && !over.load(Ordering::Relaxed);
+    let _ = server.set_write_timeout(Some(SLICE));
+    let _ = server.set_read_timeout(Some(SLICE));
+    let data = vec![7; 1 << 18];
+    let mut left = size.unwrap_or(u64::MAX);
+    while left > 0 {
+        let n = left.min(data.len() as u64) as usize;
+        match server.write(&data[..n]) {
+            Ok(n) => left -= n as u64,
+            Err(e) if goes_on(&e) => {}
+            Err(_) => break,
+        }
+    }
+    let _ = server.shutdown(Shutdown::Write);
+    while matches!(server.read(&mut [0]), Err(e) if goes_on(&e)) {}
+    // Closes with a reset, so that no socket stays behind when the path is removed.
+    let _ = setsockopt(&server, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
+}
+
+/// Connects to the server from the client's namespace.
+///
+/// # Errors
+/// If there is no connection when the time is over, the path failed, or `interrupted` returns true.
+pub(crate) fn connect_client(
+    e: &Emulation,
+    server: SocketAddrV4,
+    until: Instant,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<TcpStream, KernelError> {
+    let failed = |e: std::io::Error| KernelError::io("connect to the server")(e);
+    // A blocking connect could not be interrupted.
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let client = Emulation::in_namespace(e.client(), || {
+        socket(AddressFamily::Inet, SockType::Stream, flags, None).map_err(|e| failed(e.into()))
+    })?;
+    match connect(client.as_raw_fd(), &SockaddrIn::from(server)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(e) => return Err(failed(e.into())),
+    }
+    while !matches!(poll(&mut [PollFd::new(client.as_fd(), PollFlags::POLLOUT)], 100_u8), Ok(1..)) {
+        if interrupted() {
+            return Err(KernelError::Interrupted);
+        }
+        if clock() >= until || !e.is_running() {
+            return Err(failed(ErrorKind::TimedOut.into()));
+        }
+    }
+    let error = getsockopt(&client, SocketError).map_err(|e| failed(e.into()))?;
+    if error != 0 {
+        return Err(failed(std::io::Error::from_raw_os_error(error)));
+    }
+    let client = TcpStream::from(client);
+    client.set_nonblocking(false).map_err(failed)?;
+    Ok(client)
+}

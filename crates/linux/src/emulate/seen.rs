@@ -1,0 +1,132 @@
+//! What the link saw of the connections of a program, and of flows beside it.
+
+use super::{PacketRecord, Report};
+use slowstart::units::{Instant, Span};
+use slowstart_lab::path::Kind;
+use slowstart_lab::record::Others;
+use slowstart_lab::stats;
+
+/// What the link saw of a program's download. Times count from its first packet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// When the last large packet arrived: one of at least half the bytes of the largest. (What follows says goodbye.)
+    pub last: Span,
+    /// Bytes of the IP packets with data that arrived.
+    pub bytes: u64,
+    /// When each data packet was dropped.
+    pub drops: Vec<Span>,
+    /// The longest time on the path over the shortest.
+    pub queue_delay: Span,
+    /// The effect on the flows beside it.
+    pub others: Option<Others>,
+}
+
+const SECOND: Span = Span::secs(1);
+
+/// What the link saw, if it carried data. `beside` are the numbers of the packets that are not the program's.
+pub fn seen(report: &Report, beside: &[[u32; 2]]) -> Option<Seen> {
+    let is_beside = |p: &&PacketRecord| beside.iter().any(|flows| flows.contains(&p.packet.flow));
+    let all = || report.forward.records.iter().chain(&report.back.records);
+    let began = all().filter(|p| !is_beside(p)).map(|p| p.at).min()?;
+    let data = || report.forward.records.iter().filter(|p| p.packet.kind == Kind::Data && !is_beside(p));
+    let arrived = |p: &PacketRecord| p.outcome.ok().filter(|due| *due != Instant::NEVER);
+    let largest = data().map(|p| p.packet.bytes).max()?;
+    let large = |p: &&PacketRecord| p.packet.bytes * 2 >= largest;
+    let last = data().filter(large).filter_map(arrived).max()?;
+    let took = || data().filter_map(|p| Some(arrived(p)?.since(p.at)));
+    Some(Seen {
+        last: last.since(began),
+        bytes: data().filter(|p| arrived(p).is_some()).map(|p| u64::from(p.packet.bytes)).sum(),
+        drops: data().filter_map(|p| p.outcome.err()).map(|dropped| dropped.at.since(began)).collect(),
+        queue_delay: took().max()? - took().min()?,
+        others: others(report, beside, began, last),
+    })
+}
+
+/// The effect on the flows beside the program, from `began` until `ended`, by the definitions of the simulator.
+fn others(report: &Report, beside: &[[u32; 2]], began: Instant, ended: Instant) -> Option<Others> {
+    let first = beside.first()?;
+    let of = |p: &&PacketRecord, flows: &[[u32; 2]]| {
+        p.packet.kind == Kind::Data && flows.iter().any(|f| f[0] == p.packet.flow)
+    };
+    let data = || report.forward.records.iter().filter(|p| of(p, beside));
+    let within = |at: Instant| (began..=ended).contains(&at);
+    let arrivals: Vec<(Instant, u32)> = data()
+        .filter_map(|p| Some((p.outcome.ok().filter(|due| *due != Instant::NEVER)?, p.packet.bytes)))
+        .collect();
+    let second = |from: Instant| -> f64 {
+        let to = from + SECOND;
+        arrivals.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, b)| f64::from(*b)).sum()
+    };
+    let before: Vec<f64> =
+        (1..=5).filter(|s| began.0 >= s * SECOND.0).map(|s| second(began - SECOND * s)).collect();
+    let mean = before.iter().sum::<f64>() / before.len().max(1) as f64;
+    let lasted = ended.since(began).0 / SECOND.0;
+    let lowest = (0..lasted).map(|s| second(began + SECOND * s)).min_by(f64::total_cmp);
+    let delays = || {
+        data().filter(|p| of(p, &[*first])).filter_map(|p| {
+            let due = p.outcome.ok().filter(|due| *due != Instant::NEVER)?;
+            Some((due, due.since(p.at)))
+        })
+    };
+    let least = delays().map(|d| d.1).min();
+    let above: Vec<f64> =
+        delays().filter(|d| within(d.0)).filter_map(|d| Some((d.1 - least?).as_secs_f64())).collect();
+    Some(Others {
+        lost_packets: data().filter_map(|p| p.outcome.err()).filter(|d| within(d.at)).count() as u64,
+        goodput_dip: lowest.filter(|_| mean > 0.0).map(|l| ((mean - l) / mean).max(0.0)),
+        delay_p99_s: stats::quantile(&above, 0.99),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::DirectionStats;
+    use super::*;
+    use slowstart_lab::path::{Cause, Dropped, Ecn, PacketInfo};
+
+    fn packet(ms: u64, flow: u32, bytes: u32, outcome: Result<u64, u64>) -> PacketRecord {
+        let at = |ms: u64| Instant(ms * 1_000_000);
+        PacketRecord {
+            at: at(ms),
+            packet: PacketInfo { bytes, flow, kind: Kind::Data, ecn: Ecn::NotEct },
+            outcome: outcome.map(at).map_err(|ms| Dropped { at: at(ms), cause: Cause::QueueFull }),
+        }
+    }
+
+    fn report(forward: Vec<PacketRecord>, back: Vec<PacketRecord>) -> Report {
+        let stats = |records| DirectionStats { records, ..DirectionStats::default() };
+        Report { start: Instant::ZERO, forward: stats(forward), back: stats(back) }
+    }
+
+    #[test]
+    fn a_program_s_packets_are_told_from_those_beside_it() {
+        let mut forward = vec![
+            packet(1010, 7, 1500, Ok(1030)),
+            packet(1011, 7, 1500, Ok(1041)),
+            packet(1012, 7, 1500, Err(1012)),
+            packet(1050, 7, 1500, Ok(1070)),
+            packet(1060, 7, 60, Ok(1080)),
+        ];
+        // Beside it 10 packets a second, one of them dropped while it is there.
+        forward.extend((0..20).map(|n| packet(n * 100, 9, 1000, Ok(n * 100 + 5))));
+        forward.push(packet(1015, 9, 1000, Err(1015)));
+        let r = report(forward, vec![packet(1000, 8, 60, Ok(1010))]);
+        let s = seen(&r, &[[9, 10]]).expect("data");
+        assert_eq!((s.last, s.bytes), (Span::millis(70), 3 * 1500 + 60));
+        assert_eq!((s.drops, s.queue_delay), (vec![Span::millis(12)], Span::millis(10)));
+        let others = s.others.expect("a flow beside");
+        assert_eq!((others.lost_packets, others.goodput_dip), (1, None), "it did not last a second");
+        assert_eq!(seen(&report(Vec::new(), Vec::new()), &[]), None);
+    }
+
+    #[test]
+    fn the_dip_is_that_of_the_lowest_second() {
+        let mut forward = vec![packet(5000, 7, 1500, Ok(5010)), packet(7500, 7, 1500, Ok(7510))];
+        forward.extend((0..50).map(|n| packet(n * 100, 9, 1000, Ok(n * 100 + 5))));
+        forward.extend((0..20).map(|n| packet(5000 + n * 200, 9, 1000, Ok(5000 + n * 200 + 25))));
+        let others = seen(&report(forward, Vec::new()), &[[9, 10]]).and_then(|s| s.others).expect("beside");
+        assert_eq!(others.goodput_dip, Some(0.5));
+        assert_eq!(others.delay_p99_s, Some(0.02));
+    }
+}
