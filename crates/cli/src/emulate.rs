@@ -138,7 +138,7 @@ fn find_user(name: &str) -> Result<User> {
 }
 
 /// Waits until the server listens. A server that does not listen within 10 s gets a note and no more.
-fn wait_for_listener(
+pub(crate) fn wait_for_listener(
     text: &str,
     server: &mut Child,
     emulation: &Emulation,
@@ -203,7 +203,7 @@ fn wait(
 }
 
 /// Ends the server with SIGTERM. What still runs in its namespace after 2 s is killed when the namespace is removed.
-fn end_server(server: &mut Child) -> Result<()> {
+pub(crate) fn end_server(server: &mut Child) -> Result<()> {
     if let Some(status) = server.try_wait()?.filter(|s| !s.success()) {
         note(&format!("the server ended with {status} before the program did"));
     }

@@ -2,6 +2,7 @@
 //! runs leave doubt.
 //!
 //! - [`scenario`]: what a suite file says
+//! - [`measure`]: what is measured in a run
 //! - [`judge`]: the verdict of a criterion from runs
 //! - [`run`]: runs a suite and collects the verdicts
 //! - [`baseline`]: what became worse since an earlier report
@@ -9,6 +10,7 @@
 
 pub mod baseline;
 pub mod judge;
+pub mod measure;
 pub mod report;
 pub mod run;
 pub mod scenario;

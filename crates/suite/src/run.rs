@@ -1,30 +1,37 @@
 //! Runs a suite and collects the verdicts.
 
 use crate::judge::{Verdict, judge};
+use crate::measure::Observed;
 use crate::scenario::{Criterion, Reference, Scenario, Suite, SuiteError};
 use serde::{Deserialize, Serialize};
 use slowstart_lab::engine::Sampling;
-use slowstart_lab::record::Row;
+use slowstart_lab::engines::{Engine, EngineError, Simulator, Watched, run_jobs};
 use slowstart_lab::run::Job;
 use slowstart_lab::scenario::{Contender, Study};
+use std::ops::Range;
 
 /// The version of the report's JSON.
 pub const SCHEMA: u32 = 1;
 
+/// A startup with an undecided criterion runs the scenario twice as often, and again, up to this many times the runs that the
+/// suite states: with the first alone, a criterion near its limit is decided with one seed and undecided with the next.
+pub const MORE_RUNS: u32 = 16;
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The startups, each `name` or `name:key=value`.
+    /// The startups, each `name`, `name:key=value` or `plugin:FILE`.
     pub startups: Vec<String>,
     /// The avoidance that follows each.
     pub avoidance: String,
-    /// The seed: the same seed gives the same report.
+    /// The seed: the same seed gives the same report at virtual time.
     pub seed: u64,
-    /// How many runs, in place of what the suite states.
+    /// How many runs, in place of what the suite states and of more where a criterion is undecided.
     pub runs: Option<u32>,
 }
 
 /// One criterion of one startup.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The scenario.
@@ -33,7 +40,7 @@ pub struct Entry {
     pub section: String,
     /// The criterion, as the suite has it.
     pub criterion: String,
-    /// The startup, as it was asked for.
+    /// The startup, as it was asked for, or the stack.
     pub startup: String,
     /// The verdict.
     pub verdict: Verdict,
@@ -49,7 +56,18 @@ pub struct Entry {
     pub values: Vec<Option<f64>>,
 }
 
+/// A scenario that did not run.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub scenario: String,
+    /// Why.
+    pub why: String,
+}
+
 /// The report of a suite.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
@@ -60,12 +78,18 @@ pub struct Report {
     pub suite: String,
     /// What ran the transfers.
     pub engine: String,
-    /// The avoidance.
+    /// The avoidance; empty for a whole stack.
     pub avoidance: String,
     /// The seed.
     pub seed: u64,
-    /// The startups, in the order that was asked for.
+    /// The startups, in the order that was asked for, or the stack.
     pub startups: Vec<String>,
+    /// Scenarios that the engine cannot run.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// What a reader should know, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The entries: by scenario, criterion and startup.
     pub entries: Vec<Entry>,
 }
@@ -80,62 +104,99 @@ impl Report {
     pub fn passed(&self) -> bool {
         self.entries.iter().all(|e| e.verdict != Verdict::DoesNotMeet)
     }
+
+    fn new(suite: &Suite, settings: &Settings, engine: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            suite: suite.name.clone(),
+            engine: engine.to_string(),
+            avoidance: settings.avoidance.clone(),
+            seed: settings.seed,
+            startups: settings.startups.clone(),
+            left_out: Vec::new(),
+            notes: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
 }
 
-/// Runs the suite in the simulator. `progress` is called with the name of each scenario before it runs.
+/// Runs the suite on an engine. Scenarios that it refuses are left out. `progress` is called with each scenario before it runs;
+/// `stop` ends a run on the real clock.
 ///
 /// # Errors
-/// If a startup or the avoidance is unknown.
+/// If a startup or the avoidance is unknown, a run fails, or a controller in a library breaks a rule.
 pub fn run(
     suite: &Suite,
     settings: &Settings,
+    engine: &dyn Engine,
+    stop: &(dyn Fn() -> bool + Sync),
     mut progress: impl FnMut(&Scenario),
 ) -> Result<Report, SuiteError> {
+    let mut report = Report::new(suite, settings, engine.name());
     let mut studies = Vec::new();
     for s in &suite.scenarios {
-        studies.push(s.study(
-            &wanted(&settings.startups),
-            &settings.avoidance,
-            settings.seed,
-            settings.runs,
-        )?);
+        // A name that no engine knows is wrong in every scenario.
+        for startup in &settings.startups {
+            engine.contender(startup, &settings.avoidance).map_err(|why| s.failed(why))?;
+        }
+        match engine
+            .study(&s.text(&settings.startups, &settings.avoidance, settings.seed, settings.runs), None)
+        {
+            Ok(study) => studies.push((s, study)),
+            Err(EngineError::Refused(why)) => {
+                report.left_out.push(LeftOut { scenario: s.name.clone(), why: why.why });
+            }
+            Err(why) => return Err(s.failed(why)),
+        }
     }
-    let mut report = Report {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        suite: suite.name.clone(),
-        engine: "sim".to_string(),
-        avoidance: settings.avoidance.clone(),
-        seed: settings.seed,
-        startups: settings.startups.clone(),
-        entries: Vec::new(),
-    };
-    for (scenario, study) in suite.scenarios.iter().zip(&studies) {
+    for (scenario, study) in studies {
         progress(scenario);
-        report.entries.extend(judged(scenario, study, &settings.startups));
+        let fixed = settings.runs.is_some() || engine.is_real_clock();
+        let most = if fixed { study.runs } else { study.runs * MORE_RUNS };
+        report.entries.extend(judged(engine, scenario, &study, &settings.startups, most, stop)?);
     }
     Ok(report)
 }
 
-/// The startups that were asked for, after the references.
-fn wanted(startups: &[String]) -> Vec<String> {
-    let references = Reference::ALL.map(|r| r.name().to_string());
-    references.into_iter().chain(startups.iter().cloned()).collect()
-}
-
-/// Runs one scenario, whose study has the references first, and judges `startups`, the contenders after them.
-pub fn judged(scenario: &Scenario, study: &Study, startups: &[String]) -> Vec<Entry> {
-    let rows = rows(study);
-    let mut entries = Vec::new();
-    for c in &scenario.criteria {
-        for (i, startup) in startups.iter().enumerate() {
-            entries.push(entry(scenario, c, startup, &rows, Reference::ALL.len() + i));
+/// Runs one scenario, whose study has the references first, and judges `startups`, the contenders after them. Those that are
+/// undecided run more often, up to `most` runs.
+///
+/// # Errors
+/// If a run fails.
+pub fn judged(
+    engine: &dyn Engine,
+    scenario: &Scenario,
+    study: &Study,
+    startups: &[String],
+    most: u32,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Entry>, SuiteError> {
+    let mut all = vec![Vec::new(); study.contenders.len()];
+    // Which contenders the next runs are of.
+    let mut wanted = vec![true; all.len()];
+    let (mut done, mut runs) = (0, study.runs);
+    loop {
+        let more = observed(engine, study, &wanted, done..runs, stop).map_err(|why| scenario.failed(why))?;
+        all.iter_mut().zip(more).for_each(|(all, more)| all.extend(more));
+        done = runs;
+        let (references, ours) = all.split_at(Reference::ALL.len());
+        let judged = |c: &Criterion| -> Vec<Entry> {
+            startups.iter().zip(ours).map(|(s, runs)| entry(scenario, c, s, references, runs)).collect()
+        };
+        let entries: Vec<Vec<Entry>> = scenario.criteria.iter().map(judged).collect();
+        let open = |i: usize| entries.iter().any(|of| of[i].verdict == Verdict::Undecided);
+        for i in 0..startups.len() {
+            wanted[references.len() + i] &= open(i);
         }
+        if done >= most || !wanted[references.len()..].contains(&true) {
+            return Ok(entries.concat());
+        }
+        runs = (done * 2).min(most);
     }
-    entries
 }
 
-/// Returns a study of these contenders: the references, and then those of the caller.
+/// Returns a study of these contenders in the simulator: the references, and then those of the caller.
 ///
 /// # Errors
 /// If the study cannot run.
@@ -144,37 +205,115 @@ pub fn study_of(
     contenders: &[Contender],
     settings: &Settings,
 ) -> Result<Study, SuiteError> {
-    let mut study = scenario.study(&wanted(&[]), &settings.avoidance, settings.seed, settings.runs)?;
+    let text = scenario.text(&[], &settings.avoidance, settings.seed, settings.runs);
+    let mut study = Simulator.study(&text, None).map_err(|why| scenario.failed(why))?;
     study.contenders.extend_from_slice(contenders);
     Ok(study)
 }
 
-/// The rows of each contender, in the order of runs. Two contenders that are written alike run once.
-fn rows(study: &Study) -> Vec<Vec<Row>> {
+/// A whole stack, as it is, over the paths of scenarios.
+pub trait Stack {
+    /// What runs it, for the report.
+    fn engine(&self) -> String;
+
+    /// Why it cannot run a scenario; `None` if it can.
+    fn unable(&self, study: &Study) -> Option<String>;
+
+    /// Runs a scenario once.
+    ///
+    /// # Errors
+    /// If the run fails. What happens to a transfer is no error.
+    fn run(&mut self, study: &Study, run: u32) -> Result<Observed, EngineError>;
+
+    /// Runs a scenario once with a reference in place of the stack; what it does not observe, or nothing, if it cannot, is taken from the
+    /// simulator.
+    ///
+    /// # Errors
+    /// If the run fails.
+    fn reference(&mut self, reference: Reference, study: &Study, run: u32) -> Result<Observed, EngineError>;
+}
+
+/// Runs the suite with a whole stack, the one name in `settings.startups`, and the references in the same way, run by run.
+///
+/// # Errors
+/// If a run fails.
+pub fn run_stack(
+    suite: &Suite,
+    settings: &Settings,
+    stack: &mut dyn Stack,
+    mut progress: impl FnMut(&Scenario),
+) -> Result<Report, SuiteError> {
+    let mut report = Report { avoidance: String::new(), ..Report::new(suite, settings, &stack.engine()) };
+    for scenario in &suite.scenarios {
+        let study = study_of(scenario, &[], settings)?;
+        if let Some(why) = stack.unable(&study) {
+            report.left_out.push(LeftOut { scenario: scenario.name.clone(), why });
+            continue;
+        }
+        progress(scenario);
+        let failed = |why| scenario.failed(why);
+        let both = [true; Reference::ALL.len()];
+        let mut references = observed(&Simulator, &study, &both, 0..study.runs, &|| false).map_err(failed)?;
+        let mut ours = Vec::new();
+        for run in 0..study.runs {
+            for (i, r) in Reference::ALL.into_iter().enumerate() {
+                if scenario.criteria.iter().any(|c| c.reference.is_some_and(|(_, of)| of == r)) {
+                    let live = stack.reference(r, &study, run).map_err(failed)?;
+                    references[i][run as usize] = live.or(references[i][run as usize]);
+                }
+            }
+            ours.push(stack.run(&study, run).map_err(failed)?);
+        }
+        for c in &scenario.criteria {
+            report
+                .entries
+                .extend(settings.startups.iter().map(|name| entry(scenario, c, name, &references, &ours)));
+        }
+    }
+    Ok(report)
+}
+
+/// What was observed of each contender that is wanted in these runs. Two contenders that are written alike run once.
+fn observed(
+    engine: &dyn Engine,
+    study: &Study,
+    wanted: &[bool],
+    runs: Range<u32>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Vec<Observed>>, EngineError> {
     let same = |i: usize| {
         let label = &study.contenders[i].label;
         study.contenders.iter().position(|c| c.label == *label).unwrap_or(i)
     };
-    let jobs: Vec<Job> = study.jobs().into_iter().filter(|j| same(j.contender) == j.contender).collect();
-    let mut all = vec![Vec::new(); study.contenders.len()];
-    let run = |job: Job| study.run(job, Sampling::Off, false);
-    let done: Result<(), std::convert::Infallible> = slowstart_lab::run::in_order(&jobs, run, |o| {
-        all[o.job.contender].push(o.row);
+    let of = |contender: usize| runs.clone().map(move |run| Job { contender, run });
+    let jobs: Vec<Job> = (0..wanted.len()).filter(|i| wanted[*i] && same(*i) == *i).flat_map(of).collect();
+    let mut all = vec![Vec::new(); wanted.len()];
+    let run = |job: Job| engine.run(study, job, &Watched { stop, ..Watched::samples(Sampling::Off) });
+    run_jobs(engine, &jobs, run, |outcome| {
+        let outcome = outcome?;
+        if let Some(why) = outcome.measured.broken {
+            return Err(EngineError::Failed(why.into()));
+        }
+        all[outcome.job.contender].push(Observed::of(&outcome));
         Ok(())
-    });
-    match done {
-        Ok(()) => {}
-    }
-    (0..all.len()).map(|i| all[same(i)].clone()).collect()
+    })?;
+    let none = Vec::new();
+    Ok((0..all.len()).map(|i| if wanted[i] { &all[same(i)] } else { &none }.clone()).collect())
 }
 
-fn entry(scenario: &Scenario, c: &Criterion, startup: &str, rows: &[Vec<Row>], at: usize) -> Entry {
-    let values: Vec<Option<f64>> = rows[at].iter().map(|r| c.measure.of(r)).collect();
+fn entry(
+    scenario: &Scenario,
+    c: &Criterion,
+    startup: &str,
+    references: &[Vec<Observed>],
+    ours: &[Observed],
+) -> Entry {
+    let values: Vec<Option<f64>> = ours.iter().map(|r| r.get(c.measure)).collect();
     let limit = |run: usize| match c.reference {
         None => Some(c.plus),
         Some((factor, reference)) => {
             let i = Reference::ALL.iter().position(|r| *r == reference)?;
-            Some(factor * c.measure.of(&rows[i][run])? + c.plus)
+            Some(factor * references[i][run].get(c.measure)? + c.plus)
         }
     };
     let pairs: Vec<(f64, f64)> =

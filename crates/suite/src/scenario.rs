@@ -1,9 +1,9 @@
 //! What a suite file says: scenarios, each with a study and criteria.
 
+use crate::measure::Measure;
 use serde::Deserialize;
-use slowstart_lab::path::Files;
-use slowstart_lab::record::Row;
-use slowstart_lab::scenario::{Study, StudyError, StudyText};
+use slowstart_lab::engines::{Engine, EngineError, Simulator};
+use slowstart_lab::scenario::StudyText;
 use std::collections::BTreeSet;
 use std::fmt;
 use thiserror::Error;
@@ -67,7 +67,7 @@ pub enum SuiteError {
         /// The scenario.
         scenario: String,
         /// What is wrong.
-        why: Box<StudyError>,
+        why: Box<EngineError>,
     },
 }
 
@@ -133,64 +133,6 @@ pub struct Scenario {
     pub criteria: Vec<Criterion>,
 }
 
-/// What is measured in a run.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// When the receiver had everything, seconds; infinite if it never had.
-    Completion,
-    /// Data packets that the network dropped.
-    Lost,
-    /// Of these, those sent before the startup ended.
-    StartupLost,
-    /// Timeouts of the retransmission timer.
-    Timeouts,
-    /// The longest wait at the bottleneck, seconds.
-    QueueDelay,
-    /// The most in flight, in bandwidth-delay products.
-    PeakFlight,
-    /// What the receiver's application got, Mbit/s.
-    Goodput,
-    /// Packets that others lost.
-    OthersLost,
-    /// How far others' goodput fell, as a share.
-    OthersDip,
-    /// The 99th percentile of others' queueing delay, seconds.
-    OthersDelay,
-}
-
-/// Measures by name.
-const MEASURES: [(&str, Measure); 10] = [
-    ("completion_s", Measure::Completion),
-    ("lost_packets", Measure::Lost),
-    ("startup_lost_packets", Measure::StartupLost),
-    ("timeouts", Measure::Timeouts),
-    ("queue_delay_s", Measure::QueueDelay),
-    ("peak_flight_bdp", Measure::PeakFlight),
-    ("goodput_mbps", Measure::Goodput),
-    ("others_lost_packets", Measure::OthersLost),
-    ("others_dip", Measure::OthersDip),
-    ("others_delay_s", Measure::OthersDelay),
-];
-
-impl Measure {
-    /// Returns the value in a row; `None` if it was not observed.
-    pub fn of(self, row: &Row) -> Option<f64> {
-        let others = row.others.as_ref();
-        match self {
-            Self::Completion => row.size_bytes.map(|_| row.completion_s.unwrap_or(f64::INFINITY)),
-            Self::Lost => Some(row.lost_packets as f64),
-            Self::StartupLost => Some(row.startup_lost_packets as f64),
-            Self::Timeouts => Some(row.timeouts as f64),
-            Self::QueueDelay => Some(row.peak_queue_delay_s),
-            Self::PeakFlight => Some(row.peak_inflight_bytes as f64 / row.bdp_bytes.max(1) as f64),
-            Self::Goodput => Some(row.goodput_bps as f64 / 1e6),
-            Self::OthersLost => others.map(|o| o.lost_packets as f64),
-            Self::OthersDip => others.and_then(|o| o.goodput_dip),
-            Self::OthersDelay => others.and_then(|o| o.delay_p99_s),
-        }
-    }
-}
-
 /// A criterion: `MEASURE <= [FACTOR REFERENCE +] NUMBER`, or `>=`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
@@ -239,7 +181,7 @@ impl Criterion {
     pub fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (&[name, sign], rest) = words.split_first_chunk::<2>()?;
-        let measure = MEASURES.iter().find(|m| m.0 == name)?.1;
+        let measure = Measure::named(name)?;
         let at_least = match sign {
             "<=" => false,
             ">=" => true,
@@ -292,7 +234,7 @@ impl Suite {
             }
             let criteria = s.criteria.iter().map(|c| {
                 Criterion::parse(c).ok_or_else(|| {
-                    let known: Vec<&str> = MEASURES.iter().map(|m| m.0).collect();
+                    let known = Measure::ALL.map(Measure::name);
                     let expected = format!(
                         "a criterion such as \"lost_packets <= 1 standard + 10\" or \"timeouts <= 0\", with one of {}",
                         known.join(", ")
@@ -315,8 +257,9 @@ impl Suite {
                 study,
                 criteria,
             };
-            let startups = Reference::ALL.map(|r| r.name().to_string()).to_vec();
-            scenario.study(&startups, "cubic", 1, None)?;
+            Simulator
+                .study(&scenario.text(&[], "cubic", 1, None), None)
+                .map_err(|why| scenario.failed(why))?;
             scenarios.push(scenario);
         }
         Ok(Self { name: text.name, scenarios, gaps: text.gap })
@@ -324,24 +267,22 @@ impl Suite {
 }
 
 impl Scenario {
-    /// Returns the study of these startups with this avoidance. `runs` replaces the number of runs that the suite states.
-    ///
-    /// # Errors
-    /// If the study cannot run.
-    pub fn study(
-        &self,
-        startups: &[String],
-        avoidance: &str,
-        seed: u64,
-        runs: Option<u32>,
-    ) -> Result<Study, SuiteError> {
-        let mut text = self.study.clone();
-        text.startups = startups.to_vec();
-        text.avoidance = Some(avoidance.to_string());
-        text.seed = Some(seed);
-        text.runs = runs.or(text.runs);
-        Study::check_with(&text, &Files::folder(std::path::PathBuf::new()))
-            .map_err(|why| SuiteError::Study { scenario: self.name.clone(), why: Box::new(why) })
+    /// Returns its study of the references and then these startups, each with this avoidance. `runs` replaces the number of runs
+    /// that the suite states.
+    pub fn text(&self, startups: &[String], avoidance: &str, seed: u64, runs: Option<u32>) -> StudyText {
+        let references = Reference::ALL.map(|r| r.name().to_string());
+        StudyText {
+            startups: references.into_iter().chain(startups.iter().cloned()).collect(),
+            avoidance: Some(avoidance.to_string()),
+            seed: Some(seed),
+            runs: runs.or(self.study.runs),
+            ..self.study.clone()
+        }
+    }
+
+    /// What is wrong with its study.
+    pub(crate) fn failed(&self, why: EngineError) -> SuiteError {
+        SuiteError::Study { scenario: self.name.clone(), why: Box::new(why) }
     }
 }
 

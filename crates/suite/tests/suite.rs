@@ -1,5 +1,6 @@
 //! The report of a few scenarios: it repeats, and a baseline shows what became worse.
 
+use slowstart_lab::engines::Simulator;
 use slowstart_suite::judge::Verdict;
 use slowstart_suite::run::{Settings, run};
 use slowstart_suite::scenario::Suite;
@@ -21,7 +22,7 @@ fn settings(startups: &[&str]) -> Settings {
 }
 
 fn report_of(startups: &[&str]) -> Report {
-    run(&few(), &settings(startups), |_| ()).expect("it runs")
+    run(&few(), &settings(startups), &Simulator, &|| false, |_| ()).expect("it runs")
 }
 
 #[test]

@@ -1,112 +1,12 @@
-//! The page, the Markdown table and the JSON of a report.
+//! The page.
 
+use super::{after, chart, number};
 use crate::judge::Verdict;
 use crate::run::{Entry, Report};
-use crate::scenario::{SECTIONS, Scenario, Suite, title};
+use crate::scenario::{SECTIONS, Scenario, Suite};
 use std::fmt::Write;
 
-/// Returns a number for people.
-fn number(v: Option<f64>) -> String {
-    match v {
-        None => "-".into(),
-        Some(v) if v.fract().abs() < 1e-9 && v.abs() < 1e9 => format!("{v:.0}"),
-        Some(v) if v.abs() >= 100.0 => format!("{v:.0}"),
-        Some(v) => format!("{v:.3}"),
-    }
-}
-
-/// Returns the verdicts of a startup in a section: how many criteria it meets, of how many.
-fn cell(report: &Report, section: &str, startup: &str) -> String {
-    let of = |v: Verdict| {
-        report
-            .entries
-            .iter()
-            .filter(|e| e.section == section && e.startup == startup && e.verdict == v)
-            .count()
-    };
-    let (meets, not, open, unseen) =
-        (of(Verdict::Meets), of(Verdict::DoesNotMeet), of(Verdict::Undecided), of(Verdict::NotObserved));
-    let mut text = format!("{meets}/{}", meets + not + open + unseen);
-    if not > 0 {
-        let _ = write!(text, ", {not} not");
-    }
-    if open > 0 {
-        let _ = write!(text, ", {open} open");
-    }
-    if unseen > 0 {
-        let _ = write!(text, ", {unseen} not observed");
-    }
-    text
-}
-
-/// Returns the table by sections of RFC 9743, in Markdown, for an Internet-Draft or a pull request.
-pub fn markdown(suite: &Suite, report: &Report) -> String {
-    let mut out = format!(
-        "Suite {}, {} {}, {} after the startup, seed {}: criteria met, by section of RFC 9743.\n\n| Section |",
-        report.suite, report.engine, report.version, report.avoidance, report.seed
-    );
-    for s in &report.startups {
-        let _ = write!(out, " {s} |");
-    }
-    let _ = write!(out, "\n|---|{}\n", "---|".repeat(report.startups.len()));
-    for (section, title) in SECTIONS {
-        if suite.scenarios.iter().any(|s| s.section == *section) {
-            let _ = write!(out, "| {section} {title} |");
-            for s in &report.startups {
-                let _ = write!(out, " {} |", cell(report, section, s));
-            }
-            out.push('\n');
-        }
-    }
-    let _ = write!(out, "| **All** |");
-    for s in &report.startups {
-        let all = report.entries.iter().filter(|e| e.startup == *s).count();
-        let _ = write!(out, " **{}/{all}** |", report.count(s, Verdict::Meets));
-    }
-    out.push('\n');
-    let failed: Vec<&Entry> = report.entries.iter().filter(|e| e.verdict == Verdict::DoesNotMeet).collect();
-    if !failed.is_empty() {
-        out.push_str(
-            "\nNot met:\n\n| Startup | Scenario | Criterion | Value | Limit |\n|---|---|---|---|---|\n",
-        );
-        for e in failed {
-            let (value, limit) = (number(e.value), number(e.limit));
-            let _ = writeln!(
-                out,
-                "| {} | {} ({}) | {} | {value} | {limit} |",
-                e.startup, e.scenario, e.section, e.criterion
-            );
-        }
-    }
-    let open: Vec<&Entry> = report.entries.iter().filter(|e| e.verdict == Verdict::Undecided).collect();
-    if !open.is_empty() {
-        out.push_str("\nUndecided:\n\n| Startup | Scenario | Criterion | Value | Limit | Runs that would decide |\n|---|---|---|---|---|---|\n");
-        for e in open {
-            let runs = e.runs_to_decide.map_or("-".to_string(), |n| format!("about {n}"));
-            let (value, limit) = (number(e.value), number(e.limit));
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {value} | {limit} | {runs} |",
-                e.startup, e.scenario, e.criterion
-            );
-        }
-    }
-    out.push_str("\nNot shown by this suite:\n\n");
-    for g in &suite.gaps {
-        let _ = writeln!(out, "- RFC 9743 section {} ({}): {}", g.section, title(&g.section), g.why);
-    }
-    out
-}
-
-/// Returns the JSON of a report.
-///
-/// # Errors
-/// If a number has no JSON form, which is a defect.
-pub fn json(report: &Report) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(report).map(|t| t + "\n")
-}
-
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -114,7 +14,9 @@ const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:75em;mar
 table{border-collapse:collapse;margin:.6em 0}td,th{border:1px solid #ccc;padding:.2em .5em;text-align:left;vertical-align:top}\
 td.n{text-align:right;font-variant-numeric:tabular-nums}.meets{background:#e3f2e3}.does-not-meet{background:#f7dada;font-weight:600}\
 .undecided{background:#fdf3d0}.not-observed{background:#eee}.about{color:#555;margin:.2em 0}h2{margin-top:1.6em}h3{margin:1em 0 .2em}\
-.bar{display:flex;height:1.1em;width:20em;border:1px solid #999}.bar i{display:block}";
+.bar{display:flex;height:1.1em;width:20em;border:1px solid #999}.bar i{display:block}.grid{overflow-x:auto}.grid td+td,.grid th+th{text-align:center}\
+svg{display:block;max-width:100%;font:12px system-ui,sans-serif}.within{fill:#e3f2e3}.dot{fill:#246;fill-opacity:.55}.beyond{fill:#b00}\
+svg line{stroke:#555;stroke-dasharray:3 2}.axis{fill:#555;font-size:10px}";
 
 fn class(v: Verdict) -> &'static str {
     match v {
@@ -129,12 +31,12 @@ fn class(v: Verdict) -> &'static str {
 pub fn html(suite: &Suite, report: &Report) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Suite {0}</title><style>{STYLE}</style>\n\
-         <h1>Suite {0}</h1><p>Startups with {1} as avoidance, engine {2} {3}, seed {4}. A criterion is met if the whole 95 % \
+         <h1>Suite {0}</h1><p>{2} {3}{1}, seed {4}. A criterion is met if the whole 95 % \
          interval of the median excess over its limit is at most zero, not met if all of it is above, and otherwise undecided. \
          Limits refer to <code>standard</code> (slow start of RFC 5681) and <code>hystart</code> (the default of Linux) in the \
          same run.</p>\n<table><tr><th>Startup<th>Criteria<th>Meets<th>Does not meet<th>Undecided</tr>\n",
         escape(&report.suite),
-        escape(&report.avoidance),
+        escape(&after(report)),
         escape(&report.engine),
         escape(&report.version),
         report.seed
@@ -157,6 +59,10 @@ pub fn html(suite: &Suite, report: &Report) -> String {
         );
     }
     out.push_str("</table>\n");
+    for note in &report.notes {
+        let _ = writeln!(out, "<p>{}</p>", escape(note));
+    }
+    grid(&mut out, suite, report);
     for (section, title) in SECTIONS {
         let of_section: Vec<&Scenario> = suite.scenarios.iter().filter(|s| s.section == *section).collect();
         let gap = suite.gaps.iter().find(|g| g.section == *section);
@@ -175,6 +81,41 @@ pub fn html(suite: &Suite, report: &Report) -> String {
     out
 }
 
+/// Who meets what: a line a scenario, a column a startup, by the worst verdict on a criterion of it.
+fn grid(out: &mut String, suite: &Suite, report: &Report) {
+    out.push_str("<h2>Who meets what</h2><div class=grid><table><tr><th>Scenario");
+    for s in &report.startups {
+        let _ = write!(out, "<th>{}", escape(s));
+    }
+    out.push_str("</tr>\n");
+    for s in &suite.scenarios {
+        let _ = write!(out, "<tr><td><a href=\"#{0}\">{0}</a> ({1})", escape(&s.name), s.section);
+        for startup in &report.startups {
+            let of = |v| {
+                report.entries.iter().any(|e| e.scenario == s.name && e.startup == *startup && e.verdict == v)
+            };
+            let worst = [Verdict::DoesNotMeet, Verdict::Undecided, Verdict::Meets, Verdict::NotObserved];
+            match worst.into_iter().find(|v| of(*v)) {
+                Some(v) => {
+                    let _ = write!(out, "<td class={} title=\"{}\">{}", class(v), v.word(), sign(v));
+                }
+                None => out.push_str("<td title=\"not run\">-"),
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</table></div><p class=about>✓ meets every criterion; ✗ does not meet one; ? undecided; - not run or not observed.</p>\n");
+}
+
+fn sign(v: Verdict) -> char {
+    match v {
+        Verdict::Meets => '✓',
+        Verdict::DoesNotMeet => '✗',
+        Verdict::Undecided => '?',
+        Verdict::NotObserved => '-',
+    }
+}
+
 fn scenario(out: &mut String, s: &Scenario, report: &Report) {
     let mut what = format!("path {}", s.study.path);
     for (key, value) in [("size", &s.study.size), ("duration", &s.study.duration), ("app", &s.study.app)] {
@@ -190,7 +131,7 @@ fn scenario(out: &mut String, s: &Scenario, report: &Report) {
     }
     let _ = writeln!(
         out,
-        "<h3>{}: {}</h3><p class=about>{}; {} runs</p><p class=about>From: {}. Not tested: {}</p>",
+        "<h3 id=\"{0}\">{0}: {1}</h3><p class=about>{2}; {3} runs</p><p class=about>From: {4}. Not tested: {5}</p>",
         escape(&s.name),
         escape(&s.question),
         escape(&what),
@@ -198,6 +139,10 @@ fn scenario(out: &mut String, s: &Scenario, report: &Report) {
         escape(&s.source),
         escape(&s.not_tested)
     );
+    if let Some(l) = report.left_out.iter().find(|l| l.scenario == s.name) {
+        let _ = writeln!(out, "<p>Not run: {}</p>", escape(&l.why));
+        return;
+    }
     out.push_str("<table><tr><th>Startup");
     for c in &s.criteria {
         let _ = write!(out, "<th>{}", escape(&c.text));
@@ -223,4 +168,7 @@ fn scenario(out: &mut String, s: &Scenario, report: &Report) {
         out.push_str("</tr>\n");
     }
     out.push_str("</table>\n");
+    for c in &s.criteria {
+        out.push_str(&chart::chart(s, c, report));
+    }
 }

@@ -1,11 +1,17 @@
 //! `slowstart suite`: whether startups meet the criteria of RFC 9743.
 
+mod stack;
+
+use crate::engine::{EngineArg, interrupt_of};
+use crate::interrupt::Interrupted;
 use crate::output::print;
 use crate::study_args;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use slowstart_lab::engines::EngineError;
+use slowstart_lab::scenario::StudyText;
 use slowstart_suite::run::Settings;
-use slowstart_suite::{Report, Suite, baseline, report};
+use slowstart_suite::{Report, Suite, SuiteError, baseline, report};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
@@ -42,24 +48,35 @@ struct List {
     file: Option<PathBuf>,
 }
 
-/// Run a suite in the simulator and print its table in Markdown
+/// Run a suite and print its table in Markdown
+///
+/// It judges startups, or a whole stack as it is: --serve and --fetch run at the ends of each path on the real clock (root). Both
+/// are shell commands. The file that is to be fetched is $SLOWSTART_FILES/$SLOWSTART_SIZE of the server, whose address is
+/// $SLOWSTART_SERVER.
 ///
 /// The exit status is 1 if a criterion is not met (with `--against-baseline`: if something became worse), and 2 if the suite could
-/// not run. The same seed gives the same report.
+/// not run. The same seed gives the same report at virtual time.
 ///
 /// Examples:
 ///   slowstart suite run --startup search,hystart++ --html suite.html
 ///   slowstart suite run --scenario geo --scenario leo --runs 30
 ///   slowstart suite run --startup search --json now.json --against-baseline main.json
+///   slowstart suite run --startup search --engine quic:quinn
+///   slowstart suite run --scenario short-1MB --serve 'python3 -m http.server 80 -d "$SLOWSTART_FILES"' \\
+///     --fetch 'curl -sSo /dev/null http://$SLOWSTART_SERVER/$SLOWSTART_SIZE'
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 struct Run {
-    /// Startups, separated by commas, each name or name:key=value [default: all]
+    /// Startups, separated by commas, each name, name:key=value or plugin:FILE, a library [default: all]
     #[arg(long, value_name = "STARTUP")]
     startup: Vec<String>,
     /// The avoidance that follows each
     #[arg(long, default_value = "cubic")]
     avoidance: String,
+    #[command(flatten)]
+    engine: EngineArg,
+    #[command(flatten)]
+    stack: stack::StackArgs,
     /// Only this scenario; may be repeated
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
@@ -119,6 +136,22 @@ impl List {
 }
 
 impl Run {
+    /// Judges startups on an engine.
+    fn judged(&self, suite: &Suite) -> Result<Report> {
+        let engine = self.engine.of(&StudyText::default())?;
+        let startups = if self.startup.is_empty() {
+            engine.startups(&self.avoidance)
+        } else {
+            study_args::startups(&self.startup)
+        };
+        let settings =
+            Settings { startups, avoidance: self.avoidance.clone(), seed: self.seed, runs: self.runs };
+        let interrupt = interrupt_of(&*engine)?;
+        let stop = || interrupt.signal().is_some();
+        slowstart_suite::run::run(suite, &settings, &*engine, &stop, |_| ())
+            .map_err(|e| ended(e, interrupt.signal()))
+    }
+
     fn main(self) -> Result<bool> {
         let mut suite = suite(self.file.as_ref())?;
         if let Some(unknown) = self.scenario.iter().find(|n| suite.scenarios.iter().all(|s| s.name != **n)) {
@@ -135,13 +168,10 @@ impl Run {
                 .with_context(|| format!("{}: no report of a suite", file.display()))
         });
         let before = before.transpose()?;
-        let startups = if self.startup.is_empty() {
-            slowstart::registry::all().map(|e| e.name.to_string()).collect()
-        } else {
-            study_args::startups(&self.startup)
+        let report = match self.stack.of()? {
+            Some(commands) => stack::run(&suite, &commands, self.seed, self.runs)?,
+            None => self.judged(&suite)?,
         };
-        let settings = Settings { startups, avoidance: self.avoidance, seed: self.seed, runs: self.runs };
-        let report = slowstart_suite::run::run(&suite, &settings, |_| ())?;
         print(&report::markdown(&suite, &report))?;
         if let Some(file) = &self.html {
             fs::write(file, report::html(&suite, &report)).with_context(|| file.display().to_string())?;
@@ -167,5 +197,15 @@ impl Run {
         }
         print(&text)?;
         Ok(worse.is_empty())
+    }
+}
+
+/// The error of a suite that did not finish; a signal is the cause of a run that it stopped.
+fn ended(e: SuiteError, signal: Option<u8>) -> anyhow::Error {
+    match (&e, signal) {
+        (SuiteError::Study { why, .. }, Some(signal)) if matches!(**why, EngineError::Stopped) => {
+            Interrupted { signal, finished: None }.into()
+        }
+        _ => e.into(),
     }
 }

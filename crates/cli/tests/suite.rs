@@ -1,0 +1,126 @@
+//! `slowstart suite run`: on other engines, and with a whole stack behind the emulator (root).
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn slowstart(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowstart")).args(arguments).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The report of a run as JSON, and what was printed.
+fn report(name: &str, arguments: &[&str]) -> (serde_json::Value, String) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("suite-{name}.json"));
+    let json = ["--json", file.to_str().expect("UTF-8")];
+    let out = slowstart(&[&["suite", "run"], arguments, &json[..]].concat());
+    assert!(matches!(out.status.code(), Some(0 | 1)), "{}", text(&out.stderr));
+    let json = std::fs::read_to_string(&file).expect("a report");
+    (serde_json::from_str(&json).expect("JSON"), text(&out.stdout))
+}
+
+#[test]
+#[cfg(feature = "quic")]
+fn startups_in_a_quic_stack_are_judged_where_it_can_run_the_scenario() {
+    let some = ["--scenario", "short-1MB", "--scenario", "harm-cubic", "--runs", "6"];
+    let (r, printed) =
+        report("quic", &[&["--engine", "quic:quinn", "--startup", "search"], &some[..]].concat());
+    assert_eq!(r["engine"], "quic:quinn");
+    let entries = r["entries"].as_array().expect("entries");
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    assert!(entries.iter().all(|e| e["scenario"] == "short-1MB" && e["verdict"] == "meets"), "{entries:?}");
+    assert_eq!(r["left_out"][0]["scenario"], "harm-cubic");
+    assert!(printed.contains("Not run:\n\n- harm-cubic: it runs one connection at a time"), "{printed}");
+}
+
+#[test]
+fn commands_of_a_stack_are_checked() {
+    let why = |arguments: &[&str]| {
+        let out = slowstart(&[&["suite", "run"], arguments].concat());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stdout));
+        text(&out.stderr)
+    };
+    assert!(why(&["--serve", "a"]).contains("--fetch"));
+    assert!(why(&["--serve", "a", "--fetch", "b", "--startup", "search"]).contains("--startup"));
+    let qlog = why(&["--serve", "a", "--fetch", "b", "--qlog", "/no/such"]);
+    assert!(qlog.contains("--qlog: found /no/such, expected a folder"), "{qlog}");
+}
+
+/// As docs/guide/stack.md has it.
+#[cfg(feature = "kernel")]
+mod live {
+    use super::*;
+    use nix::unistd::geteuid;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    const SERVE: &str = "python3 -m http.server 80 -d \"$SLOWSTART_FILES\"";
+    const FETCH: &str = "curl -sSfo /dev/null \"http://$SLOWSTART_SERVER/$SLOWSTART_SIZE\"";
+
+    /// One path at a time: each has a real-time thread.
+    static ONE: Mutex<()> = Mutex::new(());
+
+    fn able() -> Option<MutexGuard<'static, ()>> {
+        let has = |program: &&str| {
+            std::env::var_os("PATH")
+                .is_some_and(|p| std::env::split_paths(&p).any(|d| d.join(program).exists()))
+        };
+        let programs = ["ip", "tc", "python3", "curl"].iter().all(has);
+        let able = geteuid().is_root() && Path::new("/dev/net/tun").exists() && programs;
+        if !able {
+            eprintln!("skipped: needs root, /dev/net/tun, iproute2, python3 and curl");
+        }
+        able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[test]
+    fn a_whole_stack_is_judged_by_what_the_link_sees() {
+        let Some(_one) = able() else { return };
+        let some =
+            ["--scenario", "short-1MB", "--scenario", "harm-cubic", "--scenario", "web", "--runs", "1"];
+        let (r, printed) = report("stack", &[&["--serve", SERVE, "--fetch", FETCH], &some[..]].concat());
+        assert_eq!(r["startups"][0], "python3");
+        let entries = r["entries"].as_array().expect("entries");
+        let value = |scenario: &str, criterion: &str| {
+            let is = |e: &&serde_json::Value| {
+                e["scenario"] == scenario && e["criterion"].as_str().is_some_and(|c| c.starts_with(criterion))
+            };
+            entries.iter().find(is).and_then(|e| e["values"][0].as_f64())
+        };
+        // A megabyte at 50 Mbit/s takes 0.16 s, and slow start some round trips of 50 ms.
+        let completion = value("short-1MB", "completion_s").expect("observed");
+        assert!((0.3..1.0).contains(&completion), "{completion}");
+        assert_eq!(value("short-1MB", "lost_packets"), Some(0.0));
+        let (lost, delay) = (value("harm-cubic", "others_lost"), value("harm-cubic", "others_delay_s"));
+        assert!(
+            lost.is_some_and(|n| n > 0.0) && delay.is_some_and(|s| (0.005..0.2).contains(&s)),
+            "{entries:?}"
+        );
+        assert!(printed.contains("- web: the stack fetches one file"), "{printed}");
+    }
+
+    #[test]
+    fn a_fetch_that_fetches_something_else_is_an_error() {
+        let Some(_one) = able() else { return };
+        let run = |fetch: &str| {
+            let out = slowstart(&[
+                "suite",
+                "run",
+                "--serve",
+                SERVE,
+                "--fetch",
+                fetch,
+                "--scenario",
+                "short-1MB",
+                "--runs",
+                "1",
+            ]);
+            assert_eq!(out.status.code(), Some(2), "{}", text(&out.stdout));
+            text(&out.stderr)
+        };
+        let nothing = run("curl -sSo /dev/null http://$SLOWSTART_SERVER/nothing");
+        assert!(nothing.contains("expected at least the 1000000 of the file"), "{nothing}");
+        assert!(run("no-such-program").contains("cannot run"), "no program");
+    }
+}
