@@ -32,7 +32,7 @@ pub(crate) struct SuiteArgs {
 #[derive(Subcommand)]
 enum What {
     List(List),
-    Run(Run),
+    Run(Box<Run>),
 }
 
 /// List the scenarios of a suite: sections of RFC 9743, questions and criteria
@@ -66,6 +66,7 @@ struct List {
 ///     --fetch 'curl -sSo /dev/null http://$SLOWSTART_SERVER/$SLOWSTART_SIZE'
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
+#[allow(clippy::doc_markdown, reason = "help is no markdown")]
 struct Run {
     /// Startups, separated by commas, each name, name:key=value or plugin:FILE, a library [default: all]
     #[arg(long, value_name = "STARTUP")]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// A stack by its commands.
 #[derive(Args, Clone, Default)]
+#[allow(clippy::doc_markdown, reason = "help is no markdown")]
 pub(super) struct StackArgs {
     /// A shell command that serves the files of $SLOWSTART_FILES at the server's end of the path
     #[arg(long, value_name = "COMMAND", requires = "fetch", conflicts_with_all = ["startup", "avoidance", "engine"])]
@@ -49,6 +50,7 @@ pub(super) fn run(_: &Suite, commands: &Commands, _: u64, _: Option<u32>) -> Res
 pub(super) use live::run;
 
 #[cfg(feature = "kernel")]
+#[allow(clippy::disallowed_methods, reason = "a stack runs in real time")]
 mod live {
     use super::super::ended;
     use super::Commands;
