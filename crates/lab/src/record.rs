@@ -65,6 +65,16 @@ impl Class {
         }
     }
 
+    /// The same in a few words.
+    pub const fn brief(self) -> &'static str {
+        match self {
+            Self::Early => "before the link was full",
+            Self::ChokePoint => "by its own rule, once the link was full",
+            Self::Late => "by a loss or a mark, or after one",
+            Self::None => "not at all",
+        }
+    }
+
     /// How it left: `late`.
     pub const fn how(self) -> &'static str {
         match self {

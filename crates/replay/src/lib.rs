@@ -98,6 +98,7 @@
 //! - [`analysis`]: the analysis of a sender's events
 //! - [`sender`]: the sender, reconstructed from its packets and ACKs
 //! - [`connection`]: the two directions of a connection, and the vantage point
+//! - [`continued`]: the table of a transfer that was continued in the simulator
 //! - [`table`]: the live connections of a capture
 //! - [`fit`]: a path fitted to a transfer
 //! - [`fork`]: continuation of a transfer with each startup over that path
@@ -120,6 +121,7 @@ pub mod capacity;
 pub mod capture;
 mod clock;
 pub mod connection;
+pub mod continued;
 pub mod error;
 pub mod events;
 pub mod fit;

@@ -2,6 +2,7 @@
 
 use crate::analysis::Findings;
 use crate::answer;
+use crate::continued;
 use crate::observer::TimedEvent;
 use crate::transfer::{StartupRow, Transfer};
 use slowstart::units::Span;
@@ -62,7 +63,33 @@ fn predictions(t: &Transfer) -> Opinions {
         ]
     };
     let headers = ["startup", "exit", "window (segments)", "class", "valid until", "exit by its own rule"];
-    Opinions { headers: headers.map(String::from).to_vec(), lines: t.startups.iter().map(line).collect() }
+    Opinions {
+        title: "What each would have done, as far as the recording tells".to_string(),
+        headers: headers.map(String::from).to_vec(),
+        lines: grouped(t.startups.iter().map(line)),
+    }
+}
+
+/// Joins lines whose cells after the first are the same.
+fn grouped(lines: impl Iterator<Item = Vec<String>>) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for line in lines {
+        match all.iter_mut().find(|l| l[1..] == line[1..]) {
+            Some(same) => same[0] = format!("{}, {}", same[0], line[0]),
+            None => all.push(line),
+        }
+    }
+    all
+}
+
+/// The table of continuations, if the fitted path reproduces the transfer.
+fn continuations(t: &Transfer) -> Option<Opinions> {
+    let fork = t.fork.as_ref().filter(|fork| answer::is_reproduced(t, fork))?;
+    Some(Opinions {
+        title: "Continued in the simulator on the fitted path".to_string(),
+        headers: continued::HEADERS.map(String::from).to_vec(),
+        lines: grouped(continued::lines(t, fork).into_iter().map(|l| l.to_vec())),
+    })
 }
 
 /// Returns the page. `base` is the address of the playground, to which it links with the fitted path if there is one.
@@ -111,7 +138,7 @@ pub fn html(t: &Transfer, f: &Findings, command: &str, base: &str) -> String {
         answer: &answer::sentences(t).join(" "),
         command,
         playground: fitted(t, base).as_deref(),
-        opinions: &predictions(t),
+        opinions: &continuations(t).into_iter().chain([predictions(t)]).collect::<Vec<_>>(),
         lines: &lines,
         curves: &curves,
         caveats: &t.caveats,

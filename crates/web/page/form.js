@@ -137,11 +137,18 @@ export class Form {
         } }, 'Sliders near this path'));
       }
     } else if (this.study.path.includes('=')) {
-      parts.push(...SLIDERS.map((s) => this.slider(s)).filter(Boolean), ...this.queue(),
+      const [queue, discipline] = this.queue();
+      parts.push(...SLIDERS.map((s) => this.slider(s)).filter(Boolean), queue, this.more(discipline,
         this.pathText('Jitter', 'jitter', '2ms'), this.pathText('Loss', 'loss', '0.1%'),
-        this.pathText('ACK slots', 'ack_slots', '5ms'), this.pathText('ACK rate', 'ack_rate', '1Mbit'));
+        this.pathText('ACK slots', 'ack_slots', '5ms'), this.pathText('ACK rate', 'ack_rate', '1Mbit')));
     }
     return el('fieldset', {}, el('legend', {}, 'Path'), ...parts);
+  }
+
+  /** Fields of a path that few need. */
+  more(...fields) {
+    return el('details', { class: 'grow', open: this.isMoreOpen, ontoggle: (e) => { this.isMoreOpen = e.target.open; } },
+      el('summary', {}, 'More of the path'), el('div', { class: 'tools' }, ...fields));
   }
 
   startups() {
@@ -168,7 +175,7 @@ export class Form {
     profiles.sort((a, b) => Number(b[0] === 'linux-6.18') - Number(a[0] === 'linux-6.18'));
     const against = this.text('Flows beside it', 'against', 'cubic@-10s');
     this.root.replaceChildren(this.path(), this.startups(),
-      el('details', { open: this.open ?? matchMedia('(min-width: 64rem)').matches, ontoggle: (e) => { this.open = e.target.open; } },
+      el('details', { open: this.open, ontoggle: (e) => { this.open = e.target.open; } },
         el('summary', {}, 'Transfer and stack'), el('fieldset', { 'aria-label': 'Transfer and stack' },
         this.text('Size', 'size', '20 BDP'),
         this.select('Application', 'app', APPS.map((a) => [a, a])),

@@ -7,12 +7,21 @@ import { enhanceTable } from './tables.js';
 import { chips, choice, distributions, field } from './view.js';
 import { Form } from './form.js';
 import { Scrubber } from './scrubber.js';
-import { fromHash, requestOf, toHash } from './state.js';
+import { fresh, fromHash, requestOf, toHash } from './state.js';
 
 /** Samples of a run that is drawn while something is dragged. */
 const SAMPLES = 800;
 /** The largest file that may be dropped. */
 const LARGEST_FILE = 100e6;
+
+/** Paths to begin with: what the button says, and the study. */
+const STARTS = [
+  ['A short path', { path: 'rate=50Mbit rtt=20ms queue=1bdp' }],
+  ['A satellite', { path: 'geo', size: '10MB' }],
+  ['A shallow queue', { path: 'rate=50Mbit rtt=100ms queue=0.1bdp' }],
+];
+/** The startups of these paths. */
+const STARTUPS = 'standard,hystart,search';
 
 /** Asks the worker. */
 class Engine {
@@ -67,9 +76,10 @@ class Version {
     this.scrubber = new Scrubber(page.engine, () => ({ request: requestOf(this.study), run: this.run() }));
     this.root = el('section', { class: 'version', 'aria-label': `Version ${name}` },
       this.form.root,
-      el('div', { class: 'answer' }, this.error, this.verdict, this.title, this.keys, this.panesRoot, this.table, this.many,
+      el('div', { class: 'answer' }, this.error, this.verdict, this.title, this.keys, this.panesRoot, this.page.moreCharts(),
         el('details', { class: 'scrubbing', open: page.state.view === 'packets', ontoggle: (e) => this.toggled(e.target.open) },
-          el('summary', {}, 'Packets on the path, moment by moment'), this.scrubber.root)));
+          el('summary', {}, 'Packets on the path, moment by moment'), this.scrubber.root),
+        this.table, this.many));
   }
 
   /** The packets were opened or closed. */
@@ -170,7 +180,19 @@ class Playground {
   }
 
   how() {
-    return { amounts: this.state.amounts ?? 'BDP', times: this.state.times ?? 's', log: this.state.log === 'log' };
+    return { amounts: this.state.amounts ?? 'BDP', times: this.state.times ?? 's', log: this.state.log === 'log', few: this.state.charts !== 'all' };
+  }
+
+  /** A button that shows the charts besides the window's, or hides them. */
+  moreCharts() {
+    const says = () => (this.state.charts === 'all' ? 'Only the window' : 'More charts: in flight, round trip, queue, delivered, losses');
+    const button = el('button', { type: 'button', class: 'more-charts', onclick: () => {
+      this.state.charts = this.state.charts === 'all' ? undefined : 'all';
+      for (const b of document.querySelectorAll('.more-charts')) b.textContent = says();
+      for (const v of this.versions) v.show();
+      this.remember();
+    } }, says());
+    return button;
   }
 
   async start() {
@@ -188,6 +210,8 @@ class Playground {
   /** Shows the settings of an address. */
   async open(hash) {
     this.state = await fromHash(hash);
+    // Whoever comes without settings sees the packets too.
+    if (!hash || hash === '#') this.state.view = 'packets';
     this.hash = location.hash;
     document.body.classList.toggle('embedded', this.state.embed === 'yes');
     document.body.classList.toggle('packets', this.state.view === 'packets');
@@ -223,19 +247,23 @@ class Playground {
     this.fork = el('input', { type: 'checkbox', id: 'fork', checked: true });
     this.analysis = el('div', { class: 'analysis' });
     this.root.replaceChildren(
-      el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' },
-        field('Amounts', select('amounts', [['BDP', 'BDP'], ['bytes', 'MB']])),
-        field('Time', select('times', [['s', 'seconds'], ['rounds', 'round trips']])),
-        field('Scale', select('log', [['linear', 'linear'], ['log', 'logarithmic']])),
-        field('Run', runs),
-        button('Make all runs', () => { for (const v of this.versions) v.all(); }),
-        button(this.state.b ? 'One version' : 'Compare two versions', () => {
-          this.state.b = this.state.b ? null : { ...structuredClone(this.state.a) };
-          this.versions = [first(), ...(this.state.b ? [new Version(this, 'B', this.state.b)] : [])];
-          this.layout();
-          this.remember();
-          for (const v of this.versions.slice(1)) v.draw();
-        })),
+      el('div', { class: 'tools starts', role: 'group', 'aria-label': 'Paths to begin with' },
+        ...STARTS.map(([text, study]) => button(text, () => this.begin(study))),
+        button('Make all runs', () => { for (const v of this.versions) v.all(); })),
+      el('details', { class: 'settings-more', open: this.isMoreOpen, ontoggle: (e) => { this.isMoreOpen = e.target.open; } },
+        el('summary', {}, 'More: units, scale, another run, two versions'),
+        el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' },
+          field('Amounts', select('amounts', [['BDP', 'BDP'], ['bytes', 'MB']])),
+          field('Time', select('times', [['s', 'seconds'], ['rounds', 'round trips']])),
+          field('Scale', select('log', [['linear', 'linear'], ['log', 'logarithmic']])),
+          field('Run', runs),
+          button(this.state.b ? 'One version' : 'Compare two versions', () => {
+            this.state.b = this.state.b ? null : { ...structuredClone(this.state.a) };
+            this.versions = [first(), ...(this.state.b ? [new Version(this, 'B', this.state.b)] : [])];
+            this.layout();
+            this.remember();
+            for (const v of this.versions.slice(1)) v.draw();
+          }))),
       el('div', { class: this.versions.length > 1 ? 'versions two' : 'versions' }, ...this.versions.map((v) => v.root)),
       el('details', { class: 'downloads', open: true }, el('summary', {}, 'Take it with you'),
         el('div', { class: 'tools' },
@@ -253,6 +281,15 @@ class Playground {
         el('p', {}, el('label', {}, this.fork, 'Continue the largest transfer in the simulator, on a path fitted to it')), this.analysis),
       this.note, this.speed);
     this.remember();
+  }
+
+  /** Begins with another study. */
+  begin(study) {
+    this.state.a = { ...fresh(), startups: STARTUPS, ...study };
+    this.state.b = null;
+    this.versions = [new Version(this, 'A', this.state.a)];
+    this.layout();
+    this.versions[0].draw();
   }
 
   /** Something in a form changed. */

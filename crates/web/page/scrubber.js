@@ -35,12 +35,23 @@ export class Scrubber {
       // As long as every packet is known.
       this.end = answer.cut ? Math.max(...answer.data.map((p) => p.left)) : ends.reduce((m, t) => Math.max(m, t), 1);
       this.slider.max = String(this.end);
-      this.slider.value = String(Math.min(this.end, answer.base_rtt_us * 2.2));
+      this.slider.value = String(this.lively());
       this.draw();
       this.root.dataset.packets = String(answer.data.length);
     } catch (e) {
       this.says.textContent = e.message;
     }
+  }
+
+  /** The moment of the first round trips at which most data is on the way. */
+  lively() {
+    const { data, base_rtt_us: rtt } = this.packets;
+    let [best, most] = [0, -1];
+    for (let t = 0; t <= Math.min(this.end, 5 * rtt); t += rtt / 20) {
+      const n = data.reduce((sum, p) => sum + (p.left <= t && p.arrived !== null && p.arrived > t ? 1 : 0), 0);
+      if (n > most) [best, most] = [t, n];
+    }
+    return best;
   }
 
   toggle() {

@@ -79,7 +79,7 @@ export async function toHash(state) {
       else out.set(`${prefix}file.${name}`, code);
     }
   }
-  for (const key of ['amounts', 'times', 'log', 'view', 'run', 'embed']) if (state[key]) out.set(`show.${key}`, state[key]);
+  for (const key of ['amounts', 'times', 'log', 'charts', 'view', 'run', 'embed']) if (state[key]) out.set(`show.${key}`, state[key]);
   return { hash: out.toString().replaceAll('%3D', '=').replaceAll('%2C', ',').replaceAll('%3A', ':').replaceAll('%40', '@').replaceAll('%2F', '/'), left };
 }
 

@@ -3,7 +3,7 @@
 use crate::printable::printable;
 use crate::table::{Align, Cell, Table, name_group};
 use slowstart_lab::report::words::{bytes, number};
-use slowstart_replay::fork::ForkResult;
+use slowstart_replay::continued;
 use slowstart_replay::observer::TimedEvent;
 use slowstart_replay::transfer::{Fork, StartupRow, Transfer};
 use std::path::Path;
@@ -149,46 +149,17 @@ pub(super) fn predictions(row: &Transfer, wide: bool) -> Table {
     if wide { all } else { grouped(all) }
 }
 
-/// The table of continuations, the quickest first, below what was observed.
+/// The table of continuations, below what was observed.
 pub(super) fn continuations(row: &Transfer, fork: &Fork, wide: bool) -> Table {
-    let columns = [
-        ("startup", Left, false),
-        ("from (s)", Right, true),
-        ("exit", Left, false),
-        ("at (s)", Right, false),
-        ("window", Right, false),
-        ("class", Left, false),
-        ("done (s)", Right, false),
-        ("lost", Right, false),
-        ("queue (ms)", Right, false),
-    ];
-    let mut all: Vec<_> = fork.startups.iter().collect();
-    all.sort_by(|a, b| a.done_s.unwrap_or(f64::MAX).total_cmp(&b.done_s.unwrap_or(f64::MAX)));
-    let line = |f: &ForkResult| -> Vec<Cell> {
-        let exit = |of: &dyn Fn(&TimedEvent) -> String| f.exit.as_ref().map_or("-".to_string(), of);
-        vec![
-            f.startup.clone().into(),
-            number(f.from_s).into(),
-            exit(&|e| e.what.clone()).into(),
-            exit(&|e| number(e.time_s)).into(),
-            exit(&|e| segments(e.cwnd_bytes, row)).into(),
-            f.class.name().into(),
-            time(f.done_s),
-            number(f.lost_packets as f64).into(),
-            number(f.peak_queue_delay_s * 1e3).into(),
-        ]
-    };
-    let observed: Vec<Cell> = vec![
-        "as observed".into(),
-        "-".into(),
-        if wide { evidence(row) } else { "-".to_string() }.into(),
-        time(row.exit.as_ref().map(|e| e.time_s)),
-        row.exit.as_ref().map_or("-".into(), |e| segments(e.cwnd_bytes, row)).into(),
-        row.class.name().into(),
-        number(row.duration_s).into(),
-        number(row.retransmitted_packets as f64).into(),
-        time(row.peak_delay_s.map(|d| d * 1e3)),
-    ];
-    let all = table(&columns, std::iter::once(observed).chain(all.into_iter().map(line)).collect(), wide);
+    let columns: Vec<Column> = continued::HEADERS
+        .into_iter()
+        .map(|h| (h, if matches!(h, "startup" | "exit" | "class") { Left } else { Right }, h == "from (s)"))
+        .collect();
+    let mut lines: Vec<Vec<Cell>> =
+        continued::lines(row, fork).into_iter().map(|line| line.map(Cell::from).to_vec()).collect();
+    if wide && let Some(exit) = lines.first_mut().and_then(|observed| observed.get_mut(2)) {
+        *exit = evidence(row).into();
+    }
+    let all = table(&columns, lines, wide);
     if wide { all } else { grouped(all) }
 }

@@ -215,6 +215,18 @@ pub struct Mark {
     pub text: String,
 }
 
+/// A point of a scatter.
+pub struct Dot<'a> {
+    /// The CSS class that gives its look.
+    pub class: &'static str,
+    /// Its place on the axes of the chart.
+    pub at: Point,
+    /// Its name.
+    pub name: &'a str,
+    /// True if its name stands beside it.
+    pub shown: bool,
+}
+
 /// A plot with its axes.
 pub struct Chart<'a> {
     /// An id that is unique on the page.
@@ -263,6 +275,33 @@ impl Chart<'_> {
         html! {
             @if let Some((d, ..)) = self.path(points) {
                 path class=(class) d=(d) { title { (name) } }
+            }
+        }
+    }
+
+    /// Draws points, each with its class and its name, which stands beside those that are `shown`.
+    pub fn dots(&self, dots: &[Dot]) -> Markup {
+        const LINE: f64 = 13.0;
+        /// No label is wider.
+        const WIDE: f64 = 100.0;
+        let mut labels: Vec<(f64, f64)> = Vec::new();
+        let mut placed = Vec::new();
+        for dot in dots {
+            let (x, y) = (self.px(dot.at.0), self.py(dot.at.1));
+            let mut text_y = y + 4.0;
+            // Where it would cover another, it goes up.
+            while dot.shown && labels.iter().any(|l| (l.0 - x).abs() < WIDE && (l.1 - text_y).abs() < LINE) {
+                text_y -= LINE;
+            }
+            labels.extend(dot.shown.then_some((x, text_y)));
+            placed.push((dot, x, y, text_y));
+        }
+        html! {
+            @for (dot, x, y, text_y) in placed {
+                // Near the right edge the name is on the left.
+                @let (text_x, anchor) = if x > RIGHT - WIDE { (x - 8.0, "end") } else { (x + 8.0, "start") };
+                circle class={ "dot " (dot.class) } cx=(px(x)) cy=(px(y)) r="4.5" { title { (dot.name) } }
+                @if dot.shown { text class="halo" x=(px(text_x)) y=(px(text_y)) text-anchor=(anchor) { (dot.name) } }
             }
         }
     }

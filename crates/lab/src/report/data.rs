@@ -43,6 +43,18 @@ pub struct Data<'a, R = Row> {
     pub labels: Vec<String>,
     /// The runs of which there are samples.
     pub curves: Vec<Curve>,
+    /// What is drawn first; nothing where each startup has one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
+}
+
+/// What a page draws first: the same run of each startup, so that all are over the same path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct First {
+    /// The run.
+    pub run: u32,
+    /// The labels of the startups, in the order of their colours.
+    pub labels: Vec<String>,
 }
 
 /// The samples of a run.
@@ -157,7 +169,13 @@ pub fn packed(data: &impl Serialize) -> String {
 impl<'a> Data<'a> {
     /// The data of the runs of a study, without samples.
     pub fn new(rows: &'a [Row]) -> Self {
-        Self { kind: Kind::Study, rows, labels: rows.iter().map(label).collect(), curves: Vec::new() }
+        Self {
+            kind: Kind::Study,
+            rows,
+            labels: rows.iter().map(label).collect(),
+            curves: Vec::new(),
+            first: None,
+        }
     }
 }
 

@@ -70,7 +70,7 @@ pub struct Page<'a> {
     pub caveats: &'a [String],
 }
 
-/// The run of a startup that is drawn: the one with the median time to completion.
+/// The run of a startup that is drawn.
 #[derive(Copy, Clone, Debug)]
 pub struct Series<'a> {
     /// The label of the startup, from [`summary::label`].
@@ -107,8 +107,9 @@ pub fn html(page: &Page) -> String {
         p class="verdict" { (page.verdict) }
         (table::table(decision))
         @if let Some(first) = page.series.first() {
-            figure {
-                (overlay::overlay(decision, page.series, page.full_bdps))
+            figure class="overlays" {
+                (overlay::overlay(decision, page.series, page.full_bdps, overlay::Shape::Wide))
+                (overlay::overlay(decision, page.series, page.full_bdps, overlay::Shape::Narrow))
                 figcaption {
                     "Bytes in flight in BDP, on a logarithmic axis: doubling is a straight line. All startups over the path of run "
                     (first.row.run) ", with " (words::rate(first.row.rate_bps as f64)) " and "
@@ -123,8 +124,11 @@ pub fn html(page: &Page) -> String {
             ul { @for sentence in &decides { li { (sentence) } } }
         }
         @if !lines.is_empty() {
-            (each_startup(" bytes in flight, of the same run of each, as multiples of the "))
-            @let charts = startup::charts(&lines, false);
+            h2 { "Each startup" }
+            @let charts = html! {
+                (key(" bytes in flight, of the same run of each, as multiples of the "))
+                (startup::charts(&lines, false))
+            };
             @match page.data {
                 Some(data) => (live(&charts, data)),
                 None => (charts),
@@ -135,13 +139,12 @@ pub fn html(page: &Page) -> String {
     document(page.title, &body, if page.data.is_some() { Script::Charts } else { Script::Tables })
 }
 
-/// The heading above the charts of each startup. `flight` says what the filled area is.
-fn each_startup(flight: &str) -> Markup {
+/// What the charts of each startup show. `flight` says what the filled area is.
+fn key(flight: &str) -> Markup {
     html! {
-        h2 { "Each startup" }
         p class="note" {
             span class="swatch w" {} " window, " span class="swatch f" {} (flight)
-            "bandwidth-delay product (BDP). All charts have the same axes. Point at a chart to read its values. "
+            "bandwidth-delay product (BDP). All charts have the same axes. "
             "The terms are explained in docs/reference/glossary.md."
         }
     }
@@ -229,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_for_each_series_and_two_of_all() {
+    fn a_chart_for_each_series_two_of_all_and_the_picture_in_two_shapes() {
         let rows = rows("a", &[7.0, 8.0, 9.0]);
         let out = page("t", &rows, &["a", "b", "c"], &samples(3000));
-        assert_eq!(out.matches("<svg").count(), 6);
+        assert_eq!(out.matches("<svg").count(), 7);
         assert!(!has_word(&out, "NaN") && !has_word(&out, "inf"));
         assert_eq!(out, page("t", &rows, &["a", "b", "c"], &samples(3000)));
     }

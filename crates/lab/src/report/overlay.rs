@@ -11,10 +11,8 @@ use std::fmt::Write;
 
 /// Most startups in the picture.
 const MOST: usize = 4;
-/// Width of both pictures, in units of the SVG.
+/// Width of the picture as a file, in units of the SVG.
 const WIDTH: f64 = 1000.0;
-/// The area of the curves: left, top, right and bottom.
-const AREA: (f64, f64, f64, f64) = (56.0, 16.0, 984.0, 384.0);
 /// Points of a curve: one for each so many units.
 const STEP: f64 = 1.5;
 /// The least share of the BDP on the axis.
@@ -41,6 +39,47 @@ pub fn labels<'d>(d: &'d Decision) -> Vec<&'d str> {
     all
 }
 
+/// For which screen a picture is drawn; text has the same size in both.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// As wide as a page.
+    Wide,
+    /// For a phone: what is said of each startup stands below.
+    Narrow,
+}
+
+impl Shape {
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Wide => "overlay",
+            Self::Narrow => "overlay narrow",
+        }
+    }
+
+    const fn width(self) -> f64 {
+        match self {
+            Self::Wide => WIDTH,
+            Self::Narrow => 360.0,
+        }
+    }
+
+    const fn area(self) -> Area {
+        match self {
+            Self::Wide => Area { left: 56.0, top: 16.0, right: 984.0, bottom: 384.0 },
+            Self::Narrow => Area { left: 38.0, top: 8.0, right: 352.0, bottom: 328.0 },
+        }
+    }
+}
+
+/// The area of the curves.
+#[derive(Copy, Clone, Debug)]
+struct Area {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
 /// The binary logarithm, the same on every platform: the exponent, and of the mantissa the series of the inverse hyperbolic
 /// tangent.
 fn log2(x: f64) -> f64 {
@@ -54,6 +93,7 @@ fn log2(x: f64) -> f64 {
 
 /// The axes of the picture.
 struct Axes {
+    area: Area,
     until_s: f64,
     /// Powers of two.
     low: f64,
@@ -62,12 +102,12 @@ struct Axes {
 
 impl Axes {
     fn x(&self, t: f64) -> f64 {
-        AREA.0 + (t / self.until_s).clamp(0.0, 1.0) * (AREA.2 - AREA.0)
+        self.area.left + (t / self.until_s).clamp(0.0, 1.0) * (self.area.right - self.area.left)
     }
 
     fn y(&self, bdps: f64) -> f64 {
         let at = (log2(bdps.max(1e-9)) - self.low) / (self.high - self.low);
-        AREA.3 - at.clamp(0.0, 1.0) * (AREA.3 - AREA.1)
+        self.area.bottom - at.clamp(0.0, 1.0) * (self.area.bottom - self.area.top)
     }
 }
 
@@ -98,66 +138,81 @@ struct Label {
 
 /// The curves of `series`, which are over one path. `full_bdps` is what the path and its queue hold before a packet is dropped, in
 /// BDP; `None` if there is no limit.
-pub fn overlay(d: &Decision, series: &[Series], full_bdps: Option<f64>) -> Markup {
-    let height = AREA.3 + 44.0;
+pub fn overlay(d: &Decision, series: &[Series], full_bdps: Option<f64>, shape: Shape) -> Markup {
+    const LINE: f64 = 19.0;
+    let drawn = drawn(d, series);
+    let below = shape.area().bottom + 44.0;
+    let lines = if shape == Shape::Narrow { drawn.len() as f64 * LINE } else { 0.0 };
     html! {
-        svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" class="overlay" aria-label="Bytes in flight over time" {
-            (curves(d, series, full_bdps))
+        svg viewBox={ "0 0 " (shape.width()) " " (below + lines) } role="img" class=(shape.class()) aria-label="Bytes in flight over time" {
+            (curves(&drawn, full_bdps, shape))
+            @if shape == Shape::Narrow {
+                @for (i, c) in drawn.iter().enumerate() {
+                    @let y = below + LINE * (i as f64 + 0.5);
+                    circle class={ "ring s" (c.colour) } cx="12" cy=(px(y - 4.0)) r="6" {}
+                    text class={ "label f" (c.colour) } x="26" y=(px(y)) { (says(c.series)) }
+                }
+            }
         }
     }
 }
 
-fn curves(d: &Decision, series: &[Series], full_bdps: Option<f64>) -> Markup {
-    let wanted = labels(d);
-    let drawn: Vec<Curve> = wanted
+/// The startups to draw, those of which there is a series.
+fn drawn<'a>(d: &Decision, series: &'a [Series<'a>]) -> Vec<Curve<'a>> {
+    labels(d)
         .iter()
         .enumerate()
         .filter_map(|(i, l)| Some((i, series.iter().find(|s| s.label == *l)?)))
         .map(|(colour, series)| Curve { colour, series, points: points(series) })
-        .collect();
+        .collect()
+}
+
+fn curves(drawn: &[Curve], full_bdps: Option<f64>, shape: Shape) -> Markup {
+    let area = shape.area();
     let peak = drawn.iter().flat_map(|c| &c.points).map(|p| p.1).fold(2.0, f64::max);
     let ends = drawn.iter().filter_map(|c| c.series.row.completion_s.or(c.points.last().map(|p| p.0)));
     let until_s = ends.fold(0.0, f64::max).max(1e-3);
     let top = peak.max(full_bdps.unwrap_or(0.0).min(4.0 * peak));
     let least = drawn.iter().map(|c| c.series.row.iw_bytes as f64 / c.series.row.bdp_bytes.max(1) as f64);
     let low = log2(least.fold(0.25, f64::min).max(LEAST)).floor();
-    let axes = Axes { until_s, low, high: log2(top * 1.25).ceil() };
+    let axes = Axes { area, until_s, low, high: log2(top * 1.25).ceil() };
     let full = full_bdps.filter(|f| log2(*f) < axes.high);
-    let (one, end) = (axes.y(1.0), full.map_or(AREA.1, |f| axes.y(f)));
+    let (one, end) = (axes.y(1.0), full.map_or(area.top, |f| axes.y(f)));
+    let most = if shape == Shape::Wide { 8.0 } else { 5.0 };
     let step = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
-    let step = step.into_iter().find(|s| until_s / s <= 8.0).unwrap_or(until_s);
+    let step = step.into_iter().find(|s| until_s / s <= most).unwrap_or(until_s);
     let ticks: Vec<f64> = (0..=9).map(|i| f64::from(i) * step).filter(|t| *t <= until_s).collect();
     let powers = (axes.low as i32..=axes.high as i32).filter(|p| *p >= 0 || p % 2 == axes.low as i32 % 2);
-    let width = AREA.2 - AREA.0;
+    let width = area.right - area.left;
     html! {
-        rect class="idle" x=(AREA.0) y=(px(one)) width=(width) height=(px(AREA.3 - one)) {}
-        rect class="waits" x=(AREA.0) y=(px(end)) width=(width) height=(px(one - end)) {}
+        rect class="idle" x=(area.left) y=(px(one)) width=(width) height=(px(area.bottom - one)) {}
+        rect class="waits" x=(area.left) y=(px(end)) width=(width) height=(px(one - end)) {}
         @if full.is_some() {
-            rect class="drops" x=(AREA.0) y=(AREA.1) width=(width) height=(px(end - AREA.1)) {}
+            rect class="drops" x=(area.left) y=(area.top) width=(width) height=(px(end - area.top)) {}
         }
         @for t in &ticks {
-            line class="grid" x1=(px(axes.x(*t))) y1=(AREA.1) x2=(px(axes.x(*t))) y2=(AREA.3) {}
-            text x=(px(axes.x(*t))) y=(AREA.3 + 18.0) text-anchor="middle" { (number(*t)) }
+            line class="grid" x1=(px(axes.x(*t))) y1=(area.top) x2=(px(axes.x(*t))) y2=(area.bottom) {}
+            text x=(px(axes.x(*t))) y=(area.bottom + 18.0) text-anchor="middle" { ((t * 1e3).round() / 1e3) }
         }
-        text x=(f64::midpoint(AREA.0, AREA.2)) y=(AREA.3 + 38.0) text-anchor="middle" { "seconds since the connection began" }
+        text x=(f64::midpoint(area.left, area.right)) y=(area.bottom + 38.0) text-anchor="middle" { "seconds since the connection began" }
         @for p in powers {
             @let name = if p < 0 { format!("1/{}", 1_u64 << -p) } else { (1_u64 << p).to_string() };
-            text x=(AREA.0 - 8.0) y=(px(axes.y(2_f64.powi(p)) + 4.0)) text-anchor="end" { (name) }
+            text x=(area.left - 8.0) y=(px(axes.y(2_f64.powi(p)) + 4.0)) text-anchor="end" { (name) }
         }
-        line class="capacity" x1=(AREA.0) y1=(px(one)) x2=(AREA.2) y2=(px(one)) {}
-        text class="band" x=(AREA.0 + 6.0) y=(px(one - 6.0)) { "link full" }
-        text class="band" x=(AREA.0 + 6.0) y=(px(end + 16.0)) { "the queue grows" }
-        text class="band" x=(AREA.2 - 6.0) y=(AREA.3 - 8.0) text-anchor="end" { "the link is partly idle" }
+        line class="capacity" x1=(area.left) y1=(px(one)) x2=(area.right) y2=(px(one)) {}
+        text class="band" x=(area.left + 6.0) y=(px(one - 6.0)) { "link full" }
+        text class="band" x=(area.left + 6.0) y=(px(end + 16.0)) { "the queue grows" }
+        text class="band" x=(area.right - 6.0) y=(area.bottom - 8.0) text-anchor="end" { "the link is partly idle" }
         @if full.is_some() {
-            text class="band" x=(AREA.0 + 6.0) y=(AREA.1 + 15.0) { "packets are dropped" }
+            text class="band" x=(area.left + 6.0) y=(area.top + 15.0) { "packets are dropped" }
         }
-        @for c in &drawn { path class={ "curve s" (c.colour) } d=(path(&axes, &c.points)) {} }
-        @for (i, l) in placed(&axes, &drawn) {
+        @for c in drawn { path class={ "curve s" (c.colour) } d=(path(&axes, &c.points)) {} }
+        @for (i, l) in (shape == Shape::Wide).then(|| placed(&axes, drawn)).into_iter().flatten() {
             @let anchor = if l.end { "end" } else { "start" };
             @let x = if l.end { l.x - 12.0 } else { l.x + 12.0 };
             text class={ "label f" (i) " halo" } x=(px(x)) y=(px(l.y)) text-anchor=(anchor) { (l.text) }
         }
-        @for c in &drawn {
+        @for c in drawn {
             @if let Some((x, y)) = ring(&axes, c) { circle class={ "ring s" (c.colour) } cx=(px(x)) cy=(px(y)) r="6" {} }
         }
     }
@@ -209,14 +264,15 @@ fn says(s: &Series) -> String {
 fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
     const LINE: f64 = 17.0;
     const LETTER: f64 = 7.4;
+    let area = axes.area;
     let mut all: Vec<(usize, Label)> = Vec::new();
     for c in drawn {
         let text = says(c.series);
         let (x, y) = ring(axes, c)
             .or_else(|| c.points.last().map(|(t, y)| (axes.x(*t), axes.y(*y))))
-            .unwrap_or((AREA.0, AREA.1));
+            .unwrap_or((area.left, area.top));
         let wide = text.chars().count() as f64 * LETTER;
-        let end = x + 12.0 + wide > AREA.2;
+        let end = x + 12.0 + wide > area.right;
         // Early exits are labelled below their ring, others above: the curves rise.
         let below = y > axes.y(1.0);
         let mut y = y + if below { 22.0 } else { -10.0 };
@@ -234,8 +290,8 @@ fn placed(axes: &Axes, drawn: &[Curve]) -> Vec<(usize, Label)> {
             if !all.iter().any(covers) {
                 break;
             }
-            y += if below || label.y < AREA.1 + 2.0 * LINE { LINE } else { -LINE };
-            label.y = y.clamp(AREA.1 + LINE, AREA.3 - 6.0);
+            y += if below || label.y < area.top + 2.0 * LINE { LINE } else { -LINE };
+            label.y = y.clamp(area.top + LINE, area.bottom - 6.0);
         }
         all.push((c.colour, label));
     }
@@ -297,7 +353,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
                 .collect(),
         },
     ];
-    let below = TOP + AREA.3 + 70.0;
+    let below = TOP + Shape::Wide.area().bottom + 70.0;
     let height = below + ROW * (of.len() as f64 + 1.0) + 26.0;
     let is = role(row, &base.summary.label).map_or(String::new(), |r| format!(" ({r})"));
     let queue = full_bdps.map_or(String::new(), |f| {
@@ -314,7 +370,7 @@ pub fn picture(d: &Decision, series: &[Series], full_bdps: Option<f64>, command:
                 (row.path) ", run " (row.run) ": " (rate(row.rate_bps as f64)) ", " (delay(row.base_rtt_s * 1e3)) (queue)
                 ". Bytes in flight; 1 = what fills the link (the BDP)."
             }
-            g transform={ "translate(0 " (TOP) ")" } { (curves(d, series, full_bdps)) }
+            g transform={ "translate(0 " (TOP) ")" } { (curves(&drawn(d, series), full_bdps, Shape::Wide)) }
             @for ((x, width), panel) in panels.into_iter().zip(&bars) {
                 @let most = panel.of.iter().map(|o| o.0).fold(0.0, f64::max).max(1e-9);
                 text class="head" x=(x) y=(below) { (panel.title) }

@@ -1,7 +1,7 @@
 //! The page of a recorded connection, on which each startup was asked what it would have done.
 
 use super::data::{Curve, Data, Kind};
-use super::{Course, Line, Script, about, document, each_startup, end, live, startup};
+use super::{Course, Line, Script, about, document, end, key, live, startup};
 use maud::{Markup, html};
 
 /// The contents of the page.
@@ -17,8 +17,8 @@ pub struct Recording<'a> {
     pub command: &'a str,
     /// The address at which the playground shows a path fitted to the connection, if there is one.
     pub playground: Option<&'a str>,
-    /// What each startup would have done.
-    pub opinions: &'a Opinions,
+    /// What each startup would have done: tables, the one that says most first.
+    pub opinions: &'a [Opinions],
     /// A chart for each startup. All have the connection's bytes in flight, and the window of their own.
     pub lines: &'a [Line<'a>],
     /// The samples of each line as data for the script.
@@ -30,6 +30,8 @@ pub struct Recording<'a> {
 /// A table of text: what each startup would have done.
 #[derive(Clone, Debug)]
 pub struct Opinions {
+    /// What the table shows.
+    pub title: String,
     /// The names of the columns.
     pub headers: Vec<String>,
     /// A line for each startup.
@@ -44,15 +46,23 @@ pub fn recording(r: &Recording) -> String {
         rows: &courses,
         labels: r.lines.iter().map(|l| l.label.to_string()).collect(),
         curves: r.curves.to_vec(),
+        first: None,
     };
     let body = html! {
         p class="verdict" { (r.answer) }
-        p class="about" { (about(r.about, r.playground)) }
-        h2 { "What each would have done" }
-        (table(r.opinions))
+        @if let Some((first, others)) = r.opinions.split_first() {
+            h2 { (first.title) }
+            (table(first))
+            @for opinions in others { details { summary { (opinions.title) } (table(opinions)) } }
+        }
+        details class="about" { summary { "The recording" } (about(r.about, r.playground)) }
         @if !r.lines.is_empty() {
-            (each_startup(" bytes that were in flight, as multiples of the median throughput's "))
-            (live(&startup::charts(r.lines, true), &data))
+            h2 { "Each startup" }
+            @let charts = html! {
+                (key(" bytes that were in flight, as multiples of the median throughput's "))
+                (startup::charts(r.lines, true))
+            };
+            (live(&charts, &data))
         }
         (end(r.caveats, r.command))
     };
@@ -62,23 +72,30 @@ pub fn recording(r: &Recording) -> String {
 /// Returns the table of what each startup would have done.
 fn table(o: &Opinions) -> Markup {
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="What each would have done" {
+        div class="scroll" tabindex="0" role="region" aria-label=(o.title) {
             table {
-                thead { tr { @for (i, h) in o.headers.iter().enumerate() { th scope="col" class=[(i == 1).then_some("text")] { (h) } } } }
+                thead { tr { @for (i, h) in o.headers.iter().enumerate() { th scope="col" class=[class(i, o)] { (h) } } } }
                 tbody {
                     @for line in &o.lines {
                         tr {
                             @for (i, cell) in line.iter().enumerate() {
-                                @match i {
-                                    0 => th scope="row" { (cell) },
-                                    1 => td class="text" { (cell) },
-                                    _ => td { (cell) },
-                                }
+                                @if i == 0 { th scope="row" { (cell) } }
+                                @else { td class=[class(i, o)] { (cell) } }
                             }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// The class of a column: text is on the left, and `more` is not shown on a phone.
+fn class(column: usize, o: &Opinions) -> Option<&'static str> {
+    match o.headers.get(column).map(String::as_str) {
+        Some("class") => Some("text"),
+        Some("exit" | "exit by its own rule") => Some("text more"),
+        Some("from (s)" | "at (s)" | "valid until") => Some("more"),
+        _ => None,
     }
 }

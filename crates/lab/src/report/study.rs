@@ -1,9 +1,9 @@
 //! The words of a page and a terminal for a study: its title, its path, its caveats, and the run that is drawn.
 
-use super::data::{Curve, Data, SAMPLES, samples_of_each};
+use super::data::{Curve, Data, First, SAMPLES, samples_of_each};
 use super::decision::{Decision, Terms};
 use super::summary::label;
-use super::{Page, Series, link, verdict, words};
+use super::{Page, Series, link, overlay, verdict, words};
 use crate::engine::Sampling;
 use crate::path::PathSpec;
 use crate::record::{Row, Trace};
@@ -90,7 +90,7 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
             "a handshake packet was lost" => {
                 "the handshake was repeated: its round trip took more than a second, or a packet of it was lost"
             }
-            other => other,
+            other => other.trim_end_matches('.'),
         };
         let of = |n: usize| {
             if n == runs.len() { "every run".to_string() } else { format!("{n} of {} runs", runs.len()) }
@@ -99,11 +99,13 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
             return format!("in {}, {caveat}", of(who[0].1.len()));
         }
         who.sort_by_key(|(_, r)| std::cmp::Reverse(r.len()));
-        let mut names: Vec<String> = who.iter().map(|(l, r)| format!("{l} in {}", of(r.len()))).collect();
-        if names.len() > NAMED {
-            let others = names.split_off(NAMED - 1).len();
-            names.push(format!("{others} others"));
+        if who.len() > NAMED {
+            let most = who.first().map_or(0, |(_, r)| r.len());
+            let up_to = if most == 1 { "one run" } else { "up to" };
+            let runs = if most == 1 { String::new() } else { format!(" {}", of(most)) };
+            return format!("{caveat}: {} of {} startups, in {up_to}{runs}", who.len(), labels.len());
         }
+        let names: Vec<String> = who.iter().map(|(l, r)| format!("{l} in {}", of(r.len()))).collect();
         format!("{caveat}: {}", words::list(&names))
     };
     all.into_iter().map(sentence).collect()
@@ -135,7 +137,7 @@ pub fn shown_run(rows: &[Row], terms: &Terms) -> u32 {
 
 /// Samples of a run that is drawn, over the longest time it may take.
 const OVER_DURATION: f64 = 4000.0;
-/// Runs of a startup with samples: those with the best, the median and the worst completion, and as many of the first.
+/// Runs of a startup with samples.
 const SAMPLED: usize = 10;
 
 /// The interval of the samples of a run.
@@ -150,33 +152,30 @@ pub struct Sampled {
     pub index: usize,
     /// The run that is drawn.
     pub job: Job,
-    /// The most samples of it: more of the median run, which is drawn first.
+    /// The most samples of it: more of the run that is drawn first.
     pub samples: usize,
 }
 
-/// The runs of which a page has samples: the same seeds for all startups where it can. `rows` are those of
-/// [`Study::jobs`] from the first on.
+/// The runs of which a page has samples, the same of every startup: the run that is drawn first, and the first others. `rows` are
+/// those of [`Study::jobs`] from the first on.
 pub fn sampled(study: &Study, rows: &[Row], terms: &Terms) -> Vec<Sampled> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
     let runs = study.runs as usize;
-    let shown = if rows.is_empty() { 0 } else { shown_run(rows, terms) };
-    let each = |(contender, rows): (usize, &[Row])| {
-        let order = by_completion(rows);
-        let mut wanted: BTreeSet<u32> =
-            [order[0], middle(rows), order[order.len() - 1]].map(|r| r.run).into();
-        wanted.extend(rows.iter().map(|r| r.run).filter(|r| *r == shown));
-        let ends = wanted.clone();
-        let others = rows.iter().map(|r| r.run).filter(|r| !ends.contains(r)).take(SAMPLED - wanted.len());
-        wanted.extend(others.collect::<Vec<u32>>());
-        wanted
-            .into_iter()
-            .map(|run| {
-                let most = samples_of_each(study.contenders.len() * runs.min(SAMPLED));
-                let samples = if run == shown { (3 * most).min(SAMPLES) } else { most };
-                Sampled { index: contender * runs + run as usize, job: Job { contender, run }, samples }
-            })
-            .collect::<Vec<Sampled>>()
-    };
-    rows.chunks(runs).enumerate().flat_map(each).collect()
+    let shown = shown_run(rows, terms);
+    let others = (0..study.runs).filter(|run| *run != shown).take(SAMPLED - 1);
+    let wanted: BTreeSet<u32> = others.chain([shown]).collect();
+    let most = samples_of_each(study.contenders.len() * wanted.len());
+    rows.iter()
+        .enumerate()
+        .filter(|(_, row)| wanted.contains(&row.run))
+        .map(|(index, row)| Sampled {
+            index,
+            job: Job { contender: index / runs, run: row.run },
+            samples: if row.run == shown { (3 * most).min(SAMPLES) } else { most },
+        })
+        .collect()
 }
 
 /// The run of a startup that is drawn without a script.
@@ -209,7 +208,7 @@ fn series<'a>(study: &Study, drawn: &[Drawn<'a>]) -> Vec<Series<'a>> {
 pub fn picture(study: &Study, rows: &[Row], drawn: &[Drawn], terms: &Terms, command: &str) -> Option<String> {
     let decision = Decision::new(rows, terms);
     let full = drawn.first().and_then(|d| full_bdps(study, d.row));
-    super::overlay::picture(&decision, &series(study, drawn), full, command)
+    overlay::picture(&decision, &series(study, drawn), full, command)
 }
 
 /// What the path of a run and its queue hold before a packet is dropped, in BDP; `None` if the queue has no limit.
@@ -233,6 +232,10 @@ pub fn page(
     let series = series(study, drawn);
     let mut data = Data::new(rows);
     data.curves = curves;
+    data.first = drawn.first().map(|d| First {
+        run: d.row.run,
+        labels: overlay::labels(&decision).into_iter().map(String::from).collect(),
+    });
     super::html(&Page {
         title: &format!("slowstart: {}", study.path.name),
         about: &about(study),

@@ -2,7 +2,8 @@
 
 use super::decision::{Change, Decision, Figure, Standing, role};
 use super::summary::{Measure, Summary};
-use super::words::{RECONSTRUCTED, bytes, marked, number, signed, spread};
+use super::words::{RECONSTRUCTED, bytes, delay, list, marked, number, signed, spread};
+use crate::record::Class;
 use crate::stats::FEWEST_PAIRS;
 use maud::{Markup, html};
 
@@ -50,6 +51,15 @@ fn columns(d: &Decision) -> Vec<Column> {
     shown
 }
 
+/// The class of a cell of this column; `more` is not shown on a phone.
+fn class(column: Column, d: &Decision) -> Option<&'static str> {
+    match column {
+        Column::Exit => Some("text"),
+        Column::Of(m) if m != d.by && m != Measure::StartupLost => Some("more"),
+        _ => None,
+    }
+}
+
 /// Returns the table of a decision, with a line for each startup: the baseline's own values, and the differences of the others
 /// from it.
 pub fn table(d: &Decision) -> Markup {
@@ -65,7 +75,7 @@ pub fn table(d: &Decision) -> Markup {
                         th scope="col" { "startup" }
                         @for c in &columns {
                             @let (name, unit) = heading(*c, d);
-                            th scope="col" class=[(*c == Column::Exit).then_some("text")] {
+                            th scope="col" class=[class(*c, d)] {
                                 (name) @if !unit.is_empty() { br; small { (unit) } }
                             }
                         }
@@ -85,6 +95,9 @@ pub fn table(d: &Decision) -> Markup {
                 }
             }
         }
+        @let hidden: Vec<String> =
+            columns.iter().filter(|c| class(**c, d) == Some("more")).map(|c| heading(*c, d).0).collect();
+        @if !hidden.is_empty() { p class="note phone" { "On a wider screen also: " (list(&hidden)) "." } }
         p class="note" {
             @if d.standings.len() > 1 {
                 "Times are differences from " b { (label) }
@@ -98,6 +111,11 @@ pub fn table(d: &Decision) -> Markup {
                 @if d.has_harm() { "A CUBIC flow got: of what it gets alone while the newcomer transfers 10 MB; points more or less. " }
             }
             @if d.standings.iter().any(|s| marked(&s.summary.label) != s.summary.label) { (RECONSTRUCTED) " " }
+            @for class in Class::ALL {
+                @if d.standings.iter().any(|s| s.summary.classes().iter().any(|c| c.0 == class)) {
+                    b { (class.name()) } ": " (class.brief()) ". "
+                }
+            }
             @if runs == 1 { "A single run has no interval, so it cannot be said whether a difference is chance." }
         }
     }
@@ -117,12 +135,14 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
         Column::Harm => Some(Figure::OthersGot),
     };
     let difference = figure.and_then(|f| d.against(&s.summary, f));
-    let (class, unsure) = match difference.map(|x| x.change) {
-        Some(Change::Better) => ("good", ""),
-        Some(Change::Worse) => ("bad", ""),
-        Some(Change::NotShown { .. }) => ("", " ?"),
-        _ => ("", ""),
+    let (tone, unsure) = match difference.map(|x| x.change) {
+        Some(Change::Better) => (Some("good"), ""),
+        Some(Change::Worse) => (Some("bad"), ""),
+        Some(Change::NotShown { .. }) => (None, " ?"),
+        _ => (None, ""),
     };
+    let classes: Vec<&str> = tone.into_iter().chain(class(column, d)).collect();
+    let classes = (!classes.is_empty()).then(|| classes.join(" "));
     let relative = match column {
         Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion | Measure::Goodput) => {
             Some(" %")
@@ -133,7 +153,7 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     if let (Some(unit), Some(x)) = (relative, difference) {
         let [low, high] = [x.median.low, x.median.high].map(signed);
         return html! {
-            td class=(class) { (signed(x.median.mid)) (unit) (unsure) @if low != high { small { (low) " to " (high) } } }
+            td class=[classes] { (signed(x.median.mid)) (unit) (unsure) @if low != high { small { (low) " to " (high) } } }
         };
     }
     let of = match column {
@@ -143,16 +163,20 @@ fn cell(d: &Decision, s: &Standing, column: Column) -> Markup {
     let unit = match column {
         Column::Of(Measure::Time1MB | Measure::Time10MB | Measure::Completion) => " s",
         Column::Of(Measure::Goodput) => " Mbit/s",
-        Column::Of(Measure::QueueDelay) => " ms",
         Column::Harm => " %",
         _ => "",
     };
     html! {
-        td class=(class) {
+        td class=[classes] {
             @if let Some((median, runs)) = of {
-                @let shown = spread(&median);
-                (shown.mid) (unit)
-                @if let Some(range) = shown.range { small { (range) } }
+                @if column == Column::Of(Measure::QueueDelay) {
+                    (delay(median.mid))
+                    @if median.low < median.high { small { (delay(median.low)) " to " (delay(median.high)) } }
+                } @else {
+                    @let shown = spread(&median);
+                    (shown.mid) (unit)
+                    @if let Some(range) = shown.range { small { (range) } }
+                }
                 @if runs < s.summary.rows.len() { small { "of " (number(runs as f64)) "/" (s.summary.rows.len()) " runs" } }
             } @else { "-" }
         }

@@ -181,13 +181,23 @@ test('what is wrong is said in a sentence, and a name is text', async () => {
   await p.close();
 });
 
-/** How much wider than the screen a page is, in pixels, on a phone and at 200 % zoom. */
-async function excess(p) {
+/** What is wider than the screen on a phone and at 200 % zoom; `within` may be, as it scrolls by itself. */
+async function wider(p, within = '.none') {
   const all = [];
   for (const width of [390, 700]) {
     await p.setViewportSize({ width, height: 800 });
-    await p.waitForTimeout(100);
-    all.push(await p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth));
+    await p.waitForTimeout(200);
+    all.push(...await p.evaluate((scrolls) => {
+      const page = document.documentElement;
+      const found = page.scrollWidth > page.clientWidth ? [`the page by ${page.scrollWidth - page.clientWidth}`] : [];
+      for (const e of document.body.querySelectorAll('*')) {
+        // Parts of a picture are clipped at its edge.
+        if (e.closest(scrolls) || e.ownerSVGElement || e.closest('.u-over, .u-under, .u-axis')) continue;
+        const box = e.getBoundingClientRect();
+        if (box.width > 0 && box.right > page.clientWidth + 1) found.push(`${e.tagName} ${e.className} ends at ${Math.round(box.right)}`);
+      }
+      return found.slice(0, 5);
+    }, within));
   }
   return all;
 }
@@ -198,7 +208,7 @@ test('axe-core finds nothing serious on the playground, light and dark, and it f
   assert.deepEqual(await serious(p), []);
   await p.emulateMedia({ colorScheme: 'dark' });
   assert.deepEqual(await serious(p), []);
-  assert.deepEqual(await excess(p), [0, 0]);
+  assert.deepEqual(await wider(p), []);
   await p.close();
 });
 
@@ -229,7 +239,8 @@ test('the report draws, chooses, zooms, reads, sorts and filters; names are text
   await p.mouse.move(0, 0);
   const without = await canvas();
   assert.notEqual(without, whole);
-  await p.locator('label:has-text("Run ") select').selectOption('2');
+  await p.locator('label:has-text("path of") select').selectOption('2');
+  assert.equal(await p.locator('label:has-text("path of") option').count(), 3, 'one run for all startups');
   await p.locator('label:has-text("Amounts") select').selectOption('bytes');
   assert.match(await p.locator('.pane h3').first().textContent(), /MB/);
   await p.locator('.live > .tools label', { hasText: /^Time/ }).locator('select').selectOption('rounds');
@@ -248,7 +259,7 @@ test('the report draws, chooses, zooms, reads, sorts and filters; names are text
   assert.deepEqual(await serious(p), []);
   await p.emulateMedia({ colorScheme: 'dark' });
   assert.deepEqual(await serious(p), []);
-  assert.deepEqual(await excess(p), [0, 0]);
+  assert.deepEqual(await wider(p), []);
   assert.deepEqual(errors, []);
   await p.close();
 });
@@ -308,9 +319,29 @@ test('the map of a sweep is questioned: fewer startups, one startup, and what a 
   assert.match((await cells()).join(' '), /\dx/);
   assert.deepEqual(await serious(p), []);
   assert.deepEqual(errors, []);
+  assert.deepEqual(await wider(p, '.scroll table'), []);
   await p.emulateMedia({ media: 'print' });
   assert.equal(await p.locator('.fixed .heat:visible').count(), 1);
   await p.close();
+});
+
+test('other pages fit a phone: a recorded connection, the league, the suite', async () => {
+  const dir = path.join(folder, 'pages');
+  run('replay', 'scenarios/captures/download.pcapng.gz', '--out', path.join(dir, 'replay'));
+  run('league', 'standard,search', '--runs', '1', '--population', 'geo', '--out', path.join(dir, 'league'));
+  execFileSync(SLOWSTART, ['suite', 'run', '--startup', 'standard', '--scenario', 'collapse-narrow', '--runs', '2', '--html', path.join(dir, 'suite.html')], { cwd: ROOT, stdio: 'ignore' });
+  const files = readdirSync(dir, { recursive: true }).filter((f) => f.endsWith('.html'));
+  assert.ok(files.length >= 3, files.join());
+  for (const file of files) {
+    const { p, errors } = await report(path.join(dir, file));
+    await p.waitForTimeout(500);
+    assert.deepEqual(await wider(p, '.scroll table'), [], file);
+    assert.deepEqual(await serious(p), [], file);
+    await p.emulateMedia({ colorScheme: 'dark' });
+    assert.deepEqual(await serious(p), [], file);
+    assert.deepEqual(errors, [], file);
+    await p.close();
+  }
 });
 
 test('all startups with ten runs of each make a page below 3 MB', async () => {

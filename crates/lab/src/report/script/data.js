@@ -89,15 +89,15 @@ export function at(curve, name, t) {
   return low === 0 ? NaN : curve[name][low - 1];
 }
 
-/** The lines of a dash, so that curves differ without colour; there are seven colours, and pairs repeat after 49. */
+/** The lines of a dash, so that curves differ without colour. Those after the seventh are all grey. */
 export const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 2], [9, 3, 2, 3, 2, 3], [1, 3]];
 const COLOURS = ['--blue', '--vermilion', '--green', '--purple', '--orange', '--sky', '--ink'];
 
 /** The colour (as a CSS variable) and the dashes of the curve with this index. */
 export function look(index) {
   return {
-    colour: COLOURS[index % COLOURS.length],
-    dash: DASHES[(index + Math.floor(index / DASHES.length)) % DASHES.length],
+    colour: COLOURS[index] ?? '--soft',
+    dash: DASHES[index % DASHES.length],
   };
 }
 

@@ -6,6 +6,11 @@ import { toSvg } from './save.js';
 /** Spans of time into which a curve is divided for drawing: the least and the greatest value of each is kept. */
 const SPANS = 600;
 
+/** Up to so many curves, the name of each stands where it leaves slow start. */
+const NAMED = 5;
+/** What stands in place of values before a chart is pointed at. */
+const HINT = 'Point at a chart to read its values; drag over a range to zoom. A ring is where slow start ends.';
+
 /** What a pane shows. `amount` is in bytes or BDP; `recorded`: a recording has only one line of it. */
 const PANES = [
   { name: 'window', column: 'cwnd', amount: true },
@@ -63,7 +68,7 @@ export class Panes {
     this.how = { amounts: 'BDP', times: 's', log: false };
     this.range = null;
     this.emphasis = null;
-    this.says = el('div', { class: 'readout', role: 'status', 'aria-live': 'polite' });
+    this.says = el('div', { class: 'readout', role: 'status', 'aria-live': 'polite' }, HINT);
     this.holder = el('div', { class: 'panes' });
     const tool = (label, title, act) => el('button', { type: 'button', title, onclick: act, 'aria-label': title }, label);
     this.tools = el('div', { class: 'tools', role: 'group', 'aria-label': 'Time axis' },
@@ -140,7 +145,7 @@ export class Panes {
 
   shown() {
     const more = new Map(this.curves.flatMap((c) => c.more.map((p) => [p.column, p])));
-    return [...PANES, ...more.values()].filter((p) => !(p.simulated && this.curves.every((c) => c.recording)))
+    return [...PANES, ...more.values()].filter((p) => !this.how.few || p.column === 'cwnd').filter((p) => !(p.simulated && this.curves.every((c) => c.recording)))
       .map((p) => ({ ...p, curves: p.recorded && this.curves[0]?.recording ? this.curves.slice(0, 1) : this.curves.filter((c) => c[p.column]) }));
   }
 
@@ -176,8 +181,9 @@ export class Panes {
           y: {
             distr: this.how.log ? 3 : 1,
             range: (u, low, high) => {
-              const levels = pane.column === 'cwnd' ? this.levels().map((l) => l.value) : [];
-              const top = Math.max(high ?? 0, ...levels.filter((v) => v < 3 * (high ?? 0)), pane.column === 'lost' ? 1 : 1e-9);
+              // The curves decide; a level a little above them is shown too.
+              const levels = pane.column === 'cwnd' ? this.levels().map((l) => l.value).filter((v) => v < 1.5 * (high ?? 0)) : [];
+              const top = Math.max(high ?? 0, ...levels, pane.column === 'lost' ? 1 : 1e-9);
               if (!this.how.log) return [0, top * 1.05];
               return [Math.max((low ?? top / 10) * 0.8, top / 1e6), top * 1.3];
             },
@@ -234,8 +240,8 @@ export class Panes {
     const first = this.curves[0]?.row;
     if (!first || this.curves.some((c) => c.row.bdp_bytes !== first.bdp_bytes || c.row.buffer_bytes !== first.buffer_bytes)) return [];
     const scale = this.scale({ amount: true }, this.curves[0]);
-    const levels = [{ name: 'BDP', value: first.bdp_bytes / scale }];
-    if (first.buffer_bytes) levels.push({ name: 'BDP + buffer', value: (first.bdp_bytes + first.buffer_bytes) / scale });
+    const levels = [{ name: this.curves[0].recording ? 'BDP' : 'link full (BDP)', value: first.bdp_bytes / scale }];
+    if (first.buffer_bytes) levels.push({ name: 'queue full', value: (first.bdp_bytes + first.buffer_bytes) / scale });
     return levels.filter((l) => l.value > 0);
   }
 
@@ -262,7 +268,8 @@ export class Panes {
       ctx.fillText(level.name, bbox.left + 6 * dot, y - 4 * dot);
     }
     ctx.setLineDash([]);
-    // Where each startup was left: the time and window of its exit.
+    // Where each startup was left: the time and window of its exit, and its name if there are few.
+    const names = [];
     this.curves.forEach((c) => {
       const { exit } = c.row;
       if (!exit) return;
@@ -277,6 +284,19 @@ export class Panes {
       ctx.arc(x, y, 4.5 * dot, 0, 7);
       ctx.fill();
       ctx.stroke();
+      if (this.curves.length > NAMED || x < bbox.left || x > bbox.left + bbox.width) return;
+      const text = `${c.label} leaves`;
+      const wide = ctx.measureText(text).width;
+      const left = x + 8 * dot + wide > bbox.left + bbox.width ? x - 8 * dot - wide : x + 8 * dot;
+      let top = Math.max(bbox.top + 12 * dot, y - 6 * dot);
+      const covers = (n) => Math.abs(n.top - top) < 13 * dot && n.left < left + wide && left < n.left + n.wide;
+      while (names.some(covers) && top < bbox.top + bbox.height) top += 13 * dot;
+      names.push({ left, top, wide });
+      ctx.lineWidth = 3 * dot;
+      ctx.strokeStyle = css('--paper');
+      ctx.strokeText(text, left, top);
+      ctx.fillStyle = css(look(c.index).colour);
+      ctx.fillText(text, left, top);
     });
     ctx.restore();
   }

@@ -1,13 +1,15 @@
 // The report: choice of startups and runs, panes, distributions over runs, and downloads.
 
-import { css, curvesOf, el, look, short, unpack } from './data.js';
-import { save, toPng } from './save.js';
+import { curvesOf, el, look, short, tickTexts, unpack } from './data.js';
+import { save, ticks, toPng } from './save.js';
 import { Panes } from './panes.js';
 import { heatMap } from './map.js';
 import { figures } from './figures.js';
 
-/** More startups than this are not all drawn at first. */
+/** More startups than this are not all drawn at first, where the page does not say which. */
 const FEW = 6;
+/** Pictures narrower than this many pixels have shorter names. */
+const NARROW = 600;
 
 /** What a distribution may show: of a row, or nothing. */
 const MEASURES = [
@@ -41,13 +43,6 @@ function byLabel(rows, labels) {
   return groups;
 }
 
-/** Rows from the shortest time to completion to the longest. */
-function ordered(rows) {
-  const key = (r) => r.completion_s ?? Infinity;
-  const sign = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
-  return [...rows].sort((a, b) => sign(key(a), key(b)) || b.goodput_bps - a.goodput_bps || a.run - b.run);
-}
-
 /** One point for each run and a line at the median, for each label. */
 export function distributions(rows, labels, indexOf) {
   const groups = byLabel(rows, labels);
@@ -70,7 +65,9 @@ export function distributions(rows, labels, indexOf) {
     const low = log ? Math.min(...all) : 0;
     const high = Math.max(...all, log ? 0 : 1e-12);
     const scale = log ? Math.log : (v) => v;
-    const [left, width, step] = [190, 900, 22];
+    const width = Math.max(280, Math.floor(plot.clientWidth || 900));
+    const [left, most] = width < NARROW ? [118, 16] : [190, 28];
+    const step = 22;
     const x = (v) => left + ((scale(v) - scale(low)) / (scale(high) - scale(low) || 1)) * (width - left - 20);
     const svg = (tag, attributes, ...children) => {
       const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -84,7 +81,7 @@ export function distributions(rows, labels, indexOf) {
     lines.forEach((line, i) => {
       const y = 12 + i * step;
       const { colour } = look(indexOf.get(line.label) ?? 0);
-      picture.append(svg('text', { x: left - 8, y: y + 4, 'text-anchor': 'end' }, line.label.slice(0, 28)),
+      picture.append(svg('text', { x: left - 8, y: y + 4, 'text-anchor': 'end' }, line.label.length > most ? `${line.label.slice(0, most - 1)}…` : line.label),
         svg('path', { d: `M${left} ${y}H${width - 20}`, class: 'grid' }));
       const m = x(middle(line.values));
       picture.append(svg('path', { d: `M${m} ${y - 8}v16`, style: 'stroke: var(--ink); stroke-width: 2.5' }, title(`${line.label}: median ${short(middle(line.values))}`)));
@@ -94,17 +91,33 @@ export function distributions(rows, labels, indexOf) {
       }
     });
     const end = lines.length * step + 22;
-    for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-      const v = log ? Math.exp(scale(low) + share * (scale(high) - scale(low))) : low + share * (high - low);
-      picture.append(svg('text', { x: x(v), y: end, 'text-anchor': 'middle' }, short(v)));
-    }
+    const few = width < NARROW ? 4 : 8;
+    const places = log ? decades(low, high) : ticks(low, high, few);
+    const every = Math.ceil(places.length / few);
+    const shown = places.filter((_, i) => i % every === 0);
+    const texts = log ? shown.map(String) : tickTexts(shown);
+    shown.forEach((v, i) => picture.append(svg('text', { x: x(v), y: end, 'text-anchor': 'middle' }, texts[i])));
     plot.replaceChildren(lines.length ? picture : el('p', {}, 'No run has this value.'));
   };
   root.append(el('div', { class: 'tools' },
     field('Measure', choice(MEASURES.map(([n], i) => [i, n]), (v) => { measure = Number(v); draw(); })),
     field('', el('input', { type: 'checkbox', 'aria-label': 'Logarithmic', onchange: (e) => { log = e.target.checked; draw(); } })), 'logarithmic'), plot);
   draw();
+  let drawnFor = 0;
+  new ResizeObserver(() => {
+    if (plot.clientWidth === drawnFor) return;
+    drawnFor = plot.clientWidth;
+    draw();
+  }).observe(plot);
   return root;
+}
+
+/** Values for lines across a logarithmic axis: 1, 2 and 5 times powers of ten. */
+function decades(low, high) {
+  const from = Math.floor(Math.log10(low));
+  const all = [];
+  for (let d = from; 10 ** d <= high; d += 1) all.push(...[1, 2, 5].map((f) => Number((f * 10 ** d).toPrecision(6))));
+  return all.filter((v) => v >= low * 0.999 && v <= high * 1.001);
 }
 
 /** Buttons that choose what is drawn. `act` gets the chosen labels; `over` the label below the pointer, or null. */
@@ -196,33 +209,25 @@ export async function start(fixed, packed, sync) {
     fixed.classList.add('shown');
     return;
   }
-  const groups = byLabel(data.rows, data.labels);
   const recording = data.kind === 'recording';
-  const labels = [...new Set(curves.map((c) => c.label))];
+  // What the page says is drawn first, in the order of colours; then the others.
+  const named = data.first?.labels ?? [];
+  const labels = [...new Set([...named, ...curves.map((c) => c.label)])];
   const indexOf = new Map(labels.map((label, i) => [label, i]));
   for (const c of curves) c.index = indexOf.get(c.label);
-  // At first standard slow start, and those that are fastest in their median run.
-  const median = (label) => { const o = ordered(groups.get(label)); return o[(o.length - 1) >> 1]; };
-  const ranking = ordered(labels.map((label) => ({ ...median(label), label })));
-  const first = labels.length <= FEW || recording ? labels.slice(0, FEW)
-    : [...new Set([...labels.filter((l) => l === 'standard'), ...ranking.map((r) => r.label)])].slice(0, FEW);
-  const chosen = new Set(first);
+  const chosen = new Set(named.length ? named : labels.slice(0, FEW));
   const how = { amounts: 'BDP', times: 's', log: false };
-  let which = 'median';
+  // One run for all startups, so that all are over the same path.
+  let which = data.first?.run ?? null;
 
-  const pick = (label) => {
-    const order = ordered(groups.get(label));
-    const row = { best: order[0], worst: order[order.length - 1], median: order[(order.length - 1) >> 1] }[which]
-      ?? groups.get(label).find((r) => r.run === Number(which));
-    return curves.find((c) => c.row === row) ?? null;
-  };
+  const pick = (label) => curves.find((c) => c.label === label && (which === null || c.row.run === which)) ?? null;
   const live = el('div', { class: 'live' });
   const missing = el('p', { class: 'note' });
   const panesRoot = el('div');
   const panes = new Panes(panesRoot, sync);
   // A few transfers that take much longer than the others do not make those narrow.
-  const ends = labels.map((label) => { const row = median(label); return row.completion_s ?? row.duration_s; }).sort((a, b) => a - b);
-  const until = recording ? null : 1.3 * ends[Math.ceil(0.75 * ends.length) - 1];
+  const ends = labels.map((label) => { const row = pick(label)?.row; return row?.completion_s ?? row?.duration_s ?? 0; }).sort((a, b) => a - b);
+  const until = recording ? null : 1.3 * ends[Math.ceil(0.75 * ends.length) - 1] || null;
   const draw = (keepRange = true) => {
     const wanted = labels.filter((l) => chosen.has(l));
     const found = wanted.map(pick);
@@ -231,11 +236,16 @@ export async function start(fixed, packed, sync) {
     panes.set(found.filter(Boolean), { ...how }, { keepRange, until });
   };
   const runs = [...new Set(curves.map((c) => c.row.run))].sort((a, b) => a - b);
-  const seed = (run) => data.rows.find((r) => r.run === run)?.seed;
   const controls = el('div', { class: 'tools', role: 'group', 'aria-label': 'What is drawn' });
-  if (!recording && data.rows.length > labels.length) {
-    controls.append(field('Run', choice([['median', 'median of each'], ['best', 'best of each'], ['worst', 'worst of each'],
-      ...runs.map((r) => [String(r), `run ${r} of all (seed ${seed(r)})`])], (v) => { which = v; draw(); })));
+  if (which !== null && runs.length > 1) {
+    const path = (run) => {
+      const row = data.rows.find((r) => r.run === run);
+      return `run ${run} (seed ${row.seed}): ${short(row.rate_bps / 1e6)} Mbit/s, ${short(row.base_rtt_s * 1e3)} ms`;
+    };
+    const options = runs.map((r) => [String(r), path(r)]);
+    const select = choice(options, (v) => { which = Number(v); draw(); });
+    select.value = String(which);
+    controls.append(field('All over the path of', select));
   }
   controls.append(
     field('Amounts', choice([['BDP', 'BDP'], ['bytes', 'MB']], (v) => { how.amounts = v; draw(); })),
