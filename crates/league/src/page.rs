@@ -5,9 +5,10 @@ use crate::game::GameRow;
 use crate::population::Population;
 use crate::rank::{self, Terms};
 use crate::reference;
-use crate::score;
+use crate::score::{self, Measure};
 use crate::sheet::{self, LEGEND, Sheet};
 use maud::{Markup, html};
+use slowstart_lab::report::chart::{Axis, Chart, Dot};
 use slowstart_lab::report::{Script, document};
 
 /// What a page shows.
@@ -46,6 +47,47 @@ fn table(sheet: &Sheet) -> Markup {
     }
 }
 
+/// Time to 10 MB against packets lost in startup, a point a startup: which losses bought which time.
+fn scatter(page: &Page) -> Markup {
+    let scores = score::scores(page.rows, None);
+    let front = score::front(&scores);
+    let at = |s: &score::Score| {
+        let mean = |m| s.figure(m).map(|f| f.mean.mid);
+        // The axis begins at one packet.
+        Some((mean(Measure::Regret10MB)?, mean(Measure::Lost)?.max(1.0)))
+    };
+    let points: Vec<(&score::Score, bool, (f64, f64))> =
+        scores.iter().zip(front).filter_map(|(s, on_front)| Some((s, on_front, at(s)?))).collect();
+    if points.len() < 2 {
+        return html! {};
+    }
+    let most = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(|p| of(&p.2)).fold(1.0, f64::max);
+    let x = Axis::round("time to 10 MB over the oracle's, mean", most(&|p| p.0));
+    let y = Axis::decades("packets lost in startup, mean", 1.0, 1.5 * most(&|p| p.1));
+    let chart = Chart { id: 0, name: "time against losses".into(), x: &x, y: &y, legend: &[] };
+    let dots: Vec<Dot> = points
+        .iter()
+        .map(|(s, on_front, at)| {
+            let is_base = s.startup == page.terms.baseline;
+            let class = match (is_base, on_front) {
+                (true, _) => "base-dot",
+                (_, true) => "front-dot",
+                _ => "",
+            };
+            let shown = is_base || *on_front || s.startup == "standard";
+            Dot { class, at: *at, name: &s.startup, shown }
+        })
+        .collect();
+    html! {
+        figure class="scatter" {
+            (chart.draw(&html! {}, &chart.dots(&dots)))
+            figcaption {
+                "Left and down is better. Orange: on the Pareto front. Blue: the baseline. Point at the others for their names."
+            }
+        }
+    }
+}
+
 fn tables(page: &Page, population: Option<&str>) -> Markup {
     let rows = page.rows;
     let scores = score::scores(rows, population);
@@ -64,6 +106,7 @@ pub fn html(page: &Page) -> String {
             "Every startup meets the same cases. docs/explain/league.md explains populations, oracle and measures."
         }
         h2 { "All populations" }
+        (scatter(page))
         (tables(page, None))
         p class="note" { (LEGEND) }
         @if !page.differences.is_empty() {
@@ -100,6 +143,7 @@ mod tests {
             differences: &[],
         });
         assert!(page.contains("<h2>random</h2>") && !page.contains("<h2>geo</h2>"));
+        assert_eq!(page.matches("<circle").count(), 2, "a point a startup");
         assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
     }
 }

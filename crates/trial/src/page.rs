@@ -46,40 +46,44 @@ fn quantile_text(measure: Measure, arm: &ArmSummary, q: f64) -> String {
 
 fn arms(a: &Analysis) -> Markup {
     html! {
-        table {
-            thead { tr {
-                th scope="col" { "arm" } th scope="col" { "share" } th scope="col" { "connections" } th scope="col" { (a.measure) (unit(a.measure)) }
-                th scope="col" { "median" } th scope="col" { "95th percentile" } th scope="col" { "retrans" } th scope="col" { "limited by application" } th scope="col" class="text" { "startups ended" }
-            } }
-            tbody { @for arm in &a.arms { tr {
-                th scope="row" { (arm.name) }
-                td { (format!("{:.4}", arm.share * 100.0).trim_end_matches('0').trim_end_matches('.')) "%" }
-                td { (arm.connections) }
-                td { (value_text(a.measure, arm.means.get(a.measure.name()).copied())) }
-                td { (quantile_text(a.measure, arm, 0.5)) }
-                td { (quantile_text(a.measure, arm, 0.95)) }
-                td { (value_text(Measure::Retrans, arm.means.get("retrans").copied())) }
-                td { (arm.app_limited.map_or_else(|| "-".to_string(), |l| format!("{:.0}%", l * 100.0))) }
-                td class="text" { (arm.exits.iter().map(|(w, n)| format!("{w} {n}")).collect::<Vec<_>>().join(", ")) }
-            } } }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "arm" } th scope="col" { "share" } th scope="col" { "connections" } th scope="col" { (a.measure) (unit(a.measure)) }
+                    th scope="col" { "median" } th scope="col" { "95th percentile" } th scope="col" { "retrans" } th scope="col" { "limited by application" } th scope="col" class="text" { "startups ended" }
+                } }
+                tbody { @for arm in &a.arms { tr {
+                    th scope="row" { (arm.name) }
+                    td { (format!("{:.4}", arm.share * 100.0).trim_end_matches('0').trim_end_matches('.')) "%" }
+                    td { (arm.connections) }
+                    td { (value_text(a.measure, arm.means.get(a.measure.name()).copied())) }
+                    td { (quantile_text(a.measure, arm, 0.5)) }
+                    td { (quantile_text(a.measure, arm, 0.95)) }
+                    td { (value_text(Measure::Retrans, arm.means.get("retrans").copied())) }
+                    td { (arm.app_limited.map_or_else(|| "-".to_string(), |l| format!("{:.0}%", l * 100.0))) }
+                    td class="text" { (arm.exits.iter().map(|(w, n)| format!("{w} {n}")).collect::<Vec<_>>().join(", ")) }
+                } } }
+            }
         }
     }
 }
 
 fn comparisons(all: &[&Comparison]) -> Markup {
     html! {
-        table {
-            thead { tr {
-                th scope="col" { "arm" } th scope="col" class="text" { "with" } th scope="col" class="text" { "measure" } th scope="col" class="text" { "stratum" } th scope="col" { "units" } th scope="col" { "effect" }
-            } }
-            tbody { @for c in all { tr {
-                th scope="row" { (c.arm) }
-                td class="text" { (c.with) }
-                td class="text" { (c.measure) }
-                td class="text" { (c.stratum.as_deref().unwrap_or("all")) }
-                td { (c.effect.map_or(0, |e| e.units)) }
-                td { (effect_text(c.effect.as_ref())) }
-            } } }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "arm" } th scope="col" class="text" { "with" } th scope="col" class="text" { "measure" } th scope="col" class="text" { "stratum" } th scope="col" { "units" } th scope="col" { "effect" }
+                } }
+                tbody { @for c in all { tr {
+                    th scope="row" { (c.arm) }
+                    td class="text" { (c.with) }
+                    td class="text" { (c.measure) }
+                    td class="text" { (c.stratum.as_deref().unwrap_or("all")) }
+                    td { (c.effect.map_or(0, |e| e.units)) }
+                    td { (effect_text(c.effect.as_ref())) }
+                } } }
+            }
         }
     }
 }

@@ -53,17 +53,19 @@ fn forest(c: &PooledComparison) -> Markup {
         )
     };
     html! {
-        table {
-            thead { tr {
-                th scope="col" { "server" } th scope="col" { "units" } th scope="col" { "effect" }
-                th scope="col" class="text" { (format!("{:+.0}% to {:+.0}%, the line is no effect", -largest * 100.0, largest * 100.0)) }
-            } }
-            tbody { @for (name, effect) in &rows { tr {
-                th scope="row" { (name) @if c.servers.iter().any(|s| s.server == *name && s.disagrees) { " (disagrees)" } }
-                td { (effect.map_or(0, |e| e.units)) }
-                td { (effect_text(effect.as_ref())) }
-                td class="text" { @if let Some(e) = effect { (PreEscaped(line(e, name == "all servers"))) } }
-            } } }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "server" } th scope="col" { "units" } th scope="col" { "effect" }
+                    th scope="col" class="text" { (format!("{:+.0}% to {:+.0}%, the line is no effect", -largest * 100.0, largest * 100.0)) }
+                } }
+                tbody { @for (name, effect) in &rows { tr {
+                    th scope="row" { (name) @if c.servers.iter().any(|s| s.server == *name && s.disagrees) { " (disagrees)" } }
+                    td { (effect.map_or(0, |e| e.units)) }
+                    td { (effect_text(effect.as_ref())) }
+                    td class="text" { @if let Some(e) = effect { (PreEscaped(line(e, name == "all servers"))) } }
+                } } }
+            }
         }
     }
 }
@@ -76,18 +78,20 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
         p class="verdict" { (p.verdict) }
         @for note in &p.notes { p { (note) } }
         h2 { "Arms over all servers" }
-        table {
-            thead { tr {
-                th scope="col" { "arm" } th scope="col" { "units" } th scope="col" { (p.measure) (unit(p.measure)) }
-                th scope="col" { "retrans" } th scope="col" class="text" { "ended" }
-            } }
-            tbody { @for arm in &p.arms { tr {
-                th scope="row" { (arm.name) }
-                td { (arm.units) }
-                td { (value_text(p.measure, arm.means.get(p.measure.name()).copied())) }
-                td { (value_text(crate::Measure::Retrans, arm.means.get("retrans").copied())) }
-                td class="text" { (arm.ended_on.iter().chain(&arm.crossed).cloned().collect::<Vec<_>>().join(", ")) }
-            } } }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "arm" } th scope="col" { "units" } th scope="col" { (p.measure) (unit(p.measure)) }
+                    th scope="col" { "retrans" } th scope="col" class="text" { "ended" }
+                } }
+                tbody { @for arm in &p.arms { tr {
+                    th scope="row" { (arm.name) }
+                    td { (arm.units) }
+                    td { (value_text(p.measure, arm.means.get(p.measure.name()).copied())) }
+                    td { (value_text(crate::Measure::Retrans, arm.means.get("retrans").copied())) }
+                    td class="text" { (arm.ended_on.iter().chain(&arm.crossed).cloned().collect::<Vec<_>>().join(", ")) }
+                } } }
+            }
         }
         @for c in &main {
             h2 { (c.arm) " against " (c.with) " by " (c.measure) }
@@ -100,33 +104,37 @@ pub fn pooled_html(p: &Pooled, command: &str) -> String {
              server are for one look."
         }
         h2 { "Other measures" }
-        table {
-            thead { tr {
-                th scope="col" { "arm" } th scope="col" class="text" { "with" } th scope="col" class="text" { "measure" }
-                th scope="col" { "units" } th scope="col" { "effect" }
-            } }
-            tbody { @for c in &rest { tr {
-                th scope="row" { (c.arm) }
-                td class="text" { (c.with) }
-                td class="text" { (c.measure) }
-                td { (c.effect.map_or(0, |e| e.units)) }
-                td { (effect_text(c.effect.as_ref())) }
-            } } }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "arm" } th scope="col" class="text" { "with" } th scope="col" class="text" { "measure" }
+                    th scope="col" { "units" } th scope="col" { "effect" }
+                } }
+                tbody { @for c in &rest { tr {
+                    th scope="row" { (c.arm) }
+                    td class="text" { (c.with) }
+                    td class="text" { (c.measure) }
+                    td { (c.effect.map_or(0, |e| e.units)) }
+                    td { (effect_text(c.effect.as_ref())) }
+                } } }
+            }
         }
         h2 { "Servers" }
-        table {
-            thead { tr {
-                th scope="col" { "server" } th scope="col" class="text" { "kernel" } th scope="col" { "seconds" }
-                th scope="col" { "units by arm" } th scope="col" { "records lost" } th scope="col" class="text" { "shares" }
-            } }
-            tbody { @for s in &p.servers { tr {
-                th scope="row" { (s.name) }
-                td class="text" { (s.kernel) }
-                td { (format!("{:.0}", s.seconds)) }
-                td { (s.units.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")) }
-                td { (s.lost_records) }
-                td class="text" { @if s.balanced { "as planned" } @else { "not as planned: left out" } }
-            } } }
+        div class="scroll" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "server" } th scope="col" class="text" { "kernel" } th scope="col" { "seconds" }
+                    th scope="col" { "units by arm" } th scope="col" { "records lost" } th scope="col" class="text" { "shares" }
+                } }
+                tbody { @for s in &p.servers { tr {
+                    th scope="row" { (s.name) }
+                    td class="text" { (s.kernel) }
+                    td { (format!("{:.0}", s.seconds)) }
+                    td { (s.units.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")) }
+                    td { (s.lost_records) }
+                    td class="text" { @if s.balanced { "as planned" } @else { "not as planned: left out" } }
+                } } }
+            }
         }
         h2 { "Command" }
         pre { code { (command) } }

@@ -83,7 +83,22 @@ fn figures(held: &Held, names: [&str; 2]) -> Markup {
                         td { (number(f.ours)) }
                         td { (number(f.theirs.map(|k| k.0))) }
                         td { (number(f.theirs.map(|k| k.1))) }
-                        td { (if f.agrees { "" } else { "differs" }) }
+                        td class=[(!f.agrees).then_some("bad")] { (if f.agrees { "" } else { "differs" }) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All cells at once, each a link to its part of the page.
+fn grid(cells: &[Held]) -> Markup {
+    html! {
+        ul class="cells" {
+            @for (id, held) in cells.iter().enumerate() {
+                li {
+                    a href={ "#cell-" (id) } class=(if held.passes() { "good" } else { "bad" }) {
+                        (if held.passes() { "✓ " } else { "✗ " }) (held.cell.name)
                     }
                 }
             }
@@ -96,8 +111,9 @@ pub fn html(title: &str, about: &str, names: [&str; 2], cells: &[Held]) -> Strin
     let body = html! {
         p class="verdict" { (verdict(cells)) }
         p class="about" { (about) }
+        (grid(cells))
         @for (id, held) in cells.iter().enumerate() {
-            h2 { (held.cell.name) (if held.passes() { "" } else { ": differs" }) }
+            h2 id={ "cell-" (id) } { (held.cell.name) (if held.passes() { "" } else { ": differs" }) }
             p class="about" { code { (held.cell.path) } }
             @for caveat in &held.caveats { p class="note" { (caveat) } }
             (charts(id, held, names))
