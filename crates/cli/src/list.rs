@@ -150,7 +150,7 @@ impl Entry {
                 Param::Number(n) => format!("{k}={n}"),
                 Param::Word(w) => format!("{k}={w}"),
             });
-            all.push(params.collect::<Vec<_>>().join(","));
+            all.push(params.collect::<Vec<_>>().join(", "));
         }
         all.extend(self.is_reconstructed.then(|| "reconstructed without its paper".to_string()));
         all.extend(self.missing.as_ref().map(|m| format!("missing: {m}")));

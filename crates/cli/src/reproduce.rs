@@ -1,7 +1,7 @@
 //! `slowstart reproduce`: runs the experiments of the papers and compares their claims with measured values.
 
 use crate::folder::write_bytes;
-use crate::output::print;
+use crate::output::{print, wrap};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -60,7 +60,7 @@ impl Reproduce {
     pub(crate) fn main(self) -> Result<bool> {
         if self.list {
             for e in Experiment::all() {
-                print(&format!("{:<22} {:<14} {}", e.id, e.covers.join(","), e.title))?;
+                print(&wrap(&format!("{:<22} {} ({})", e.id, e.title, e.covers.join(", ")), 23))?;
             }
             return Ok(true);
         }

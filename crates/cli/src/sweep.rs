@@ -18,7 +18,7 @@ use slowstart_sweep::query::{self, Answer, Filter, Query};
 use slowstart_sweep::run::{self, Shard};
 use slowstart_sweep::store::Store;
 use slowstart_sweep::table::ParquetFile;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -266,7 +266,9 @@ fn print_table(headers: Vec<String>, rows: Vec<Vec<String>>) -> Result<()> {
         headers,
         rows: rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect(),
     };
-    print(table.render(output::color(), None).trim_end())
+    // A pipe gets a line for each row.
+    let width = io::stdout().is_terminal().then(|| u16::try_from(output::width()).ok()).flatten();
+    print(table.render(output::color(), width).trim_end())
 }
 
 fn show(answer: &Answer) -> Result<()> {
@@ -292,11 +294,12 @@ impl MapArgs {
             write_new(file, &page).context("--html")?;
         }
         let (xs, ys) = map::axes(&places);
+        let name = |axis: &str, value: &Cell| printable(&map::heading(axis, value)).into_owned();
         let mut headers = vec![format!("{} \\ {}", self.y, self.x)];
-        headers.extend(xs.iter().map(text));
+        headers.extend(xs.iter().map(|x| name(&self.x, x)));
         let line = |y: &Cell| {
             let place = |x: &Cell| places.iter().find(|p| p.x == *x && p.y == *y);
-            let mut line = vec![text(y)];
+            let mut line = vec![name(&self.y, y)];
             line.extend(xs.iter().map(|x| place(x).map_or(String::new(), describe)));
             line
         };

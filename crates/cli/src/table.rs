@@ -87,8 +87,19 @@ impl Table {
                 Align::Right => CellAlignment::Right,
             });
         }
-        let lines: Vec<String> = out.lines().map(|line| line.trim_end().to_owned()).collect();
+        let lines: Vec<String> = out.lines().map(|line| trimmed(&line)).collect();
         lines.join("\n") + "\n"
+    }
+}
+
+/// A line without the spaces at its end, also before the sequence that ends a colour: they would reach beyond the width.
+fn trimmed(line: &str) -> String {
+    let line = line.trim_end();
+    match line.rfind('\x1b').filter(|_| line.ends_with('m')) {
+        Some(at) if line[at..].find('m') == Some(line.len() - at - 1) => {
+            line[..at].trim_end().to_string() + &line[at..]
+        }
+        _ => line.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::query::{Filter, Query, QueryError, compare, query};
 use crate::store::Store;
 use slowstart_lab::columns::Cell;
 use slowstart_lab::report::decision::MARGIN;
-use slowstart_lab::report::words::marked;
+use slowstart_lab::report::words::{self, marked};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A startup at a place.
@@ -91,6 +91,18 @@ pub fn map(
         Place { x, y, contenders: all }
     };
     Ok(places.into_iter().map(place).collect())
+}
+
+/// A value of an axis as text, with its unit where the name of the axis tells it.
+pub fn heading(axis: &str, value: &Cell) -> String {
+    let Cell::Number(x) = value else { return value.text() };
+    match axis {
+        "rate" => words::rate(*x),
+        "rtt" => words::delay(x * 1e3),
+        _ if axis.ends_with("_bps") => words::rate(*x),
+        _ if axis.ends_with("_s") => words::delay(x * 1e3),
+        _ => words::number(*x),
+    }
 }
 
 /// The values on the two axes, in order.

@@ -1,6 +1,6 @@
 //! A map as a page: a heat map, which a script lets a reader question, and a table of its places.
 
-use crate::map::{Place, axes};
+use crate::map::{Place, axes, heading};
 use maud::{Markup, html};
 use serde::Serialize;
 use slowstart_lab::columns::Cell;
@@ -28,14 +28,6 @@ struct Data<'a> {
 
 /// The index of a startup, its median, and the packets that it lost in startup.
 type Standing = (usize, f64, f64);
-
-/// A value of an axis as a heading.
-fn heading(c: &Cell) -> String {
-    match c {
-        Cell::Number(x) => number(*x),
-        other => other.text(),
-    }
-}
 
 /// The startups: those that are first somewhere come first, the one that is so most often at the start, as they have the
 /// most different colours.
@@ -114,8 +106,8 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
         value,
         x,
         y,
-        xs: xs.iter().map(heading).collect(),
-        ys: ys.iter().map(heading).collect(),
+        xs: xs.iter().map(|v| heading(x, v)).collect(),
+        ys: ys.iter().map(|v| heading(y, v)).collect(),
         names: names.clone(),
         places: places.iter().map(of).collect(),
     };
@@ -136,8 +128,8 @@ pub fn html(places: &[Place], x: &str, y: &str, value: &str) -> String {
                 tbody {
                     @for p in places {
                         tr {
-                            th scope="row" { (heading(&p.x)) }
-                            td { (heading(&p.y)) }
+                            th scope="row" { (heading(x, &p.x)) }
+                            td { (heading(y, &p.y)) }
                             td { (p.first().name) }
                             td { (number(p.first().value)) }
                             td { (p.over().map_or("-".to_string(), number)) }

@@ -4,7 +4,7 @@ mod stack;
 
 use crate::engine::{EngineArg, interrupt_of};
 use crate::interrupt::Interrupted;
-use crate::output::print;
+use crate::output::{print, wrap};
 use crate::study_args;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -132,7 +132,7 @@ impl List {
             }
             let _ = writeln!(text, "  not tested: {}", s.not_tested);
         }
-        print(&text)
+        text.lines().try_for_each(|line| print(&wrap(line, if line.starts_with(' ') { 4 } else { 0 })))
     }
 }
 
