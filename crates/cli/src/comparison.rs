@@ -3,8 +3,8 @@
 use crate::columns::{Column, HARM_LEFT_OUT, notes};
 use crate::table::{Align, Cell, Table, name_group};
 use slowstart::registry;
-use slowstart_lab::record::{Others, Row};
-use slowstart_lab::report::decision::{Decision, Standing, role};
+use slowstart_lab::record::{Class, Others, Row};
+use slowstart_lab::report::decision::{Change, Decision, Figure, Standing, role};
 use slowstart_lab::report::summary::{Measure, Summary};
 use slowstart_lab::report::words::{RECONSTRUCTED, marked, number, spread};
 use slowstart_lab::stats::median;
@@ -276,6 +276,51 @@ impl<'d, 'a> Comparison<'d, 'a> {
         Some(table.render(color, u16::try_from(width).ok()))
     }
 
+    /// What a question mark says, if there is one: that the runs do not show a difference, and how many would.
+    fn unsure(&self, view: &View) -> Option<String> {
+        let d = self.decision;
+        let own = |c: Column| match c {
+            Column::Harm => Some(Figure::OthersGot),
+            Column::Time1MB | Column::Time10MB | Column::All | Column::Goodput => c.measure().map(Figure::Of),
+            _ => None,
+        };
+        let would = |f: Figure| -> Vec<usize> {
+            let changes = self.lines.iter().filter_map(|l| d.against(l.first(), f));
+            changes
+                .filter_map(|x| match x.change {
+                    Change::NotShown { runs } => Some(runs),
+                    _ => None,
+                })
+                .collect()
+        };
+        let any = self.columns(view).into_iter().filter_map(own).any(|f| !would(f).is_empty());
+        let deciding = would(Figure::Of(d.by));
+        let many = deciding.iter().min().zip(deciding.iter().max()).map_or(String::new(), |(low, high)| {
+            let [low_text, high_text] = [low, high].map(|n| number(*n as f64));
+            if low == high {
+                format!(" (about {low_text} would)")
+            } else {
+                format!(" (about {low_text} to {high_text} would)")
+            }
+        });
+        any.then(|| format!("?: these runs do not show it{many}"))
+    }
+
+    /// What the classes of exits that are in the table mean.
+    fn exits(&self) -> Option<String> {
+        let shown = |class: Class| {
+            self.lines
+                .iter()
+                .any(|l| !l.versions && l.first().classes().first().is_some_and(|c| c.0 == class))
+        };
+        let all: Vec<String> = Class::ALL
+            .into_iter()
+            .filter(|c| shown(*c))
+            .map(|c| format!("{}: {}", c.name(), c.brief()))
+            .collect();
+        (!all.is_empty()).then(|| format!("{}.", all.join("; ")))
+    }
+
     /// What the table means, one note a line.
     pub(crate) fn legend(&self, view: &View, left_out: &[String], width: usize) -> Vec<String> {
         let d = self.decision;
@@ -284,16 +329,15 @@ impl<'d, 'a> Comparison<'d, 'a> {
         let mut all = Vec::new();
         if d.standings.len() > 1 {
             let what = role(base.summary.rows[0], label).map_or(String::new(), |r| format!(" ({r})"));
-            let runs = d.runs();
-            let unsure = if runs == 1 { "one run does".to_string() } else { format!("{runs} runs do") };
             let interval = if left_out.iter().any(|l| l.contains("interval")) {
                 "median"
             } else {
                 "median and 95 % interval"
             };
             let margin = number(100.0 * d.margin());
+            let unsure = self.unsure(view).map_or(String::new(), |u| format!("; {u}"));
             all.push(format!(
-                "Difference from {label}{what}, run by run, {interval}; below {margin} % it is none; ?: {unsure} not show it."
+                "Difference from {label}{what}, run by run, {interval}; below {margin} % it is none{unsure}."
             ));
             let harm = if d.has_harm() { ", delay and harm" } else { " and delay" };
             all.push(format!(
@@ -301,6 +345,7 @@ impl<'d, 'a> Comparison<'d, 'a> {
                  the longest wait."
             ));
         }
+        all.extend(self.exits());
         if d.has_harm() && self.columns(view).contains(&Column::Harm) {
             all.push(format!(
                 "CUBIC: what a CUBIC flow that was there before gets beside {label}, of what it gets alone; beside others, points more or \

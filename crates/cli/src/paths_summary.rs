@@ -25,7 +25,7 @@ pub(crate) struct PathResult {
 }
 
 /// Widest cell of a path.
-const LONGEST: usize = 11;
+const LONGEST: usize = 13;
 /// Names in a sentence.
 const NAMED: usize = 4;
 
@@ -243,16 +243,15 @@ fn verdict(all: &[Decision], labels: &[String]) -> String {
     if let Some((l, f)) = fastest.filter(|(_, f)| f.mean < t.mean) {
         sentences.push(format!("{l} gains most in the mean: {}.", says(f)));
     }
-    let losers: Vec<String> = common
-        .iter()
-        .filter(|(l, t)| l != label && t.loses > 0 && fastest.is_none_or(|(f, _)| f != l))
-        .map(|(l, t)| format!("{l} {}", t.loses))
-        .collect();
+    let told = |l: &String| l == *label || fastest.is_some_and(|(f, of)| *f == l && of.mean < t.mean);
+    let mut losers: Vec<_> = common.iter().filter(|(l, t)| !told(l) && t.loses > 0).collect();
+    losers.sort_by_key(|(_, t)| std::cmp::Reverse(t.loses));
     if !losers.is_empty() {
         let more = losers.len().saturating_sub(NAMED);
-        let mut named: Vec<String> = losers.into_iter().take(NAMED).collect();
-        named.extend((more > 0).then(|| format!("{more} other{}", if more == 1 { "" } else { "s" })));
-        sentences.push(format!("Paths on which others lose more: {}.", list(&named)));
+        let mut named: Vec<String> =
+            losers.into_iter().take(NAMED).map(|(l, t)| format!("{l} {}", on(t.loses))).collect();
+        named.extend((more > 0).then(|| format!("{more} more")));
+        sentences.push(format!("Others lose more packets: {}.", list(&named)));
     }
     sentences.join(" ")
 }
