@@ -101,9 +101,7 @@ pub fn caveats(rows: &[Row]) -> Vec<String> {
         who.sort_by_key(|(_, r)| std::cmp::Reverse(r.len()));
         if who.len() > NAMED {
             let most = who.first().map_or(0, |(_, r)| r.len());
-            let up_to = if most == 1 { "one run" } else { "up to" };
-            let runs = if most == 1 { String::new() } else { format!(" {}", of(most)) };
-            return format!("{caveat}: {} of {} startups, in {up_to}{runs}", who.len(), labels.len());
+            return format!("{caveat}: {} of {} startups, at most in {}", who.len(), labels.len(), of(most));
         }
         let names: Vec<String> = who.iter().map(|(l, r)| format!("{l} in {}", of(r.len()))).collect();
         format!("{caveat}: {}", words::list(&names))
