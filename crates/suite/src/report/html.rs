@@ -11,7 +11,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
-table{border-collapse:collapse;margin:.6em 0}td,th{border:1px solid #ccc;padding:.2em .5em;text-align:left;vertical-align:top}\
+table{border-collapse:collapse;margin:.6em 0;display:block;max-width:100%;overflow-x:auto}td,th{border:1px solid #ccc;padding:.2em .5em;text-align:left;vertical-align:top}\
 td.n{text-align:right;font-variant-numeric:tabular-nums}.meets{background:#e3f2e3}.does-not-meet{background:#f7dada;font-weight:600}\
 .undecided{background:#fdf3d0}.not-observed{background:#eee}.about{color:#555;margin:.2em 0}h2{margin-top:1.6em}h3{margin:1em 0 .2em}\
 .bar{display:flex;height:1.1em;width:20em;border:1px solid #999}.bar i{display:block}.grid{overflow-x:auto}.grid td+td,.grid th+th{text-align:center}\
@@ -30,7 +30,7 @@ fn class(v: Verdict) -> &'static str {
 /// Returns one page that needs nothing else, by sections of RFC 9743.
 pub fn html(suite: &Suite, report: &Report) -> String {
     let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Suite {0}</title><style>{STYLE}</style>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Suite {0}</title><style>{STYLE}</style>\n\
          <h1>Suite {0}</h1><p>{2} {3}{1}, seed {4}. A criterion is met if the whole 95 % \
          interval of the median excess over its limit is at most zero, not met if all of it is above, and otherwise undecided. \
          Limits refer to <code>standard</code> (slow start of RFC 5681) and <code>hystart</code> (the default of Linux) in the \
