@@ -193,7 +193,7 @@ fn a_pattern_takes_cgroups_that_are_made_later() {
     let mut trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     assert!(trial.follow().expect("nothing to do").is_empty());
     let second = Cgroup::new("many-b").expect("writable");
-    assert_eq!(trial.follow().expect("attaches"), [second.0.clone()]);
+    assert_eq!(trial.follow().expect("attaches"), std::slice::from_ref(&second.0));
     for cgroup in [&first, &second] {
         controls_of_a_child(cgroup, &net, Program::Plain);
     }
