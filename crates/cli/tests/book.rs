@@ -71,11 +71,16 @@ fn treatment(command: &str) -> Option<Treatment> {
     if OTHERS.iter().any(|o| command.starts_with(o)) {
         return Some(Treatment::Other);
     }
+    // What a reader compiles is compiled, for the commands after it.
+    if command.starts_with("cc ") {
+        return Some(Treatment::Run(format!("--version && {command}")));
+    }
     let command = command.strip_prefix("sudo ").unwrap_or(command);
     let quic = "cargo run --release -p slowstart-cli --features quic -- ";
     let arguments = command.strip_prefix("slowstart ").or_else(|| command.strip_prefix(quic))?;
     let changes_system = ["kernel ", "emulate "].iter().any(|c| arguments.starts_with(c));
-    Some(if changes_system || arguments.contains("--engine kernel") {
+    let on_system = ["--engine kernel", " --serve "].iter().any(|o| arguments.contains(o));
+    Some(if changes_system || on_system {
         if cfg!(feature = "kernel") {
             Treatment::Check(arguments.to_string())
         } else {
@@ -126,6 +131,7 @@ fn shorter(arguments: &str) -> String {
                 out.push_str(" --population leo");
             }
         }
+        "suite" if command.starts_with("suite run") => add("--scenario", "short-1MB", &[]),
         _ => {}
     }
     out + redirected
@@ -235,6 +241,8 @@ fn commands_are_shortened_and_joined() {
         shorter("compare geo --runs 2 --json | head -1"),
         "compare geo --runs 2 --json --startup standard,hystart --size 1MB | head -1"
     );
+    assert_eq!(shorter("suite run --json a.json"), "suite run --json a.json --scenario short-1MB");
     assert_eq!(treatment("make kernel"), Some(Treatment::Other));
+    assert_eq!(treatment("cc -o x y.c"), Some(Treatment::Run("--version && cc -o x y.c".to_string())));
     assert_eq!(treatment("rm -r x"), None);
 }
