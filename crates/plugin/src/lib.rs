@@ -7,9 +7,9 @@
 //! The plugin runs in this process, so some things cannot be guarded: a crash ends the process by its signal, an endless loop does
 //! not return, and memory that the plugin overwrites may be anyone's.
 //!
-//! - [`library`]: a library and its functions
-//! - [`connection`]: one connection of it
-//! - [`rules`]: what a state must keep to
+//! - `library`: a library and its functions
+//! - `connection`: one connection of it
+//! - `rules`: what a state must keep to
 
 #![allow(unsafe_code, reason = "calls functions of a library; each place states what the library promises")]
 
