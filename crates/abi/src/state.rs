@@ -3,7 +3,7 @@
 use crate::argument::Argument;
 use crate::{SLOWSTART_UNKNOWN, known, unknown};
 use slowstart::control::{Exited, State};
-use slowstart::step::{Exit, Pace};
+use slowstart::step::Pace;
 use slowstart::units::{Bytes, Gain, Instant, Rate};
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -62,20 +62,6 @@ impl Argument for slowstart_state {
     };
 }
 
-/// The names of exits as C has them.
-const WHY: [(Exit, &CStr); 10] = [
-    (Exit::Ssthresh, c"ssthresh"),
-    (Exit::Loss, c"loss"),
-    (Exit::Ecn, c"ecn"),
-    (Exit::Timeout, c"timeout"),
-    (Exit::LocalStall, c"local-stall"),
-    (Exit::AckTrain, c"ack-train"),
-    (Exit::Delay, c"delay"),
-    (Exit::CssRounds, c"css-rounds"),
-    (Exit::RateFlat, c"rate-flat"),
-    (Exit::Estimate, c"estimate"),
-];
-
 impl slowstart_state {
     /// Returns the structure for C. The exit is that of the startup, and `resend` what the newest call asked for.
     pub fn of(s: &State, exited: Option<&Exited>, resend: Option<Bytes>) -> Self {
@@ -85,7 +71,6 @@ impl slowstart_state {
             Some(Pace::Rate(rate)) => (SLOWSTART_PACE_RATE, rate.0),
             _ => (SLOWSTART_PACE_HOST, 0),
         };
-        let why = |e: &Exited| WHY.iter().find(|w| w.0 == e.why).map_or(c"other".as_ptr(), |w| w.1.as_ptr());
         Self {
             size: size_of::<Self>() as u64,
             cwnd: s.cwnd.0,
@@ -97,7 +82,7 @@ impl slowstart_state {
             exit_detected_ns: unknown(exited.map(|e| e.detected_at.0)),
             exit_detected_cwnd: exited.map_or(0, |e| e.detected_cwnd.0),
             exit_cwnd: exited.map_or(0, |e| e.exit_cwnd.0),
-            exit_why: exited.map_or(ptr::null(), why),
+            exit_why: exited.map_or(ptr::null(), |e| e.why.c_name().as_ptr()),
         }
     }
 

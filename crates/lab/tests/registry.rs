@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 use slowstart::registry;
+use slowstart::step::Exit;
 use slowstart::units::Span;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::path::PathSpec;
@@ -216,11 +217,11 @@ fn no_two_lines_are_the_same() {
 /// By a rule of its own on one path at least; or, if it has none, by what `MECHANISMS` says of it.
 #[test]
 fn what_is_its_own_is_seen_at_work() {
-    const CONGESTION: [&str; 4] = ["loss", "ecn", "timeout", "local-stall"];
     for (name, e) in all() {
         let find =
             |list: &[(&str, &'static str, Check)]| list.iter().find(|m| m.0 == name).map(|m| (m.1, m.2));
-        let ruled = |r: &Row| r.exit.as_ref().is_some_and(|x| !CONGESTION.contains(&x.reason.as_str()));
+        let by_congestion = |reason: &str| Exit::named(reason).expect("a reason").by_congestion();
+        let ruled = |r: &Row| r.exit.as_ref().is_some_and(|x| !by_congestion(&x.reason));
         let by_rule: BTreeSet<&str> = e.rows().filter(|r| ruled(r)).map(|r| r.path.as_str()).collect();
         println!("{name:12} leaves by its own rule on {by_rule:?}");
         let has_rule = registry::named(name).expect("in the registry").algorithm.has_exit_rule();

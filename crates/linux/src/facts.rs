@@ -44,77 +44,74 @@ impl Kind {
     }
 }
 
-/// Reason for the end of a startup.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ExitReason {
+/// What a reason of the kernel's objects is.
+#[derive(Copy, Clone)]
+enum Meaning {
+    /// A reason of the registry's startups.
+    Exit(Exit),
+    /// One that only the kernel has, with its name in results, and whether it is congestion.
+    Kernel(&'static str, bool),
+}
+
+/// The list of reasons, in the order of `enum why` in `facts.h`, each with what it is.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident: $meaning:expr;)*) => {
+        /// Reason for the end of a startup.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ExitReason {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ExitReason {
+            /// All reasons, in the order of `facts.h`.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            const fn meaning(self) -> Meaning {
+                match self {
+                    $(Self::$variant => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
     /// It has not ended.
-    None,
+    None: Meaning::Kernel("none", false);
     /// cwnd reached an ssthresh that the startup did not set: by the kernel's `HyStart`, for instance.
-    Ssthresh,
+    Ssthresh: Meaning::Exit(Exit::Ssthresh);
     /// Packets were lost.
-    Loss,
+    Loss: Meaning::Exit(Exit::Loss);
     /// The retransmission timer fired.
-    Timeout,
-    /// The network marked packets (ECN), or the host's own queue refused one.
-    Cwr,
+    Timeout: Meaning::Exit(Exit::Timeout);
+    /// The network marked packets (ECN), or the host's own queue refused one: the kernel does not tell them apart.
+    Cwr: Meaning::Kernel("cwr", true);
     /// Conservative slow start lasted its number of rounds (`HyStart++`).
-    CssRounds,
+    CssRounds: Meaning::Exit(Exit::CssRounds);
     /// The delivery rate no longer grows with the sending rate (SEARCH).
-    RateFlat,
+    RateFlat: Meaning::Exit(Exit::RateFlat);
     /// The RTT rose.
-    Delay,
+    Delay: Meaning::Exit(Exit::Delay);
     /// cwnd reached an estimate of capacity.
-    Estimate,
+    Estimate: Meaning::Exit(Exit::Estimate);
     /// The ACKs of a round took as long as the path (the published `HyStart`).
-    AckTrain,
+    AckTrain: Meaning::Exit(Exit::AckTrain);
 }
 
 impl ExitReason {
-    /// All reasons, in the order of `facts.h`.
-    pub const ALL: [Self; 10] = [
-        Self::None,
-        Self::Ssthresh,
-        Self::Loss,
-        Self::Timeout,
-        Self::Cwr,
-        Self::CssRounds,
-        Self::RateFlat,
-        Self::Delay,
-        Self::Estimate,
-        Self::AckTrain,
-    ];
-
-    /// The reason of the registry's startups that it is; `None` if it has not ended, and for [`Cwr`](Self::Cwr), which is one
-    /// of two.
-    pub const fn exit(self) -> Option<Exit> {
-        match self {
-            Self::None | Self::Cwr => None,
-            Self::Ssthresh => Some(Exit::Ssthresh),
-            Self::Loss => Some(Exit::Loss),
-            Self::Timeout => Some(Exit::Timeout),
-            Self::CssRounds => Some(Exit::CssRounds),
-            Self::RateFlat => Some(Exit::RateFlat),
-            Self::Delay => Some(Exit::Delay),
-            Self::Estimate => Some(Exit::Estimate),
-            Self::AckTrain => Some(Exit::AckTrain),
-        }
-    }
-
-    /// True for an end by congestion, as against one by a rule of the startup.
+    /// Returns true for an end by congestion, and false for one by a rule of the startup.
     pub const fn by_congestion(self) -> bool {
-        match self.exit() {
-            Some(exit) => exit.by_congestion(),
-            None => matches!(self, Self::Cwr),
+        match self.meaning() {
+            Meaning::Exit(exit) => exit.by_congestion(),
+            Meaning::Kernel(_, by_congestion) => by_congestion,
         }
     }
 
-    /// Returns the name in results: that of `slowstart::step::Exit`, or `cwr` for marks or a stall, which the kernel does
-    /// not tell apart.
+    /// Returns the name in results: that of `slowstart::step::Exit`, or of the kernel's own.
     pub const fn name(self) -> &'static str {
-        match self.exit() {
-            Some(exit) => exit.name(),
-            None if matches!(self, Self::Cwr) => "cwr",
-            None => "none",
+        match self.meaning() {
+            Meaning::Exit(exit) => exit.name(),
+            Meaning::Kernel(name, _) => name,
         }
     }
 }
@@ -364,6 +361,27 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The names of an enumeration of `facts.h`, in lower case and without their prefix.
+    fn names(enumeration: &str) -> Vec<String> {
+        let header = include_str!("bpf/facts.h");
+        let prefix = format!("{}_", enumeration.to_uppercase());
+        let begin = format!("enum {enumeration} {{\n");
+        let (_, rest) = header.split_once(&begin).expect("the enumeration is there");
+        let (body, _) = rest.split_once("};").expect("it ends");
+        let name = |line: &str| {
+            let name = line.trim().split(',').next().and_then(|n| n.strip_prefix(&prefix)).expect("a name");
+            name.to_lowercase().replace('_', "-")
+        };
+        body.lines().map(name).collect()
+    }
+
+    #[test]
+    fn the_enumerations_are_those_of_the_header() {
+        let reasons = ExitReason::ALL.iter().map(|r| r.name().to_string());
+        assert_eq!(reasons.chain(["max".to_string()]).collect::<Vec<_>>(), names("why"));
+        assert_eq!(KINDS.map(|k| k.name().to_string()).to_vec(), names("kind"));
+    }
 
     #[test]
     fn a_record_is_parsed_in_order_and_a_short_one_is_none() {

@@ -221,7 +221,7 @@ impl FromStr for Measure {
                     .ok_or_else(|| format!("found {text:?}, expected a measure"))?,
             ),
             _ if name.starts_with("exit_by_") => {
-                let why = REASONS.into_iter().find(|w| name.strip_prefix("exit_by_") == Some(w.name()));
+                let why = name.strip_prefix("exit_by_").and_then(Exit::named);
                 Self::ExitBy(why.ok_or_else(|| format!("found {text:?}, expected a measure"))?)
             }
             _ => match name.strip_prefix("heuristic_").and_then(class) {
@@ -234,19 +234,6 @@ impl FromStr for Measure {
         Ok(found)
     }
 }
-
-/// The reasons that a claim can name.
-const REASONS: [Exit; 9] = [
-    Exit::Ssthresh,
-    Exit::Loss,
-    Exit::Timeout,
-    Exit::LocalStall,
-    Exit::AckTrain,
-    Exit::Delay,
-    Exit::CssRounds,
-    Exit::RateFlat,
-    Exit::Estimate,
-];
 
 /// Width of the bins of bytes delivered, seconds.
 const BIN_S: f64 = slowstart_lab::engine::BIN.0 as f64 / 1e9;
@@ -337,7 +324,7 @@ impl Measure {
             Self::ExitDistanceBdp => exit.map(|e| (e.detected_cwnd_bytes as f64 / bdp - 1.0).abs()),
             Self::ExitBy(why) => Some(flag(exit.is_some_and(|e| e.reason == why.name()))),
             Self::ExitByRule => {
-                let forced = |r: &str| REASONS.iter().any(|w| w.name() == r && w.by_congestion());
+                let forced = |r: &str| Exit::named(r).is_some_and(Exit::by_congestion);
                 Some(flag(exit.is_some_and(|e| !forced(&e.reason))))
             }
             Self::CapacityS => row.capacity_time_s,

@@ -2,6 +2,7 @@
 
 use crate::units::{Bytes, Gain, Instant, Rate};
 use crate::view::Signal;
+use core::ffi::CStr;
 
 /// The change of the congestion window.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +63,18 @@ macro_rules! exits {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns the same name for programs in C.
+            pub const fn c_name(self) -> &'static CStr {
+                match self {
+                    $(Self::$variant => const {
+                        match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                            Ok(name) => name,
+                            Err(_) => panic!("a name has no zero"),
+                        }
+                    },)*
                 }
             }
 

@@ -1,11 +1,5 @@
 //! Congestion avoidance, which follows a startup.
 
-pub mod cuback;
-pub mod cubic;
-pub mod dctcp;
-pub mod prague;
-pub mod reno;
-
 use crate::param::{ParamError, ParamValue, Parameters};
 use crate::step::{Exit, Window};
 use crate::units::{Bytes, Span};
@@ -46,6 +40,9 @@ pub trait Avoidance {
 pub struct AvoidanceEntry {
     /// The name that users write and results contain.
     pub name: &'static str,
+    /// The startup before it in a flow that is named by the avoidance alone, as `--against` does: what Linux runs under it, or
+    /// standard slow start.
+    pub before: &'static str,
     /// The RFC or code that specifies it.
     pub source: &'static str,
     /// What it does, in one line.
@@ -54,92 +51,70 @@ pub struct AvoidanceEntry {
     pub make: fn() -> AnyAvoidance,
 }
 
-/// Any avoidance of the list, by value.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum AnyAvoidance {
-    /// See [`reno`].
-    Reno(reno::Reno),
-    /// See [`cubic`].
-    Cubic(cubic::Cubic),
-    /// See [`cuback`].
-    Cuback(cuback::Cuback),
-    /// See [`dctcp`].
-    Dctcp(dctcp::Dctcp),
-    /// See [`prague`].
-    Prague(prague::Prague),
-}
+/// Defines the avoidances from two lists: their types, each of a module, and their names. Each name has the constructor of
+/// its parameters, the startup before it in the flows of others (`before`), its source and what it does.
+macro_rules! avoidances {
+    (
+        $($module:ident::$ty:ident;)+
+        $($name:literal: $of:ident::$of_ty:ident, $params:ident, before: $before:literal, $source:literal, $about:literal;)+
+    ) => {
+        $(pub mod $module;)+
 
-/// With the default parameters.
-macro_rules! defaults {
-    ($($avoidance:ty),+) => {
-        $(impl Default for $avoidance {
+        /// Any avoidance of the list, by value.
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub enum AnyAvoidance { $(
+            #[doc = concat!("See [`", stringify!($module), "`].")]
+            $ty($module::$ty)
+        ),+ }
+
+        /// All avoidances. The first is the default.
+        pub const REGISTRY: &[AvoidanceEntry] = &[$(AvoidanceEntry {
+            name: $name,
+            before: $before,
+            source: $source,
+            about: $about,
+            make: || AnyAvoidance::$of_ty($of::$of_ty::new($of::Params::$params())),
+        }),+];
+
+        $(impl Default for $module::$ty {
+            /// With the default parameters.
             fn default() -> Self {
                 Self::new(Default::default())
             }
         })+
-    };
-}
-defaults!(reno::Reno, cubic::Cubic, cuback::Cuback, dctcp::Dctcp, prague::Prague);
 
-/// Evaluates an expression for whichever avoidance it is.
-macro_rules! each {
-    ($any:expr, $a:ident => $value:expr) => {
-        match $any {
-            AnyAvoidance::Reno($a) => $value,
-            AnyAvoidance::Cubic($a) => $value,
-            AnyAvoidance::Cuback($a) => $value,
-            AnyAvoidance::Dctcp($a) => $value,
-            AnyAvoidance::Prague($a) => $value,
+        /// Evaluates an expression for whichever avoidance it is.
+        macro_rules! each {
+            ($any:expr, $a:ident => $value:expr) => { match $any { $(AnyAvoidance::$ty($a) => $value),+ } };
         }
     };
 }
 
-/// All avoidances. The first is the default.
-pub const REGISTRY: &[AvoidanceEntry] = &[
-    AvoidanceEntry {
-        name: "cubic",
-        source: "RFC 9438; Linux 6.18 tcp_cubic.c",
-        about: "a cubic function of the time since the last cut",
-        make: || AnyAvoidance::Cubic(cubic::Cubic::new(cubic::Params::default())),
-    },
-    AvoidanceEntry {
-        name: "reno",
-        source: "RFC 5681",
-        about: "one segment a round trip",
-        make: || AnyAvoidance::Reno(reno::Reno::new(reno::Params::default())),
-    },
-    AvoidanceEntry {
-        name: "cubic-abe",
-        source: "RFC 9438, RFC 8511",
-        about: "cubic, and a smaller cut for a mark than for a loss",
-        make: || AnyAvoidance::Cubic(cubic::Cubic::new(cubic::Params::abe())),
-    },
-    AvoidanceEntry {
-        name: "reno-abe",
-        source: "RFC 5681, RFC 8511",
-        about: "reno, and a smaller cut for a mark than for a loss",
-        make: || AnyAvoidance::Reno(reno::Reno::new(reno::Params::abe())),
-    },
-    AvoidanceEntry {
-        name: "cuback",
-        source: "draft-kazuho-ccwg-cuback, 2026",
-        about: "cubic as a function of what is acknowledged and not of time",
-        make: || AnyAvoidance::Cuback(cuback::Cuback::new(cuback::Params::default())),
-    },
-    AvoidanceEntry {
-        name: "dctcp",
-        source: "RFC 8257; Linux 6.18 tcp_dctcp.c",
-        about: "cuts in proportion to the share of marked packets; needs a receiver that tells of each",
-        make: || AnyAvoidance::Dctcp(dctcp::Dctcp::new(dctcp::Params::default())),
-    },
-    AvoidanceEntry {
-        name: "prague",
-        source: "draft-briscoe-iccrg-prague-congestion-control; L4S Linux tcp_prague.c",
-        about: "as dctcp for the L4S service, with growth that depends less on the round trip; needs Accurate ECN",
-        make: || AnyAvoidance::Prague(prague::Prague::new(prague::Params::default())),
-    },
-];
+avoidances! {
+    cubic::Cubic;
+    reno::Reno;
+    cuback::Cuback;
+    dctcp::Dctcp;
+    prague::Prague;
+
+    "cubic": cubic::Cubic, default, before: "hystart",
+        "RFC 9438; Linux 6.18 tcp_cubic.c", "a cubic function of the time since the last cut";
+    "reno": reno::Reno, default, before: "standard",
+        "RFC 5681", "one segment a round trip";
+    "cubic-abe": cubic::Cubic, abe, before: "hystart",
+        "RFC 9438, RFC 8511", "cubic, and a smaller cut for a mark than for a loss";
+    "reno-abe": reno::Reno, abe, before: "standard",
+        "RFC 5681, RFC 8511", "reno, and a smaller cut for a mark than for a loss";
+    "cuback": cuback::Cuback, default, before: "standard",
+        "draft-kazuho-ccwg-cuback, 2026", "cubic as a function of what is acknowledged and not of time";
+    "dctcp": dctcp::Dctcp, default, before: "standard",
+        "RFC 8257; Linux 6.18 tcp_dctcp.c",
+        "cuts in proportion to the share of marked packets; needs a receiver that tells of each";
+    "prague": prague::Prague, default, before: "standard",
+        "draft-briscoe-iccrg-prague-congestion-control; L4S Linux tcp_prague.c",
+        "as dctcp for the L4S service, with growth that depends less on the round trip; needs Accurate ECN";
+}
 
 impl AnyAvoidance {
     /// Returns its parameters.

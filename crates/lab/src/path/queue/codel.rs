@@ -8,8 +8,10 @@
 use slowstart::units::{Instant, Span};
 
 use super::store::Fifo;
-use super::{Departure, Packet};
+use super::words::{Grammar, MTU, Words, Wrong, short_span, wrong};
+use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
+use crate::random::Stream;
 
 /// The parameters of the control law; shared with FQ-CoDel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,29 @@ pub(super) struct Control {
     pub(super) ecn: bool,
     /// The frame below which a backlog is no queue.
     pub(super) mtu: u32,
+}
+
+impl Control {
+    /// Reads its words; `ecn` is the default of that flag.
+    pub(super) fn read(w: &Words, ecn: bool) -> Result<Self, Wrong> {
+        let target = w.span("target", Span::millis(5))?;
+        let interval = w.span("interval", Span::millis(100))?;
+        if target > interval {
+            let found = w.written("target").unwrap_or("5ms");
+            let interval = w.written("interval").unwrap_or("100ms");
+            return Err(wrong(
+                format!("target {found}"),
+                format!("a target of at most the interval, which is {interval}"),
+            ));
+        }
+        Ok(Self {
+            target,
+            interval,
+            ce_threshold: w.get("ce_threshold", short_span, "a length of time such as 1ms")?,
+            ecn: w.is_on("ecn").unwrap_or(ecn),
+            mtu: MTU,
+        })
+    }
 }
 
 /// Where a [`Law`] takes packets from.
@@ -170,6 +195,17 @@ pub(super) struct Params {
     pub(super) limit: usize,
 }
 
+/// Its words.
+pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
+    name: "codel",
+    values: &["limit", "target", "interval", "ce_threshold"],
+    flags: &["ecn"],
+    ignored: (&[], &[]),
+    read: |w, _| {
+        Ok(Kind::Codel(Params { control: Control::read(w, false)?, limit: w.packets("limit", 1000)? }))
+    },
+}];
+
 /// One queue under CoDel.
 #[derive(Clone, Debug)]
 pub(super) struct Codel {
@@ -192,12 +228,22 @@ impl Codel {
     pub(super) fn new(params: Params) -> Self {
         Self { params, law: Law::default(), queue: Fifo::default() }
     }
+}
 
-    pub(super) fn marks(&self) -> bool {
-        self.params.control.ecn || self.params.control.ce_threshold.is_some()
+impl Settings for Params {
+    type Queue = Codel;
+
+    fn build(self, _: Stream) -> Codel {
+        Codel::new(self)
     }
 
-    pub(super) fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
+    fn most_bytes(&self) -> u64 {
+        self.limit as u64 * FULL
+    }
+}
+
+impl Queueing for Codel {
+    fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
         if self.queue.packets() < self.params.limit {
             self.queue.push(p);
         } else {
@@ -205,12 +251,20 @@ impl Codel {
         }
     }
 
-    pub(super) fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
         self.law.dequeue(&self.params.control, now, &mut self.queue, out)
     }
 
-    pub(super) fn queue(&self) -> &Fifo {
-        &self.queue
+    fn packets(&self) -> usize {
+        self.queue.packets()
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.queue.bytes()
+    }
+
+    fn marks(&self) -> bool {
+        self.params.control.ecn || self.params.control.ce_threshold.is_some()
     }
 }
 

@@ -3,11 +3,12 @@
 //! Departs from Linux: the timer of the probability fires exactly each `tupdate`; a packet that was marked before is in the
 //! L queue by `any_ect` only, as with every mask of Linux; filters, packets in no class and split aggregates are not there.
 
-use slowstart::units::{Instant, Span};
+use slowstart::units::{Fixed, Instant, Span};
 
 use super::store::Fifo;
-use super::{Departure, Packet};
-use crate::path::Cause;
+use super::words::{Grammar, MTU, Words, Wrong, at_least_a_tenth, short_span};
+use super::{Departure, FULL, FULL_MEMORY, Kind, Packet, Queueing, Settings};
+use crate::path::{Cause, quantity};
 use crate::random::Stream;
 
 /// The threshold above which every packet of the L queue is marked.
@@ -44,6 +45,67 @@ pub(super) struct Params {
     pub(super) classic_protection: i32,
     /// A full frame.
     pub(super) mtu: u32,
+}
+
+/// Its words.
+pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
+    name: "dualpi2",
+    values: &[
+        "limit",
+        "memlimit",
+        "target",
+        "tupdate",
+        "alpha",
+        "beta",
+        "step_thresh",
+        "min_qlen_step",
+        "coupling_factor",
+        "classic_protection",
+    ],
+    flags: &["drop_on_overload", "overflow", "drop_enqueue", "drop_dequeue", "l4s_ect", "any_ect"],
+    ignored: (&[], &["split_gso", "no_split_gso"]),
+    read: |w, _| Ok(Kind::DualPi2(read(w)?)),
+}];
+
+/// The parameters, with the defaults of `tc`.
+fn read(w: &Words) -> Result<Params, Wrong> {
+    let limit = w.packets("limit", 10_000)?;
+    let step = |text: &str| {
+        let packets = ["packets", "packet", "p"].iter().find_map(|unit| text.strip_suffix(unit));
+        match packets {
+            Some(n) => quantity::whole(n).map(|n| Step::Packets(n as usize)),
+            None => short_span(text).map(Step::Wait),
+        }
+    };
+    let percent = |text: &str| quantity::whole(text.strip_suffix('%').unwrap_or(text)).filter(|n| *n <= 100);
+    let gains = "a number from 0.004 to 32767, such as 0.16";
+    Ok(Params {
+        limit,
+        memory_limit: w.size("memlimit")?.map_or(limit as u64 * 2 * u64::from(MTU), u64::from),
+        target: w.span("target", Span::millis(15))?,
+        tupdate: at_least_a_tenth(w, Span::millis(16))?,
+        alpha: w.get("alpha", read_gain, gains)?.unwrap_or(41),
+        beta: w.get("beta", read_gain, gains)?.unwrap_or(819),
+        step: w
+            .get("step_thresh", step, "a length of time or packets, such as 1ms or 5p")?
+            .unwrap_or(Step::Wait(Span::millis(1))),
+        min_qlen_step: w.number("min_qlen_step", 0..=1 << 24)?.unwrap_or(0) as usize,
+        coupling: w.number("coupling_factor", 1..=255)?.unwrap_or(2) as u32,
+        drop_on_overload: w.is_on("drop_on_overload").unwrap_or(w.is_on("overflow") != Some(true)),
+        drop_enqueue: w.is_on("drop_enqueue").unwrap_or(false) && w.is_on("drop_dequeue") != Some(true),
+        any_ect: w.is_on("any_ect").unwrap_or(false),
+        classic_protection: w
+            .get("classic_protection", percent, "a share in percent, such as 10%")?
+            .unwrap_or(10) as i32,
+        mtu: MTU,
+    })
+}
+
+/// A gain in 256ths of 1/s.
+fn read_gain(text: &str) -> Option<u32> {
+    let one = Fixed::ONE.unsigned_abs();
+    let n = (quantity::decimal(text)?.checked_mul(256)? + one / 2) / one;
+    (1..1 << 23).contains(&n).then_some(n as u32)
 }
 
 /// A probability of one.
@@ -94,19 +156,6 @@ impl DualPi2 {
             credit: first_credit(&params),
             params,
         }
-    }
-
-    pub(super) fn packets(&self) -> usize {
-        self.classic.packets() + self.low.packets()
-    }
-
-    pub(super) fn bytes(&self) -> u32 {
-        self.classic.bytes() + self.low.bytes()
-    }
-
-    /// The controller's probability now; for tests.
-    pub(super) fn probability(&self) -> f64 {
-        f64::from(self.probability) / f64::from(ONE)
     }
 
     fn advance(&mut self, now: Instant) {
@@ -170,15 +219,30 @@ impl DualPi2 {
             Class::LowLatency => self.rolls(coupled as u32) && !p.ecn.mark(),
         }
     }
+}
 
-    pub(super) fn enqueue(&mut self, mut p: Packet, out: &mut Vec<Departure>) {
+impl Settings for Params {
+    type Queue = DualPi2;
+    const IS_RANDOM: bool = true;
+
+    fn build(self, stream: Stream) -> DualPi2 {
+        DualPi2::new(self, stream)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        (self.limit as u64).min(self.memory_limit / FULL_MEMORY) * FULL
+    }
+}
+
+impl Queueing for DualPi2 {
+    fn enqueue(&mut self, mut p: Packet, out: &mut Vec<Departure>) {
         self.advance(p.at);
         let class = self.class(&p);
         if self.packets() >= self.params.limit || self.memory + p.memory() > self.params.memory_limit {
             out.push(Departure::dropped(&p, p.at, Cause::QueueFull));
             return;
         }
-        if self.params.drop_enqueue && self.drops(class, &mut p, self.bytes()) {
+        if self.params.drop_enqueue && self.drops(class, &mut p, self.frame_bytes()) {
             out.push(Departure::dropped(&p, p.at, Cause::Aqm));
             return;
         }
@@ -191,7 +255,7 @@ impl DualPi2 {
         }
     }
 
-    pub(super) fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
         self.advance(now);
         loop {
             let both = self.low.packets() > 0 && self.classic.packets() > 0;
@@ -212,7 +276,7 @@ impl DualPi2 {
                 Class::Classic => self.params.classic_protection - 100,
             };
             let is_stepped = takes_low && self.stepped.pop_front().unwrap_or(false);
-            if !self.params.drop_enqueue && self.drops(class, &mut p, self.bytes()) {
+            if !self.params.drop_enqueue && self.drops(class, &mut p, self.frame_bytes()) {
                 out.push(Departure::dropped(&p, now, Cause::Aqm));
                 continue;
             }
@@ -227,6 +291,22 @@ impl DualPi2 {
             self.credit += i64::from(weight) * i64::from(p.frame());
             return Some(p);
         }
+    }
+
+    fn packets(&self) -> usize {
+        self.classic.packets() + self.low.packets()
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.classic.bytes() + self.low.bytes()
+    }
+
+    fn marks(&self) -> bool {
+        true
+    }
+
+    fn probability(&self) -> Option<f64> {
+        Some(f64::from(self.probability) / f64::from(ONE))
     }
 }
 
@@ -318,7 +398,8 @@ mod tests {
             waiting += q.packets();
         }
         // A sixth is too much; its root is 0.41.
-        assert!((q.probability() - 0.41).abs() < 0.06, "{}", q.probability());
+        let p = q.probability().expect("it has one");
+        assert!((p - 0.41).abs() < 0.06, "{p}");
         let mean = waiting / 120_000;
         assert!(dropped.abs_diff(24_000) < 1000 && (12..25).contains(&mean), "{dropped} dropped, {mean} ms");
     }

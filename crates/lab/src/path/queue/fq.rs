@@ -10,8 +10,10 @@ use slowstart::units::{Instant, Span};
 
 use super::store::{List, Pool};
 use super::turns::Turns;
-use super::{Departure, Packet};
+use super::words::{Grammar, MTU};
+use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
+use crate::random::Stream;
 
 /// The parameters of `fq`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,35 @@ pub(super) struct Params {
     pub(super) quantum: i32,
     pub(super) initial_quantum: i32,
 }
+
+/// Its words.
+pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
+    name: "fq",
+    values: &["limit", "flow_limit", "quantum", "initial_quantum"],
+    flags: &[],
+    ignored: (
+        &[
+            "buckets",
+            "orphan_mask",
+            "bands",
+            "priomap",
+            "weights",
+            "low_rate_threshold",
+            "refill_delay",
+            "timer_slack",
+            "horizon",
+        ],
+        &["horizon_drop", "horizon_cap", "nopacing"],
+    ),
+    read: |w, _| {
+        Ok(Kind::Fq(Params {
+            limit: w.packets("limit", 10_000)?,
+            flow_limit: w.packets("flow_limit", 100)?,
+            quantum: w.size("quantum")?.unwrap_or(2 * MTU) as i32,
+            initial_quantum: w.size("initial_quantum")?.unwrap_or(10 * MTU) as i32,
+        }))
+    },
+}];
 
 /// How many packets may wait in the list that is served before all flows, while no flow has a packet (`fq_fastpath_check`).
 const FAST: usize = 8;
@@ -82,15 +113,47 @@ impl Fq {
         }
     }
 
-    pub(super) fn packets(&self) -> usize {
-        self.packets
+    fn take_from_flow(&mut self, now: Instant) -> Option<Packet> {
+        loop {
+            let band = &mut self.bands[self.turn];
+            let Some(turn) = band.turns.first().filter(|_| band.credit > 0) else {
+                self.turn = (self.turn + 1) % BANDS.len();
+                let next = &mut self.bands[self.turn];
+                next.credit = (next.credit + BANDS[self.turn]).min(BANDS[self.turn]);
+                continue;
+            };
+            let flow = &mut self.flows[turn.flow as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.params.quantum;
+            } else if let Some(p) = flow.list.pop(&mut self.pool) {
+                flow.credit -= p.frame() as i32;
+                band.credit -= p.frame() as i32;
+                return Some(p);
+            } else if !turn.is_new {
+                (flow.is_listed, flow.left) = (false, now);
+                band.turns.end(turn);
+                continue;
+            }
+            band.turns.end(turn);
+            self.bands[BAND].turns.add_old(turn.flow);
+        }
+    }
+}
+
+impl Settings for Params {
+    type Queue = Fq;
+
+    fn build(self, _: Stream) -> Fq {
+        Fq::new(self)
     }
 
-    pub(super) fn bytes(&self) -> u32 {
-        self.bytes
+    fn most_bytes(&self) -> u64 {
+        self.limit as u64 * FULL
     }
+}
 
-    pub(super) fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
+impl Queueing for Fq {
+    fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
         let in_flows = self.packets - self.fast.packets();
         if in_flows >= self.params.limit {
             out.push(Departure::dropped(&p, p.at, Cause::QueueFull));
@@ -124,7 +187,7 @@ impl Fq {
         self.bytes += p.frame();
     }
 
-    pub(super) fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, _: &mut Vec<Departure>) -> Option<Packet> {
         if self.packets == 0 {
             return None;
         }
@@ -137,30 +200,12 @@ impl Fq {
         Some(p)
     }
 
-    fn take_from_flow(&mut self, now: Instant) -> Option<Packet> {
-        loop {
-            let band = &mut self.bands[self.turn];
-            let Some(turn) = band.turns.first().filter(|_| band.credit > 0) else {
-                self.turn = (self.turn + 1) % BANDS.len();
-                let next = &mut self.bands[self.turn];
-                next.credit = (next.credit + BANDS[self.turn]).min(BANDS[self.turn]);
-                continue;
-            };
-            let flow = &mut self.flows[turn.flow as usize];
-            if flow.credit <= 0 {
-                flow.credit += self.params.quantum;
-            } else if let Some(p) = flow.list.pop(&mut self.pool) {
-                flow.credit -= p.frame() as i32;
-                band.credit -= p.frame() as i32;
-                return Some(p);
-            } else if !turn.is_new {
-                (flow.is_listed, flow.left) = (false, now);
-                band.turns.end(turn);
-                continue;
-            }
-            band.turns.end(turn);
-            self.bands[BAND].turns.add_old(turn.flow);
-        }
+    fn packets(&self) -> usize {
+        self.packets
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.bytes
     }
 }
 
@@ -169,7 +214,8 @@ mod tests {
     use super::*;
 
     fn turns(q: &mut Fq) -> Vec<(u32, usize)> {
-        let order: Vec<u32> = std::iter::from_fn(|| q.dequeue(Instant::ZERO)).map(|p| p.flow).collect();
+        let order: Vec<u32> =
+            std::iter::from_fn(|| q.dequeue(Instant::ZERO, &mut Vec::new())).map(|p| p.flow).collect();
         order.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect()
     }
 

@@ -8,9 +8,10 @@ use slowstart::units::Instant;
 use super::codel::{Control, Feed, Law};
 use super::store::{List, Pool};
 use super::turns::Turns;
-use super::{Departure, Packet};
+use super::words::{Grammar, MTU};
+use super::{Departure, FULL, FULL_MEMORY, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
-use crate::random;
+use crate::random::{self, Stream};
 
 /// The parameters of `fq_codel`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,33 @@ pub(super) struct Params {
     /// The most packets dropped at once where there is no room.
     pub(super) drop_batch: usize,
 }
+
+/// Its words.
+pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
+    name: "fq_codel",
+    values: &[
+        "limit",
+        "flows",
+        "quantum",
+        "target",
+        "interval",
+        "ce_threshold",
+        "memory_limit",
+        "drop_batch",
+    ],
+    flags: &["ecn"],
+    ignored: (&[], &[]),
+    read: |w, _| {
+        Ok(Kind::FqCodel(Params {
+            control: Control::read(w, true)?,
+            limit: w.packets("limit", 10_240)?,
+            flows: w.number("flows", 1..=65_536)?.unwrap_or(1024) as u32,
+            quantum: w.size("quantum")?.unwrap_or(MTU).max(256) as i32,
+            memory_limit: u64::from(w.size("memory_limit")?.unwrap_or(32 << 20)),
+            drop_batch: w.packets("drop_batch", 64)?,
+        }))
+    },
+}];
 
 /// One queue.
 #[derive(Clone, Debug, Default)]
@@ -97,35 +125,6 @@ impl FqCodel {
         }
     }
 
-    pub(super) fn packets(&self) -> usize {
-        self.total.packets
-    }
-
-    pub(super) fn bytes(&self) -> u32 {
-        self.total.bytes
-    }
-
-    pub(super) fn marks(&self) -> bool {
-        self.params.control.ce_threshold.is_some()
-    }
-
-    pub(super) fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
-        let place = random::scale(random::at(self.key, u64::from(p.flow)), u64::from(self.params.flows));
-        let flow = &mut self.flows[place as usize];
-        flow.list.push(&mut self.pool, p);
-        self.total.packets += 1;
-        self.total.bytes += p.frame();
-        self.total.memory += p.memory();
-        if !flow.is_listed {
-            flow.is_listed = true;
-            flow.deficit = self.params.quantum;
-            self.turns.add_new(place as u32);
-        }
-        if self.total.packets > self.params.limit || self.total.memory > self.params.memory_limit {
-            self.drop_from_longest(p.at, out);
-        }
-    }
-
     /// Drops from the head of the longest queue, the first of equals.
     #[cold]
     fn drop_from_longest(&mut self, now: Instant, out: &mut Vec<Departure>) {
@@ -149,8 +148,39 @@ impl FqCodel {
         }
         flow.law.count = flow.law.count.wrapping_add(packets as u32);
     }
+}
 
-    pub(super) fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
+impl Settings for Params {
+    type Queue = FqCodel;
+
+    fn build(self, mut stream: Stream) -> FqCodel {
+        FqCodel::new(self, stream.any())
+    }
+
+    fn most_bytes(&self) -> u64 {
+        (self.limit as u64).min(self.memory_limit / FULL_MEMORY) * FULL
+    }
+}
+
+impl Queueing for FqCodel {
+    fn enqueue(&mut self, p: Packet, out: &mut Vec<Departure>) {
+        let place = random::scale(random::at(self.key, u64::from(p.flow)), u64::from(self.params.flows));
+        let flow = &mut self.flows[place as usize];
+        flow.list.push(&mut self.pool, p);
+        self.total.packets += 1;
+        self.total.bytes += p.frame();
+        self.total.memory += p.memory();
+        if !flow.is_listed {
+            flow.is_listed = true;
+            flow.deficit = self.params.quantum;
+            self.turns.add_new(place as u32);
+        }
+        if self.total.packets > self.params.limit || self.total.memory > self.params.memory_limit {
+            self.drop_from_longest(p.at, out);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, out: &mut Vec<Departure>) -> Option<Packet> {
         loop {
             let turn = self.turns.first()?;
             let flow = &mut self.flows[turn.flow as usize];
@@ -173,6 +203,18 @@ impl FqCodel {
                 self.turns.add_old(turn.flow);
             }
         }
+    }
+
+    fn packets(&self) -> usize {
+        self.total.packets
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.total.bytes
+    }
+
+    fn marks(&self) -> bool {
+        self.params.control.ce_threshold.is_some()
     }
 }
 
@@ -212,7 +254,7 @@ mod tests {
         assert_eq!(q.dequeue(Instant::ZERO, &mut out).map(|p| p.flow), Some(2));
         q.enqueue(packet(3, 40), &mut out);
         assert_eq!(order(&mut q), [3, 1, 2, 1, 2]);
-        assert!(out.is_empty() && q.packets() == 0 && q.bytes() == 0 && q.total.memory == 0);
+        assert!(out.is_empty() && q.packets() == 0 && q.frame_bytes() == 0 && q.total.memory == 0);
     }
 
     #[test]

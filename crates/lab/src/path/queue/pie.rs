@@ -7,7 +7,8 @@
 use slowstart::units::{Instant, Span};
 
 use super::store::Fifo;
-use super::{Departure, Packet};
+use super::words::{Grammar, MTU, at_least_a_tenth};
+use super::{Departure, FULL, Kind, Packet, Queueing, Settings};
 use crate::path::Cause;
 use crate::random::Stream;
 
@@ -29,6 +30,26 @@ pub(super) struct Params {
     /// A full frame.
     pub(super) mtu: u32,
 }
+
+/// Its words.
+pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
+    name: "pie",
+    values: &["limit", "target", "tupdate", "alpha", "beta"],
+    flags: &["ecn", "bytemode"],
+    ignored: (&[], &[]),
+    read: |w, _| {
+        Ok(Kind::Pie(Params {
+            limit: w.packets("limit", 1000)?,
+            target: w.span("target", Span::millis(15))?,
+            tupdate: at_least_a_tenth(w, Span::millis(15))?,
+            alpha: w.number("alpha", 0..=32)?.unwrap_or(2) as u32,
+            beta: w.number("beta", 0..=32)?.unwrap_or(20) as u32,
+            ecn: w.is_on("ecn").unwrap_or(false),
+            bytemode: w.is_on("bytemode").unwrap_or(false),
+            mtu: MTU,
+        }))
+    },
+}];
 
 /// A probability of one.
 const ONE: u64 = u64::MAX >> 8;
@@ -77,39 +98,12 @@ impl Pie {
         }
     }
 
-    pub(super) fn queue(&self) -> &Fifo {
-        &self.queue
-    }
-
-    /// The probability of a drop now, in parts of one; for tests against the kernel's.
-    pub(super) fn probability(&self) -> f64 {
-        self.probability as f64 / ONE as f64
-    }
-
     /// Makes the updates that are due before `now`.
     fn advance(&mut self, now: Instant) {
         while self.update_at <= now {
             self.update();
             self.update_at = self.update_at + self.params.tupdate;
         }
-    }
-
-    pub(super) fn marks(&self) -> bool {
-        self.params.ecn
-    }
-
-    pub(super) fn enqueue(&mut self, mut p: Packet, out: &mut Vec<Departure>) {
-        self.advance(p.at);
-        let cause = if self.queue.packets() >= self.params.limit {
-            Cause::QueueFull
-        } else if !self.is_chosen(&p) || (self.params.ecn && self.probability <= ONE / 10 && p.ecn.mark()) {
-            self.queue.push(p);
-            return;
-        } else {
-            Cause::Aqm
-        };
-        self.accumulated = 0;
-        out.push(Departure::dropped(&p, p.at, cause));
     }
 
     /// Whether an arriving packet is to be dropped or marked (RFC 8033 §4.1, with §5.1's and §5.4's safeguards).
@@ -136,17 +130,6 @@ impl Pie {
             return true;
         }
         false
-    }
-
-    pub(super) fn dequeue(&mut self, now: Instant) -> Option<Packet> {
-        self.advance(now);
-        let p = self.queue.pop()?;
-        let at = ticks(now.0);
-        let since = self.last_sent.map_or(0, |last| at - last);
-        self.last_sent = Some(at);
-        self.delay = if self.queue.bytes() == 0 { 0 } else { at - ticks(p.at.0) };
-        self.burst = self.burst.saturating_sub(since);
-        Some(p)
     }
 
     /// Computes the probability (RFC 8033 §4.2).
@@ -197,6 +180,62 @@ impl Pie {
     }
 }
 
+impl Settings for Params {
+    type Queue = Pie;
+    const IS_RANDOM: bool = true;
+
+    fn build(self, stream: Stream) -> Pie {
+        Pie::new(self, stream)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.limit as u64 * FULL
+    }
+}
+
+impl Queueing for Pie {
+    fn enqueue(&mut self, mut p: Packet, out: &mut Vec<Departure>) {
+        self.advance(p.at);
+        let cause = if self.queue.packets() >= self.params.limit {
+            Cause::QueueFull
+        } else if !self.is_chosen(&p) || (self.params.ecn && self.probability <= ONE / 10 && p.ecn.mark()) {
+            self.queue.push(p);
+            return;
+        } else {
+            Cause::Aqm
+        };
+        self.accumulated = 0;
+        out.push(Departure::dropped(&p, p.at, cause));
+    }
+
+    fn dequeue(&mut self, now: Instant, _: &mut Vec<Departure>) -> Option<Packet> {
+        self.advance(now);
+        let p = self.queue.pop()?;
+        let at = ticks(now.0);
+        let since = self.last_sent.map_or(0, |last| at - last);
+        self.last_sent = Some(at);
+        self.delay = if self.queue.bytes() == 0 { 0 } else { at - ticks(p.at.0) };
+        self.burst = self.burst.saturating_sub(since);
+        Some(p)
+    }
+
+    fn packets(&self) -> usize {
+        self.queue.packets()
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.queue.bytes()
+    }
+
+    fn marks(&self) -> bool {
+        self.params.ecn
+    }
+
+    fn probability(&self) -> Option<f64> {
+        Some(self.probability as f64 / ONE as f64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,7 +267,7 @@ mod tests {
                 q.enqueue(Packet { bytes: 1500, ecn, at, ..Packet::default() }, &mut out);
             }
             dropped += out.drain(..).count();
-            marked += usize::from(q.dequeue(at).is_some_and(|p| p.ecn == Ecn::Ce));
+            marked += usize::from(q.dequeue(at, &mut out).is_some_and(|p| p.ecn == Ecn::Ce));
         }
         (dropped, marked)
     }
@@ -243,7 +282,7 @@ mod tests {
         // A fifth of 1.2 packets a millisecond is too much: 12,000 packets.
         assert!(dropped.abs_diff(12_000) < 600, "{dropped}");
         // A drop comes 0.85 / p packets after the last at the earliest, and then by chance (RFC 8033 §5.4).
-        let p = q.probability();
+        let p = q.probability().expect("it has one");
         let between = (0.85 / p).ceil() - 1.0 + 1.0 / p;
         assert!((between - 6.0).abs() < 1.5, "{p}: {between} packets");
         let waits = q.queue.packets();

@@ -7,8 +7,9 @@
 use slowstart::units::{Instant, Rate, Span};
 
 use super::store::Fifo;
-use super::{Departure, Packet};
-use crate::path::Cause;
+use super::words::{Grammar, Words, Wrong, wrong};
+use super::{Departure, Kind, Packet, Queueing, Settings};
+use crate::path::{Cause, quantity};
 use crate::random::Stream;
 
 /// The parameters of `red`, as `tc` takes them.
@@ -34,6 +35,58 @@ pub(super) struct Params {
     pub(super) adaptive: bool,
 }
 
+/// Its words.
+pub(super) const GRAMMARS: &[Grammar] = &[Grammar {
+    name: "red",
+    values: &["limit", "min", "max", "avpkt", "burst", "probability", "bandwidth"],
+    flags: &["ecn", "harddrop", "adaptive"],
+    ignored: (&["ewma", "Scell_log", "Plog"], &[]),
+    read: |w, rate| Ok(Kind::Red(read(w, rate)?)),
+}];
+
+/// The parameters, with the defaults of `tc`; of the bandwidth, the rate of the link.
+fn read(w: &Words, rate: Rate) -> Result<Params, Wrong> {
+    let limit = w.size("limit")?.ok_or_else(|| wrong("red", "limit with it, such as limit 400000b"))?;
+    let (min, max) = (w.size("min")?, w.size("max")?);
+    let max = max.unwrap_or_else(|| min.map_or(limit / 4, |min| min.saturating_mul(3)));
+    let min = min.unwrap_or(max / 3);
+    if min < 1 || max <= min || limit <= max {
+        let found = format!("limit {limit} min {min} max {max}");
+        return Err(wrong(found, "a limit above max, which is above min, which is at least 1"));
+    }
+    let avpkt = w.size("avpkt")?.unwrap_or(1000);
+    let default = ((2 * u64::from(min) + u64::from(max)) / (3 * u64::from(avpkt))) as u32;
+    let burst = w.number("burst", 1..=1 << 20)?.map_or(default.max(1), |n| n as u32);
+    let parse = |text: &str| quantity::decimal(text).filter(|p| (1..=1_000_000).contains(p));
+    let probability = w.get("probability", parse, "a probability above 0 and at most 1, such as 0.02")?;
+    let bandwidth = w.get("bandwidth", tc_rate, "a rate such as 10Mbit")?.unwrap_or(rate);
+    let params = Params {
+        limit,
+        min,
+        max,
+        avpkt,
+        burst,
+        probability: probability.map_or(20_000, |p| p as u32),
+        bandwidth,
+        ecn: w.is_on("ecn").unwrap_or(false),
+        harddrop: w.is_on("harddrop").unwrap_or(false),
+        adaptive: w.is_on("adaptive").unwrap_or(false),
+    };
+    if params.weight_log().is_none() {
+        let least = min.div_ceil(avpkt);
+        return Err(wrong(
+            format!("burst {burst}"),
+            format!("a burst of at least min / avpkt, which is {least}"),
+        ));
+    }
+    Ok(params)
+}
+
+/// A rate; `tc` writes `Kbit`.
+fn tc_rate(text: &str) -> Option<Rate> {
+    quantity::rate(&text.replace('K', "k"))
+}
+
 impl Params {
     /// The logarithm of the averaging constant (`tc_red_eval_ewma`); none if the burst is too short for `min`.
     pub(super) fn weight_log(&self) -> Option<u32> {
@@ -55,7 +108,7 @@ const ADAPT: Span = Span::millis(500);
 /// The decay of the average while nothing waits: by shifts, from a table (`tc_red_eval_idle_damping`).
 #[derive(Clone, Debug)]
 struct Decay {
-    table: [u8; 256],
+    table: Box<[u8; 256]>,
     cell_log: u32,
 }
 
@@ -65,7 +118,7 @@ impl Decay {
         let ticks = f64::from(p.avpkt) * 8e9 / p.bandwidth.0 as f64 / 64.0;
         let decay = -libm::log(1.0 - libm::exp2(-f64::from(weight_log))) / ticks;
         let cell_log = (0..32).find(|log| 31.0 / decay / libm::exp2(f64::from(*log)) < 512.0).unwrap_or(31);
-        let mut table = [0; 256];
+        let mut table = Box::new([0; 256]);
         for (i, shift) in table.iter_mut().enumerate().skip(1) {
             *shift = (i as f64 * libm::exp2(f64::from(cell_log)) * decay).min(31.0) as u8;
         }
@@ -125,10 +178,6 @@ impl Red {
         }
     }
 
-    pub(super) fn queue(&self) -> &Fifo {
-        &self.queue
-    }
-
     /// The average with the decay of an idle time that lasts until `now`.
     fn average_at(&self, now: Instant) -> u64 {
         match self.idle_since {
@@ -154,11 +203,43 @@ impl Red {
         }
     }
 
-    pub(super) fn marks(&self) -> bool {
-        self.params.ecn
+    /// Whether a packet below `max` is to be dropped or marked: after a number of packets that is uniform, with the mean that
+    /// the average asks for.
+    fn is_drawn(&mut self, min: u64) -> bool {
+        if self.average < min {
+            self.count = None;
+            return false;
+        }
+        let count = self.count.map_or(0, |n| n + 1);
+        self.count = Some(count);
+        let above = (self.average - min) >> self.weight_log;
+        if count > 0 && above * count < self.random {
+            return false;
+        }
+        // Uniform in 0..(max - min) / probability: with `above` bytes a packet, it is exceeded after that many.
+        self.random = (self.stream.any() >> 32) / u64::from(self.step);
+        if count > 0 {
+            self.count = Some(0);
+        }
+        count > 0
+    }
+}
+
+impl Settings for Params {
+    type Queue = Red;
+    const IS_RANDOM: bool = true;
+
+    fn build(self, stream: Stream) -> Red {
+        Red::new(self, stream)
     }
 
-    pub(super) fn enqueue(&mut self, mut p: Packet, out: &mut Vec<Departure>) {
+    fn most_bytes(&self) -> u64 {
+        u64::from(self.limit)
+    }
+}
+
+impl Queueing for Red {
+    fn enqueue(&mut self, mut p: Packet, out: &mut Vec<Departure>) {
         self.advance(p.at);
         self.average = if self.idle_since.is_some() {
             self.average_at(p.at)
@@ -183,34 +264,25 @@ impl Red {
         out.push(Departure::dropped(&p, p.at, cause));
     }
 
-    /// Whether a packet below `max` is to be dropped or marked: after a number of packets that is uniform, with the mean that
-    /// the average asks for.
-    fn is_drawn(&mut self, min: u64) -> bool {
-        if self.average < min {
-            self.count = None;
-            return false;
-        }
-        let count = self.count.map_or(0, |n| n + 1);
-        self.count = Some(count);
-        let above = (self.average - min) >> self.weight_log;
-        if count > 0 && above * count < self.random {
-            return false;
-        }
-        // Uniform in 0..(max - min) / probability: with `above` bytes a packet, it is exceeded after that many.
-        self.random = (self.stream.any() >> 32) / u64::from(self.step);
-        if count > 0 {
-            self.count = Some(0);
-        }
-        count > 0
-    }
-
-    pub(super) fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, _: &mut Vec<Departure>) -> Option<Packet> {
         self.advance(now);
         let p = self.queue.pop();
         if p.is_none() && self.idle_since.is_none() {
             self.idle_since = Some(now);
         }
         p
+    }
+
+    fn packets(&self) -> usize {
+        self.queue.packets()
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.queue.bytes()
+    }
+
+    fn marks(&self) -> bool {
+        self.params.ecn
     }
 }
 
@@ -250,7 +322,7 @@ mod tests {
             q.enqueue(Packet { bytes: 986, ecn, at, ..Packet::default() }, &mut out);
             dropped += out.drain(..).count() as u32;
             while q.queue.bytes() > backlog {
-                marked += u32::from(q.dequeue(at).is_some_and(|p| p.ecn == Ecn::Ce));
+                marked += u32::from(q.dequeue(at, &mut out).is_some_and(|p| p.ecn == Ecn::Ce));
             }
         }
         (dropped, marked)

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use slowstart::units::{Bytes, Fixed, Rate, Span};
 
 use super::super::quantity;
-use super::{Discipline, Kind, codel, dualpi2, fq, fq_codel, pie, red};
+use super::{Discipline, GRAMMARS, Kind};
 use crate::suggest::did_you_mean;
 
 /// A full Ethernet frame.
-const MTU: u32 = 1514;
+pub(super) const MTU: u32 = 1514;
 
 /// What is wrong with a discipline: what was found, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,151 +20,25 @@ pub(in crate::path) struct Wrong {
     pub(in crate::path) expected: String,
 }
 
-fn wrong(found: impl Into<String>, expected: impl Into<String>) -> Wrong {
+pub(super) fn wrong(found: impl Into<String>, expected: impl Into<String>) -> Wrong {
     Wrong { found: found.into(), expected: expected.into() }
 }
 
 /// A discipline: its words, and what it makes of them.
-struct Grammar {
-    name: &'static str,
+pub(super) struct Grammar {
+    pub(super) name: &'static str,
     /// Words with a value.
-    values: &'static [&'static str],
+    pub(super) values: &'static [&'static str],
     /// Words without one, which `on` or `off` may follow.
-    flags: &'static [&'static str],
+    pub(super) flags: &'static [&'static str],
     /// Words with and without a value that `tc` shows and that change nothing here.
-    ignored: (&'static [&'static str], &'static [&'static str]),
+    pub(super) ignored: (&'static [&'static str], &'static [&'static str]),
     /// Reads it for a link of this rate.
-    read: fn(&Words<'_>, Rate) -> Result<Kind, Wrong>,
+    pub(super) read: fn(&Words<'_>, Rate) -> Result<Kind, Wrong>,
 }
 
-/// No limit in bytes.
-const NO_BYTES: u32 = u32::MAX / 2;
-
-/// Every discipline.
-const GRAMMARS: &[Grammar] = &[
-    Grammar {
-        name: "pfifo_fast",
-        values: &[],
-        flags: &[],
-        ignored: (&["bands", "priomap"], &[]),
-        // The default length of an interface's queue (txqueuelen); one of three bands, since all packets are alike.
-        read: |_, _| Ok(Kind::Fifo { packets: 1000, bytes: NO_BYTES }),
-    },
-    Grammar {
-        name: "pfifo",
-        values: &["limit"],
-        flags: &[],
-        ignored: (&[], &[]),
-        read: |w, _| Ok(Kind::Fifo { packets: w.packets("limit", 1000)?, bytes: NO_BYTES }),
-    },
-    Grammar {
-        name: "codel",
-        values: &["limit", "target", "interval", "ce_threshold"],
-        flags: &["ecn"],
-        ignored: (&[], &[]),
-        read: |w, _| {
-            Ok(Kind::Codel(codel::Params { control: w.control(false)?, limit: w.packets("limit", 1000)? }))
-        },
-    },
-    Grammar {
-        name: "fq_codel",
-        values: &[
-            "limit",
-            "flows",
-            "quantum",
-            "target",
-            "interval",
-            "ce_threshold",
-            "memory_limit",
-            "drop_batch",
-        ],
-        flags: &["ecn"],
-        ignored: (&[], &[]),
-        read: |w, _| {
-            Ok(Kind::FqCodel(fq_codel::Params {
-                control: w.control(true)?,
-                limit: w.packets("limit", 10_240)?,
-                flows: w.number("flows", 1..=65_536)?.unwrap_or(1024) as u32,
-                quantum: w.size("quantum")?.unwrap_or(MTU).max(256) as i32,
-                memory_limit: u64::from(w.size("memory_limit")?.unwrap_or(32 << 20)),
-                drop_batch: w.packets("drop_batch", 64)?,
-            }))
-        },
-    },
-    Grammar {
-        name: "pie",
-        values: &["limit", "target", "tupdate", "alpha", "beta"],
-        flags: &["ecn", "bytemode"],
-        ignored: (&[], &[]),
-        read: |w, _| {
-            Ok(Kind::Pie(pie::Params {
-                limit: w.packets("limit", 1000)?,
-                target: w.span("target", Span::millis(15))?,
-                tupdate: at_least_a_tenth(w, Span::millis(15))?,
-                alpha: w.number("alpha", 0..=32)?.unwrap_or(2) as u32,
-                beta: w.number("beta", 0..=32)?.unwrap_or(20) as u32,
-                ecn: w.is_on("ecn").unwrap_or(false),
-                bytemode: w.is_on("bytemode").unwrap_or(false),
-                mtu: MTU,
-            }))
-        },
-    },
-    Grammar {
-        name: "red",
-        values: &["limit", "min", "max", "avpkt", "burst", "probability", "bandwidth"],
-        flags: &["ecn", "harddrop", "adaptive"],
-        ignored: (&["ewma", "Scell_log", "Plog"], &[]),
-        read: |w, rate| Ok(Kind::Red(red(w, rate)?)),
-    },
-    Grammar {
-        name: "dualpi2",
-        values: &[
-            "limit",
-            "memlimit",
-            "target",
-            "tupdate",
-            "alpha",
-            "beta",
-            "step_thresh",
-            "min_qlen_step",
-            "coupling_factor",
-            "classic_protection",
-        ],
-        flags: &["drop_on_overload", "overflow", "drop_enqueue", "drop_dequeue", "l4s_ect", "any_ect"],
-        ignored: (&[], &["split_gso", "no_split_gso"]),
-        read: |w, _| Ok(Kind::DualPi2(dualpi2(w)?)),
-    },
-    Grammar {
-        name: "fq",
-        values: &["limit", "flow_limit", "quantum", "initial_quantum"],
-        flags: &[],
-        ignored: (
-            &[
-                "buckets",
-                "orphan_mask",
-                "bands",
-                "priomap",
-                "weights",
-                "low_rate_threshold",
-                "refill_delay",
-                "timer_slack",
-                "horizon",
-            ],
-            &["horizon_drop", "horizon_cap", "nopacing"],
-        ),
-        read: |w, _| {
-            Ok(Kind::Fq(fq::Params {
-                limit: w.packets("limit", 10_000)?,
-                flow_limit: w.packets("flow_limit", 100)?,
-                quantum: w.size("quantum")?.unwrap_or(2 * MTU) as i32,
-                initial_quantum: w.size("initial_quantum")?.unwrap_or(10 * MTU) as i32,
-            }))
-        },
-    },
-];
-
 /// The words of a discipline with their values; `on` and `off` for flags.
-struct Words<'a> {
+pub(super) struct Words<'a> {
     grammar: &'static Grammar,
     values: BTreeMap<&'static str, &'a str>,
 }
@@ -175,10 +49,10 @@ impl<'a> Words<'a> {
             text.split(|c: char| c.is_whitespace() || c == '=').filter(|w| !w.is_empty()).peekable();
         words.next_if_eq(&"qdisc");
         let name = words.next().unwrap_or_default();
-        let names = || GRAMMARS.iter().map(|g| g.name).collect::<Vec<_>>();
-        let grammar = GRAMMARS.iter().find(|g| g.name == name).ok_or_else(|| {
-            let hint = did_you_mean(name, &names());
-            let expected = format!("{}, or a discipline: {}", super::super::spec::QUEUE, names().join(", "));
+        let grammar = GRAMMARS.iter().copied().flatten().find(|g| g.name == name).ok_or_else(|| {
+            let names: Vec<_> = Discipline::names().collect();
+            let hint = did_you_mean(name, &names);
+            let expected = format!("{}, or a discipline: {}", super::super::spec::QUEUE, names.join(", "));
             wrong(text, format!("{expected}{hint}"))
         })?;
         let mut values = BTreeMap::new();
@@ -209,21 +83,26 @@ impl<'a> Words<'a> {
         Ok(Self { grammar, values })
     }
 
-    fn get<T>(
+    /// The value of a word as it was written.
+    pub(super) fn written(&self, word: &str) -> Option<&'a str> {
+        self.values.get(word).copied()
+    }
+
+    pub(super) fn get<T>(
         &self,
         word: &str,
         parse: impl Fn(&str) -> Option<T>,
         expected: &str,
     ) -> Result<Option<T>, Wrong> {
-        let Some(found) = self.values.get(word) else { return Ok(None) };
+        let Some(found) = self.written(word) else { return Ok(None) };
         parse(found).map(Some).ok_or_else(|| wrong(format!("{word} {found}"), expected))
     }
 
-    fn span(&self, word: &str, default: Span) -> Result<Span, Wrong> {
+    pub(super) fn span(&self, word: &str, default: Span) -> Result<Span, Wrong> {
         Ok(self.get(word, short_span, "a length of time below 1000s, such as 5ms")?.unwrap_or(default))
     }
 
-    fn packets(&self, word: &str, default: usize) -> Result<usize, Wrong> {
+    pub(super) fn packets(&self, word: &str, default: usize) -> Result<usize, Wrong> {
         let parse = |text: &str| {
             let number = ["packets", "packet", "p"].iter().find_map(|unit| text.strip_suffix(unit));
             let n = quantity::whole(number.unwrap_or(text))?;
@@ -232,43 +111,26 @@ impl<'a> Words<'a> {
         Ok(self.get(word, parse, "a number of packets from 1 to 16777216, such as 1000p")?.unwrap_or(default))
     }
 
-    fn size(&self, word: &str) -> Result<Option<u32>, Wrong> {
+    pub(super) fn size(&self, word: &str) -> Result<Option<u32>, Wrong> {
         self.get(word, size, "a size of at most 1 GiB, such as 30000b, 15Kb or 36MB")
     }
 
-    fn number(&self, word: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<u64>, Wrong> {
+    pub(super) fn number(
+        &self,
+        word: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Wrong> {
         let expected = format!("a whole number from {} to {}", range.start(), range.end());
         self.get(word, |text| quantity::whole(text).filter(|n| range.contains(n)), &expected)
     }
 
-    fn is_on(&self, word: &str) -> Option<bool> {
-        self.values.get(word).map(|v| *v == "on")
-    }
-
-    /// The parameters of CoDel.
-    fn control(&self, ecn: bool) -> Result<codel::Control, Wrong> {
-        let target = self.span("target", Span::millis(5))?;
-        let interval = self.span("interval", Span::millis(100))?;
-        if target > interval {
-            let found = self.values.get("target").map_or("5ms", |v| v);
-            let interval = self.values.get("interval").map_or("100ms", |v| v);
-            return Err(wrong(
-                format!("target {found}"),
-                format!("a target of at most the interval, which is {interval}"),
-            ));
-        }
-        Ok(codel::Control {
-            target,
-            interval,
-            ce_threshold: self.get("ce_threshold", short_span, "a length of time such as 1ms")?,
-            ecn: self.is_on("ecn").unwrap_or(ecn),
-            mtu: MTU,
-        })
+    pub(super) fn is_on(&self, word: &str) -> Option<bool> {
+        self.written(word).map(|v| v == "on")
     }
 }
 
 /// A length of time far below what wraps in the clocks of the disciplines.
-fn short_span(text: &str) -> Option<Span> {
+pub(super) fn short_span(text: &str) -> Option<Span> {
     quantity::some_span(text).filter(|s| *s < Span::secs(1000))
 }
 
@@ -284,14 +146,12 @@ fn size(text: &str) -> Option<u32> {
     (1..=1 << 30).contains(&bytes.0).then_some(bytes.0 as u32)
 }
 
-/// A gain of `dualpi2` in 256ths of 1/s.
-fn gain(text: &str) -> Option<u32> {
-    let one = Fixed::ONE.unsigned_abs();
-    let n = (quantity::decimal(text)?.checked_mul(256)? + one / 2) / one;
-    (1..1 << 23).contains(&n).then_some(n as u32)
-}
-
 impl Discipline {
+    /// The names of all disciplines, as `tc` has them.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        GRAMMARS.iter().copied().flatten().map(|g| g.name)
+    }
+
     /// True if a value of `queue` is meant as a discipline rather than as a size.
     pub(in crate::path) fn is_meant(text: &str) -> bool {
         let first = text.trim_start().chars().next();
@@ -307,7 +167,7 @@ impl Discipline {
 
     /// A queue that drops what exceeds a limit.
     pub(in crate::path) fn drop_tail(packets: usize, bytes: u32) -> Self {
-        Self { kind: Kind::Fifo { packets, bytes } }
+        Self { kind: Kind::DropTail(super::drop_tail::Params { packets, bytes }) }
     }
 }
 
@@ -322,85 +182,9 @@ impl FromStr for Discipline {
 }
 
 /// The period of updates. A shorter one has no effect but its cost.
-fn at_least_a_tenth(w: &Words, default: Span) -> Result<Span, Wrong> {
+pub(super) fn at_least_a_tenth(w: &Words, default: Span) -> Result<Span, Wrong> {
     let parse = |text: &str| short_span(text).filter(|s| *s >= Span::micros(100));
     Ok(w.get("tupdate", parse, "a length of time not below 100us, such as 15ms")?.unwrap_or(default))
-}
-
-/// The parameters of RED, with the defaults of `tc`; of the bandwidth, the rate of the link.
-fn red(w: &Words, rate: Rate) -> Result<red::Params, Wrong> {
-    let limit = w.size("limit")?.ok_or_else(|| wrong("red", "limit with it, such as limit 400000b"))?;
-    let (min, max) = (w.size("min")?, w.size("max")?);
-    let max = max.unwrap_or_else(|| min.map_or(limit / 4, |min| min.saturating_mul(3)));
-    let min = min.unwrap_or(max / 3);
-    if min < 1 || max <= min || limit <= max {
-        let found = format!("limit {limit} min {min} max {max}");
-        return Err(wrong(found, "a limit above max, which is above min, which is at least 1"));
-    }
-    let avpkt = w.size("avpkt")?.unwrap_or(1000);
-    let default = ((2 * u64::from(min) + u64::from(max)) / (3 * u64::from(avpkt))) as u32;
-    let burst = w.number("burst", 1..=1 << 20)?.map_or(default.max(1), |n| n as u32);
-    let parse = |text: &str| quantity::decimal(text).filter(|p| (1..=1_000_000).contains(p));
-    let probability = w.get("probability", parse, "a probability above 0 and at most 1, such as 0.02")?;
-    let bandwidth = w.get("bandwidth", tc_rate, "a rate such as 10Mbit")?.unwrap_or(rate);
-    let params = red::Params {
-        limit,
-        min,
-        max,
-        avpkt,
-        burst,
-        probability: probability.map_or(20_000, |p| p as u32),
-        bandwidth,
-        ecn: w.is_on("ecn").unwrap_or(false),
-        harddrop: w.is_on("harddrop").unwrap_or(false),
-        adaptive: w.is_on("adaptive").unwrap_or(false),
-    };
-    if params.weight_log().is_none() {
-        let least = min.div_ceil(avpkt);
-        return Err(wrong(
-            format!("burst {burst}"),
-            format!("a burst of at least min / avpkt, which is {least}"),
-        ));
-    }
-    Ok(params)
-}
-
-/// A rate; `tc` writes `Kbit`.
-fn tc_rate(text: &str) -> Option<Rate> {
-    quantity::rate(&text.replace('K', "k"))
-}
-
-fn dualpi2(w: &Words) -> Result<dualpi2::Params, Wrong> {
-    let limit = w.packets("limit", 10_000)?;
-    let step = |text: &str| {
-        let packets = ["packets", "packet", "p"].iter().find_map(|unit| text.strip_suffix(unit));
-        match packets {
-            Some(n) => quantity::whole(n).map(|n| dualpi2::Step::Packets(n as usize)),
-            None => short_span(text).map(dualpi2::Step::Wait),
-        }
-    };
-    let percent = |text: &str| quantity::whole(text.strip_suffix('%').unwrap_or(text)).filter(|n| *n <= 100);
-    let gains = "a number from 0.004 to 32767, such as 0.16";
-    Ok(dualpi2::Params {
-        limit,
-        memory_limit: w.size("memlimit")?.map_or(limit as u64 * 2 * u64::from(MTU), u64::from),
-        target: w.span("target", Span::millis(15))?,
-        tupdate: at_least_a_tenth(w, Span::millis(16))?,
-        alpha: w.get("alpha", gain, gains)?.unwrap_or(41),
-        beta: w.get("beta", gain, gains)?.unwrap_or(819),
-        step: w
-            .get("step_thresh", step, "a length of time or packets, such as 1ms or 5p")?
-            .unwrap_or(dualpi2::Step::Wait(Span::millis(1))),
-        min_qlen_step: w.number("min_qlen_step", 0..=1 << 24)?.unwrap_or(0) as usize,
-        coupling: w.number("coupling_factor", 1..=255)?.unwrap_or(2) as u32,
-        drop_on_overload: w.is_on("drop_on_overload").unwrap_or(w.is_on("overflow") != Some(true)),
-        drop_enqueue: w.is_on("drop_enqueue").unwrap_or(false) && w.is_on("drop_dequeue") != Some(true),
-        any_ect: w.is_on("any_ect").unwrap_or(false),
-        classic_protection: w
-            .get("classic_protection", percent, "a share in percent, such as 10%")?
-            .unwrap_or(10) as i32,
-        mtu: MTU,
-    })
 }
 
 #[cfg(test)]
@@ -473,13 +257,14 @@ mod tests {
     proptest! {
         #[test]
         fn no_words_are_too_strange(
-            name in prop::sample::select(&["codel", "fq_codel", "pie", "red limit=100Kb", "dualpi2", "fq"][..]),
+            name in prop::sample::select(Discipline::names().collect::<Vec<_>>()),
             word in prop::sample::select(&["limit", "target", "alpha", "min", "burst", "quantum", "step_thresh"][..]),
             value in "[0-9.]{0,12}[a-zA-Z%]{0,3}",
             text in any::<String>(),
         ) {
             let _ = read(&text);
-            if let Ok(d) = read(&format!("{name} {word} {value}")) {
+            let needed = if name == "red" { "limit=100Kb" } else { "" };
+            if let Ok(d) = read(&format!("{name} {needed} {word} {value}")) {
                 let mut q = d.build(crate::random::Stream::named(1, "x"));
                 let mut out = Vec::new();
                 for i in 0..20 {
