@@ -4,7 +4,7 @@ use crate::table::Table;
 use pyo3::prelude::*;
 use serde::Serialize;
 use slowstart_lab::columns::columns;
-use slowstart_lab::record::{EVENT_SCHEMA, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
+use slowstart_lab::record::{EVENT_SCHEMA, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
 use slowstart_lab::report;
 use slowstart_lab::report::data::SAMPLES;
 use slowstart_lab::report::decision::{Decision, Terms};
@@ -25,21 +25,12 @@ pub(crate) struct Comparison {
     pub(crate) median: Vec<(usize, Trace)>,
 }
 
-/// A sample or an event with its startup and run.
-#[derive(Serialize)]
-struct Of<'a, T> {
-    startup: &'a str,
-    run: u32,
-    #[serde(flatten)]
-    what: &'a T,
-}
-
 impl Comparison {
     /// A table of what `pick` takes from the median run of each startup.
     fn of_median<T: Serialize>(&self, schema: &str, pick: fn(&Trace) -> &[T]) -> PyResult<Table> {
         let labels: Vec<String> = self.median.iter().map(|(at, _)| label(&self.rows[*at])).collect();
         let all = self.median.iter().zip(&labels).flat_map(|((at, trace), startup)| {
-            pick(trace).iter().map(|what| Of { startup, run: self.rows[*at].run, what })
+            pick(trace).iter().map(|what| OfRun { startup, run: self.rows[*at].run, what })
         });
         Table::of(columns(schema), all)
     }

@@ -4,7 +4,7 @@ use crate::output::{self, Folder};
 use anyhow::Result;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Capture, Engine, Watched, run_jobs};
-use slowstart_lab::record::{Row, Trace};
+use slowstart_lab::record::{OfRun, Row, Trace};
 use slowstart_lab::report::data::{Curve, SAMPLES};
 use slowstart_lab::report::decision::Terms;
 use slowstart_lab::report::link::PLAYGROUND;
@@ -142,15 +142,8 @@ pub(crate) fn write(
     curves: Vec<Curve>,
     terms: &Terms,
 ) -> Result<()> {
-    #[derive(serde::Serialize)]
-    struct Of<'a, T> {
-        startup: &'a str,
-        run: u32,
-        #[serde(flatten)]
-        what: &'a T,
-    }
-    fn tag<'a, T>(d: &'a Drawn, what: &'a T) -> Of<'a, T> {
-        Of { startup: &d.label, run: d.row.run, what }
+    fn tag<'a, T>(d: &'a Drawn, what: &'a T) -> OfRun<'a, T> {
+        OfRun { startup: &d.label, run: d.row.run, what }
     }
     folder
         .lines("samples.jsonl", drawn.iter().flat_map(|d| d.trace.samples.iter().map(move |s| tag(d, s))))?;

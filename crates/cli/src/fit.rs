@@ -8,13 +8,12 @@ use crate::replay::{passed_over, progress, warn};
 use crate::row_output::{RowArgs, RowWriter};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use serde::Serialize;
 use slowstart_lab::report::words::bytes;
 use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
 use slowstart_replay::fit::course::{Course, course, traces};
 use slowstart_replay::fit::text::{self, Fitted};
-use slowstart_replay::fit::{FIT_SCHEMA, FittedPath, SCHEMA, fit};
+use slowstart_replay::fit::{FIT_SCHEMA, Row, SCHEMA, fit};
 use slowstart_replay::folder::expand;
 use slowstart_replay::open;
 use slowstart_replay::replay::{AnalysedTransfer, Options, stream};
@@ -62,20 +61,6 @@ pub(crate) struct Fit {
     /// Give the rate over time, as traces beside the path file
     #[arg(long, requires = "out")]
     trace: bool,
-}
-
-/// A row.
-#[derive(Serialize)]
-struct Line<'a> {
-    schema: u32,
-    version: &'a str,
-    file: &'a str,
-    connection: u64,
-    bytes: u64,
-    vantage: &'a str,
-    path: &'a FittedPath,
-    /// The path as an argument of `slowstart compare`.
-    inline: String,
 }
 
 /// The transfers of all files.
@@ -221,7 +206,7 @@ impl Results {
             Ok(path) => path,
             Err(why) => return self.refused.push(format!("{source}: {why}")),
         };
-        let line = Line {
+        let line = Row {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             file: &name,

@@ -1,8 +1,16 @@
 //! What is written conforms to the JSON Schemas, and CSV has their columns.
 
 use serde_json::Value;
-use slowstart_lab::columns::{columns, differences};
-use slowstart_lab::record::{EVENT_SCHEMA, ROW_SCHEMA, SAMPLE_SCHEMA};
+use slowstart_lab::columns::columns;
+use slowstart_lab::record::{
+    EVENT_SCHEMA, EventRow, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Sample as SampleOfRun,
+};
+use slowstart_lab::schema::{fields, hold, text};
+use slowstart_league::game::{GAME_SCHEMA, GameRow};
+use slowstart_replay::fit::{self, FIT_SCHEMA};
+use slowstart_replay::transfer::{self, TRANSFER_SCHEMA, Transfer};
+use slowstart_suite::report::REPORT_SCHEMA;
+use slowstart_suite::run::Report;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -22,13 +30,33 @@ fn folder(name: &str) -> PathBuf {
     dir
 }
 
+/// The files of the schemas are what the types and their doc comments say. `SLOWSTART_BLESS=1` writes them.
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sample = text::<OfRun<'_, SampleOfRun>>("sample", &[]);
+    let event = text::<OfRun<'_, EventRow>>("event", &[]);
+    hold(&text::<Row>("row", fields::<Row>()), &crates.join("lab/schema/row.json"));
+    hold(&sample, &crates.join("lab/schema/sample.json"));
+    hold(&event, &crates.join("lab/schema/event.json"));
+    hold(&text::<Transfer>("transfer", fields::<Transfer>()), &crates.join("replay/schema/transfer.json"));
+    hold(&text::<transfer::Sample>("replay-sample", &[]), &crates.join("replay/schema/sample.json"));
+    hold(&text::<fit::Row<'_>>("fit", &[]), &crates.join("replay/schema/fit.json"));
+    hold(&text::<GameRow>("game", fields::<GameRow>()), &crates.join("league/schema/game.json"));
+    hold(&text::<Report>("report", fields::<Report>()), &crates.join("suite/schema/report.json"));
+}
+
 /// Each line conforms; returns the top-level keys that occur.
 fn conform(lines: &str, schema: &str) -> BTreeSet<String> {
     let schema: Value = serde_json::from_str(schema).expect("a schema in JSON");
+    jsonschema::meta::validate(&schema).expect("a JSON Schema");
+    let validator = jsonschema::validator_for(&schema).expect("a JSON Schema");
     let mut keys = BTreeSet::new();
     for line in lines.lines() {
         let row: Value = serde_json::from_str(line).expect("JSON");
-        assert_eq!(differences(&row, &schema), Vec::<String>::new(), "{line}");
+        let wrong: Vec<String> =
+            validator.iter_errors(&row).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}\n{line}");
         keys.extend(row.as_object().expect("an object").keys().cloned());
     }
     keys
@@ -83,23 +111,61 @@ fn rows_of_replay_and_league_conform() {
     let capture = "scenarios/captures/download.pcapng.gz";
     let printed =
         slowstart(&["replay", capture, "--startup", "hystart,search", "--json", "--fork", "--out", out]);
-    conform(&printed, slowstart_replay::transfer::TRANSFER_SCHEMA);
+    conform(&printed, TRANSFER_SCHEMA);
     let samples = std::fs::read_to_string(dir.join("samples.jsonl")).expect("samples");
-    conform(&samples, slowstart_replay::transfer::SAMPLE_SCHEMA);
+    conform(&samples, transfer::SAMPLE_SCHEMA);
     let fitted = slowstart(&["fit", capture, "--json"]);
-    conform(&fitted, slowstart_replay::fit::FIT_SCHEMA);
+    conform(&fitted, FIT_SCHEMA);
     let csv = slowstart(&["fit", capture, "--csv"]);
     let mut csv = csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = csv.headers().expect("a header").iter().map(str::to_string).collect();
     let record = csv.records().next().expect("a row").expect("a record");
     let row: Value = serde_json::from_str(&fitted).expect("JSON");
-    for (column, (name, text)) in
-        columns(slowstart_replay::fit::FIT_SCHEMA).iter().zip(names.iter().zip(&record))
-    {
+    for (column, (name, text)) in columns(FIT_SCHEMA).iter().zip(names.iter().zip(&record)) {
         assert_eq!((name, text), (&column.name, column.cell(&row).text().as_str()));
     }
     let league = ["league", "hystart", "--population", "lte", "--runs", "2", "--json"];
-    conform(&slowstart(&league), slowstart_league::game::GAME_SCHEMA);
+    conform(&slowstart(&league), GAME_SCHEMA);
+}
+
+#[test]
+fn a_report_of_the_suite_conforms() {
+    let file = folder("conform-suite").with_extension("json");
+    let name = file.to_str().expect("UTF-8");
+    slowstart(&[
+        "suite",
+        "run",
+        "--startup",
+        "standard",
+        "--scenario",
+        "short-1MB",
+        "--runs",
+        "2",
+        "--json",
+        name,
+    ]);
+    let report = std::fs::read_to_string(&file).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(conform(&report.to_string(), REPORT_SCHEMA), properties(REPORT_SCHEMA));
+}
+
+/// A schema refuses what it does not describe: a field that is missing, one of another type, one that is not known.
+#[test]
+fn a_row_that_is_none_is_found() {
+    let line = slowstart_lab::record::GOLDEN_ROWS.lines().next().expect("a row");
+    let row: Value = serde_json::from_str(line).expect("JSON");
+    let schema: Value = serde_json::from_str(ROW_SCHEMA).expect("JSON");
+    let refused = |change: fn(&mut Value)| {
+        let mut row = row.clone();
+        change(&mut row);
+        !jsonschema::is_valid(&schema, &row)
+    };
+    assert!(!refused(|_| ()));
+    assert!(refused(|r| drop(r.as_object_mut().and_then(|o| o.remove("seed")))));
+    assert!(refused(|r| r["more"] = 1.into()));
+    assert!(refused(|r| r["class"] = "soon".into()));
+    assert!(refused(|r| r["cost"]["packets"] = (-1).into()));
+    assert!(refused(|r| r["time_to_bytes_s"]["100000"] = "1 s".into()));
 }
 
 /// CSV has the values of JSON in the columns of the schema, quoted where needed.
@@ -135,7 +201,8 @@ fn lines(schema: &str) -> Vec<String> {
                 "- `fork_path_*` (estimates): The path, as of `fit`.".to_string()
             }
             Some(of) => format!("- `{of}_*` (estimate)"),
-            None => format!("- `{}` ({}): {}", c.name, c.kind.name(), c.about),
+            None if c.values.is_empty() => format!("- `{}` ({}): {}", c.name, c.kind.name(), c.about),
+            None => format!("- `{}` ({}: {}): {}", c.name, c.kind.name(), c.values.join(", "), c.about),
         };
         if all.last() != Some(&line) {
             all.push(line);
@@ -155,10 +222,10 @@ fn the_document_lists_the_columns() {
         ("row", ROW_SCHEMA),
         ("sample", SAMPLE_SCHEMA),
         ("event", EVENT_SCHEMA),
-        ("transfer", slowstart_replay::transfer::TRANSFER_SCHEMA),
-        ("replay-sample", slowstart_replay::transfer::SAMPLE_SCHEMA),
-        ("fit", slowstart_replay::fit::FIT_SCHEMA),
-        ("game", slowstart_league::game::GAME_SCHEMA),
+        ("transfer", TRANSFER_SCHEMA),
+        ("replay-sample", transfer::SAMPLE_SCHEMA),
+        ("fit", FIT_SCHEMA),
+        ("game", GAME_SCHEMA),
     ] {
         let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
         let from = rest.find(&begin).unwrap_or_else(|| panic!("{begin}")) + begin.len();

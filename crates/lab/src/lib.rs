@@ -12,6 +12,7 @@
 //! - [`measured`]: what a run observed of a flow, and the row that follows from it
 //! - [`eval`]: what the simulator observed of a flow: exit, class, losses, times
 //! - [`harm`]: what a startup does to another flow
+//! - `schema`: JSON Schemas from types, for tests (feature `schema`)
 //! - [`scenario`]: studies, read from TOML and checked
 //! - [`run`]: the runs of a study, in parallel and in order
 //! - [`stats`]: medians, intervals and paired differences
@@ -37,6 +38,8 @@ pub mod report;
 mod ring;
 pub mod run;
 pub mod scenario;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod split;
 pub mod stats;
 pub mod suggest;

@@ -16,15 +16,16 @@ pub const GOLDEN_ROWS: &str = include_str!("../tests/data/golden.jsonl");
 
 /// JSON Schema of a [`Row`], of version [`SCHEMA`].
 pub const ROW_SCHEMA: &str = include_str!("../schema/row.json");
-/// JSON Schema of a line of `samples.jsonl`: a [`Sample`] with its startup and run.
+/// JSON Schema of a line of `samples.jsonl`: a [`Sample`] as [`OfRun`].
 pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
-/// JSON Schema of a line of `events.jsonl`: an [`EventRow`] with its startup and run.
+/// JSON Schema of a line of `events.jsonl`: an [`EventRow`] as [`OfRun`].
 pub const EVENT_SCHEMA: &str = include_str!("../schema/event.json");
 
 /// The caveat of a flow whose handshake was given up.
 pub const HANDSHAKE_FAILED: &str = "the handshake failed: an end gave up after its last retransmission";
 
 /// The value of a parameter.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Param {
@@ -35,6 +36,7 @@ pub enum Param {
 }
 
 /// The class of a startup's exit.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -107,6 +109,7 @@ impl Class {
 }
 
 /// The end of a startup.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRow {
     /// The name of the reason (`slowstart::step::Exit::name`).
@@ -124,6 +127,7 @@ pub struct ExitRow {
 }
 
 /// The effect of a flow on those that were there before it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Others {
     /// Packets of theirs the network dropped while the flow was there.
@@ -135,6 +139,7 @@ pub struct Others {
 }
 
 /// The marks (CE) of a flow whose ends use ECN.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Marks {
     /// When the sender first learned of one, seconds since the flow began.
@@ -146,6 +151,7 @@ pub struct Marks {
 }
 
 /// The objects that a browser loaded: how long each took, from its request to its last byte.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objects {
     /// Number of objects that are complete.
@@ -157,6 +163,7 @@ pub struct Objects {
 }
 
 /// The work of a run.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Data packets of all flows.
@@ -165,10 +172,11 @@ pub struct Cost {
     pub events: u64,
 }
 
-/// The result of one flow of one run.
+/// The result of one flow of one run, as `--json` prints it and `results.jsonl` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The version of the schema, [`SCHEMA`].
+    /// The version of the schema.
     pub schema: u32,
     /// The version that computed it.
     pub version: String,
@@ -241,7 +249,8 @@ pub struct Row {
     pub goodput_bps: u64,
     /// When the receiver had everything.
     pub completion_s: Option<f64>,
-    /// When the receiver had this many bytes.
+    /// Seconds until the receiver had so many bytes, by their number; null if it never had.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "milestones"))]
     pub time_to_bytes_s: BTreeMap<String, Option<f64>>,
     /// The objects of a browser; absent for other applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +263,29 @@ pub struct Row {
     pub caveats: Vec<String>,
 }
 
-/// A flow at a moment.
+/// The schema of [`Row::time_to_bytes_s`], whose keys are those of [`MILESTONES`](crate::engine::MILESTONES).
+#[cfg(feature = "schema")]
+fn milestones(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let seconds = generator.subschema_for::<Option<f64>>();
+    let names = crate::engine::MILESTONES.map(|bytes| bytes.to_string());
+    let all: serde_json::Map<_, _> = crate::engine::MILESTONES
+        .iter()
+        .zip(&names)
+        .map(|(bytes, name)| {
+            let mut one = seconds.clone();
+            let about = format!(
+                "Seconds until the receiver had {}; null if it never had.",
+                crate::report::words::bytes(*bytes)
+            );
+            one.insert("description".into(), about.into());
+            (name.clone(), one.to_value())
+        })
+        .collect();
+    schemars::json_schema!({"type": "object", "required": names, "properties": all})
+}
+
+/// A flow at a moment, as `samples.jsonl` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Seconds since the run began.
@@ -282,7 +313,8 @@ pub struct Sample {
     pub gauges: BTreeMap<Cow<'static, str>, f64>,
 }
 
-/// An event of a flow.
+/// An event of a flow, as `events.jsonl` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventRow {
     /// Seconds since the run began.
@@ -294,6 +326,19 @@ pub struct EventRow {
     /// The reason of an exit, the cause of a drop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+/// A sample or an event of a run of one startup.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize)]
+pub struct OfRun<'a, T> {
+    /// The startup of the flow studied, with its parameters as written.
+    pub startup: &'a str,
+    /// Which run of the study.
+    pub run: u32,
+    /// The sample or the event.
+    #[serde(flatten)]
+    pub what: &'a T,
 }
 
 /// A packet at the interface of one end.

@@ -21,10 +21,11 @@ pub const SCHEMA: u32 = 1;
 /// JSON Schema of a [`GameRow`], of version [`SCHEMA`].
 pub const GAME_SCHEMA: &str = include_str!("../schema/game.json");
 
-/// The result of a startup on a case.
+/// One startup in one case of the league, as `slowstart league --json` prints it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GameRow {
-    /// [`SCHEMA`].
+    /// The version of the schema.
     pub league: u32,
     /// The seed of the league, from which all cases are drawn.
     pub drawn_from: u64,

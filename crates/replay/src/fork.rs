@@ -30,6 +30,7 @@ const OPEN: Bytes = Bytes(1 << 40);
 const PATIENCE: u64 = 10;
 
 /// Result of continuing a transfer with one startup.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForkResult {
     /// Name and parameters.

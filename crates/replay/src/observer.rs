@@ -36,7 +36,8 @@ pub struct Moment {
     pub cwnd: Bytes,
 }
 
-/// A [`Moment`] as a row has it.
+/// A phase change or exit, as a row has it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedEvent {
     /// The exit reason, or the phase that was entered.

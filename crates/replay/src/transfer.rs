@@ -23,6 +23,7 @@ pub const TRANSFER_SCHEMA: &str = include_str!("../schema/transfer.json");
 pub const SAMPLE_SCHEMA: &str = include_str!("../schema/sample.json");
 
 /// Where a transfer was found. A file of one kind may have transfers of several sources.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -53,6 +54,7 @@ pub enum Source {
 }
 
 /// Class of an exit as in [`Class`], with a value for what is not known.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitClass {
@@ -104,6 +106,7 @@ impl From<Class> for ExitClass {
 }
 
 /// The observed end of slow start.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// When it ended.
@@ -115,6 +118,7 @@ pub struct ExitRecord {
 }
 
 /// A period in which something other than cwnd limited the sender.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LimitPeriod {
     /// `application`; `receive window`; or `idle`: nothing was in flight for 200 ms or more.
@@ -126,6 +130,7 @@ pub struct LimitPeriod {
 }
 
 /// What a startup would have done.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartupRow {
     /// Name and parameters.
@@ -144,7 +149,8 @@ pub struct StartupRow {
     pub phases: Vec<TimedEvent>,
 }
 
-/// State of a transfer at one moment.
+/// A transfer at one moment, as `samples.jsonl` of `slowstart replay` holds it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// Number of the connection.
@@ -182,6 +188,7 @@ pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sam
 }
 
 /// Continuation of each startup on a path fitted to the capture.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fork {
     /// The fitted path.
@@ -190,10 +197,11 @@ pub struct Fork {
     pub startups: Vec<ForkResult>,
 }
 
-/// One connection in one direction.
+/// One connection in one direction, as `slowstart replay --json` prints it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// [`SCHEMA`].
+    /// The version of the schema.
     pub schema: u32,
     /// Version of the program.
     pub version: String,

@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 /// One criterion of one startup.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The scenario.
@@ -57,7 +57,7 @@ pub struct Entry {
 }
 
 /// A scenario that did not run.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Its name.
@@ -67,10 +67,10 @@ pub struct LeftOut {
 }
 
 /// The report of a suite.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// The version of the schema.
     pub schema: u32,
     /// The version that computed it.
     pub version: String,

@@ -17,12 +17,13 @@ use crate::analysis::Findings;
 use flow::Flow;
 use serde::{Deserialize, Serialize};
 
-/// JSON Schema of a row of `slowstart fit`.
+/// JSON Schema of a [`Row`].
 pub const FIT_SCHEMA: &str = include_str!("../../schema/fit.json");
 /// Version of that schema.
 pub const SCHEMA: u32 = 1;
 
 /// An estimate, with an interval in which the true value should be.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value that the path has.
@@ -36,6 +37,7 @@ pub struct Estimate {
 }
 
 /// A rate that is drawn anew with a period, uniformly from the mean less a share to the mean and a share.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vary {
     /// The share.
@@ -45,6 +47,7 @@ pub struct Vary {
 }
 
 /// A periodic delay, `amplitude (1 + sin)`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wave {
     /// Half of the greatest delay, seconds.
@@ -54,6 +57,7 @@ pub struct Wave {
 }
 
 /// A queue that drops arriving packets with a chance, above a backlog.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RandomDrop {
     /// The chance.
@@ -62,7 +66,30 @@ pub struct RandomDrop {
     pub above_bytes: Estimate,
 }
 
+/// A path fitted to a transfer, as `slowstart fit --json` prints it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row<'a> {
+    /// The version of the schema.
+    pub schema: u32,
+    /// Version of the program.
+    pub version: &'a str,
+    /// The name of the file, without its folder.
+    pub file: &'a str,
+    /// Number of the connection in the file, from 1.
+    pub connection: u64,
+    /// Payload bytes delivered.
+    pub bytes: u64,
+    /// Where the capture was made: `sender`, `receiver`, `middle` or `unknown`.
+    pub vantage: &'a str,
+    /// The fitted path.
+    pub path: &'a FittedPath,
+    /// The path as an argument of `slowstart compare`.
+    pub inline: String,
+}
+
 /// A path fitted to a transfer.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FittedPath {
     /// Rate on the wire, bits per second.
