@@ -146,7 +146,7 @@ impl Compare {
             .iter()
             .map(|path| Ok(engine.study(&self.study.text(path)?, None)?))
             .collect::<Result<Vec<_>>>()?;
-        if self.study.startup.is_empty() && !self.all {
+        if !self.study.has("startups") && !self.all {
             // The kernel's own default besides.
             let chosen = |name: &str| CHOSEN.contains(&name) || name == "cubic";
             for study in &mut studies {

@@ -1,90 +1,88 @@
 //! The arguments that describe a study: what is transferred, by which startups, over which stack.
 
-use anyhow::{Context, Result};
-use clap::Args;
-use slowstart_lab::scenario::StudyText;
-use std::collections::BTreeMap;
+use anyhow::{Result, anyhow};
+use clap::error::Error;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use slowstart_lab::scenario::{Key, KeyKind, StudyText};
 
-/// The arguments of a study but its path.
-#[derive(Args, Clone, Default)]
-pub(crate) struct StudyArgs {
-    /// Startups, as name or name:key=value,key=value, separated by commas, such as search,hystart:detect=delay (see
-    /// `slowstart list startups`) [default: all]
-    #[arg(long, value_name = "STARTUPS")]
-    pub startup: Vec<String>,
-    /// Number of runs, each with its own random seed [default: 10; 30 over a distribution of paths]
-    #[arg(long, value_name = "N")]
-    pub runs: Option<u32>,
-    #[command(flatten)]
-    pub transfer: TransferArgs,
-}
+/// The arguments of a study but its path and engine: one for each key.
+pub(crate) type StudyArgs = KeyArgs<true>;
 
-/// What is transferred over which stack, and the seed.
-#[derive(Args, Clone, Default)]
-pub(crate) struct TransferArgs {
-    /// Congestion avoidance after the startup, such as reno or cubic:beta=0.5 (see `slowstart list avoidances`) [default:
-    /// cubic]
-    #[arg(long)]
-    pub avoidance: Option<String>,
-    /// Bytes to transfer, such as 20MB [default: 20 bandwidth-delay products, at least 10MB]
-    #[arg(long)]
-    pub size: Option<String>,
-    /// Observe a transfer without end for this time, such as 30s
-    #[arg(long, conflicts_with = "size")]
-    pub duration: Option<String>,
-    /// TCP stack at both ends (see `slowstart list profiles`) [default: linux-6.18]
-    #[arg(long)]
-    pub profile: Option<String>,
-    /// Settings of the stack, as key=value separated by commas, such as iw=4,pacing=off (see `slowstart list knobs`)
-    #[arg(long, value_name = "KNOBS")]
-    pub set: Vec<String>,
-    /// Application: bulk, web, video or browser [default: bulk]
-    #[arg(long)]
-    pub app: Option<String>,
-    /// Flows that share the path, as name@start or name@start/up: cubic@-10s starts 10 s before the studied flow,
-    /// search@2s/up starts 2 s after it and uploads
-    #[arg(long, value_delimiter = ',', value_name = "FLOWS")]
-    pub against: Vec<String>,
-    /// Give startups the state of an earlier connection: on or off [default: on]
-    #[arg(long, value_name = "on|off")]
-    pub remember: Option<String>,
-    /// Random seed of the study [default: 1]
-    #[arg(long)]
-    pub seed: Option<u64>,
-}
+/// The same without startups and runs.
+pub(crate) type TransferArgs = KeyArgs<false>;
 
-impl StudyArgs {
+/// An argument for each key, with or without startups and runs: the words that were given for it.
+#[derive(Clone, Default)]
+pub(crate) struct KeyArgs<const RUNS: bool>(Vec<(&'static Key, Vec<String>)>);
+
+impl<const RUNS: bool> KeyArgs<RUNS> {
+    fn keys() -> impl Iterator<Item = &'static Key> {
+        let left_out: &[&str] =
+            if RUNS { &["path", "engine"] } else { &["path", "engine", "startups", "runs"] };
+        StudyText::KEYS.iter().filter(|k| !left_out.contains(&k.name))
+    }
+
+    /// True if the argument of this key was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.name == name)
+    }
+
     /// The study over a path, as written.
     pub(crate) fn text(&self, path: &str) -> Result<StudyText> {
-        let text = self.transfer.text(path)?;
-        Ok(StudyText { startups: startups(&self.startup), runs: self.runs, ..text })
+        let mut text = StudyText { path: path.to_string(), ..StudyText::default() };
+        for (key, words) in &self.0 {
+            let parts = match key.kind {
+                KeyKind::Text | KeyKind::Number(_) => words.clone(),
+                KeyKind::List => startups(words),
+                KeyKind::Table => words.iter().flat_map(|w| w.split(',')).map(str::to_string).collect(),
+            };
+            (key.put)(&mut text, parts).map_err(|why| anyhow!("{}: {why}", key.argument))?;
+        }
+        Ok(text)
     }
 }
 
-impl TransferArgs {
-    /// The study over a path with every startup, as written.
-    pub(crate) fn text(&self, path: &str) -> Result<StudyText> {
-        let mut set = BTreeMap::new();
-        for knob in self.set.iter().flat_map(|s| s.split(',')) {
-            let (key, value) =
-                knob.split_once('=').with_context(|| format!("set: found {knob:?}, expected key=value"))?;
-            set.insert(key.to_string(), value.to_string());
-        }
-        Ok(StudyText {
-            path: path.to_string(),
-            engine: None,
-            startups: Vec::new(),
-            avoidance: self.avoidance.clone(),
-            size: self.size.clone(),
-            duration: self.duration.clone(),
-            profile: self.profile.clone(),
-            set,
-            app: self.app.clone(),
-            against: self.against.clone(),
-            remember: self.remember.clone(),
-            runs: None,
-            seed: self.seed,
-        })
+/// The argument of a key.
+fn argument(key: &'static Key) -> Arg {
+    let separated = if matches!(key.kind, KeyKind::List | KeyKind::Table) {
+        "; several are separated by commas"
+    } else {
+        ""
+    };
+    let default = if key.default.is_empty() { String::new() } else { format!(" [default: {}]", key.default) };
+    let arg = Arg::new(key.argument)
+        .long(key.argument)
+        .value_name(key.value)
+        .help(format!("{}{separated}{default}", key.about));
+    match key.kind {
+        KeyKind::Text => arg,
+        KeyKind::Number(most) => arg.value_parser(value_parser!(u64).range(0..=most)),
+        KeyKind::List | KeyKind::Table => arg.action(ArgAction::Append),
+    }
+}
+
+impl<const RUNS: bool> Args for KeyArgs<RUNS> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::keys().map(argument)).mut_arg("duration", |a| a.conflicts_with("size"))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const RUNS: bool> FromArgMatches for KeyArgs<RUNS> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let words = |key: &Key| match key.kind {
+            KeyKind::Number(_) => matches.get_one::<u64>(key.argument).map(|n| vec![n.to_string()]),
+            _ => matches.get_many::<String>(key.argument).map(|all| all.cloned().collect()),
+        };
+        Ok(Self(Self::keys().filter_map(|key| Some((key, words(key)?))).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 

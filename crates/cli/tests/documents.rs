@@ -1,7 +1,11 @@
 //! Links between the documents lead to files and headings that exist, on a forge and in the book.
 
 use slowstart::registry;
+use slowstart::step::Exit;
+use slowstart_lab::path::queue::Discipline;
+use slowstart_lab::scenario::StudyText;
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -182,6 +186,53 @@ fn the_reconstructed_startups_are_listed() {
     let readme = fs::read_to_string(root().join("README.md")).expect("a document");
     let says = format!("implements {} versions, eight [reconstructed", registry::all().count());
     assert!(readme.contains(&says) && marked.len() == 8, "README.md does not say: {says}");
+}
+
+/// The words of a text that are code.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The reasons to exit and the queue disciplines that the reference names are those of the lists.
+#[test]
+fn every_reason_and_every_discipline_is_listed() {
+    let page = |name: &str| fs::read_to_string(root().join("docs/reference").join(name)).expect("a document");
+    let algorithms = page("algorithms.md");
+    let (_, listed) = algorithms.split_once("An exit is recorded with its reason:").expect("a list");
+    let listed: BTreeSet<&str> = words(listed.split('.').next().unwrap_or_default()).collect();
+    assert_eq!(listed, Exit::ALL.iter().map(|e| e.name()).collect::<BTreeSet<_>>());
+    let disciplines = page("disciplines.md");
+    let known: BTreeSet<&str> = words(&disciplines).collect();
+    for name in Discipline::names() {
+        assert!(known.contains(name), "docs/reference/disciplines.md does not name {name}");
+    }
+}
+
+/// The table of the keys of a study is that of the list. `SLOWSTART_BLESS=1` rewrites it.
+#[test]
+fn every_key_of_a_study_is_listed() {
+    let file = root().join("docs/reference/studies.md");
+    let text = fs::read_to_string(&file).expect("a document");
+    let (before, rest) = text.split_once("<!-- keys -->\n").expect("where the table begins");
+    let (_, after) = rest.split_once("<!-- end of keys -->\n").expect("where it ends");
+    let mut table = String::from("\n| Key | Argument | Type | Default | Meaning |\n|---|---|---|---|---|\n");
+    for key in StudyText::KEYS {
+        let argument =
+            if key.name == "path" { "the first".to_string() } else { format!("`--{}`", key.argument) };
+        let default = match (key.name, key.default) {
+            ("path", _) => "required",
+            (_, "") => "none",
+            (_, default) => default,
+        };
+        let row = [&format!("`{}`", key.name), &argument, key.kind.name(), default, key.about].join(" | ");
+        writeln!(table, "| {row} |").expect("a String takes everything");
+    }
+    let wanted = format!("{before}<!-- keys -->\n{table}\n<!-- end of keys -->\n{after}");
+    if std::env::var_os("SLOWSTART_BLESS").is_some() {
+        fs::write(&file, &wanted).expect("the checkout is writable");
+    } else {
+        assert!(text == wanted, "docs/reference/studies.md is not what the list of keys says (make bless)");
+    }
 }
 
 /// The table of the built-in paths is what the command lists.

@@ -2,6 +2,8 @@
 //!
 //! A [`StudyText`] is what a user wrote, as arguments or as TOML; [`Study::check`] returns a study or an error.
 
+mod text;
+
 use crate::app;
 use crate::engine::Direction;
 use crate::engines::Simulator;
@@ -9,7 +11,6 @@ use crate::path::{Files, PathError, PathSpec, quantity};
 use crate::record::Param;
 use crate::suggest::did_you_mean;
 use crate::tcp::profile::Profile;
-use serde::Deserialize;
 use slowstart::avoidance::{self, AnyAvoidance};
 use slowstart::param::{ParamError, ParamValue};
 use slowstart::registry::{self, Algorithm};
@@ -17,6 +18,7 @@ use slowstart::startup::AnyStartup;
 use slowstart::units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
+pub use text::{Key, KeyKind, StudyText};
 use thiserror::Error;
 
 /// What is wrong with a study.
@@ -48,42 +50,6 @@ pub enum StudyError {
         /// Why.
         why: String,
     },
-}
-
-/// A study as written; only the path is required.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StudyText {
-    /// A built-in name, a TOML file or an inline path.
-    pub path: String,
-    /// What runs it, as `--engine` takes it; the simulator if absent.
-    pub engine: Option<String>,
-    /// Startups, each `name`, `name:key=value,key=value` or `plugin:FILE`, a library; all of the registry if none.
-    #[serde(default)]
-    pub startups: Vec<String>,
-    /// The avoidance, in the same form; controllers of their own have none.
-    pub avoidance: Option<String>,
-    /// Bytes to transfer, such as `20MB`.
-    pub size: Option<String>,
-    /// Time to observe, such as `30s`.
-    pub duration: Option<String>,
-    /// The TCP stack, by its name; absent: the default one.
-    pub profile: Option<String>,
-    /// Settings of the stack.
-    #[serde(default)]
-    pub set: BTreeMap<String, String>,
-    /// `bulk`, `web` or `video`.
-    pub app: Option<String>,
-    /// Flows beside the one studied, each `name@start` or `name@start/up`, where `name` is a startup, an avoidance or
-    /// `web` (a web client on CUBIC) and `start` is relative to the flow studied.
-    #[serde(default)]
-    pub against: Vec<String>,
-    /// Give startups the state of an earlier connection: `on` (the default) or `off`.
-    pub remember: Option<String>,
-    /// How many runs, each with a seed of its own.
-    pub runs: Option<u32>,
-    /// The seed of the study.
-    pub seed: Option<u64>,
 }
 
 /// A startup with its avoidance, by name and by value.
@@ -346,25 +312,17 @@ fn competing_flow(text: &str) -> Result<CompetingFlow, StudyError> {
     if !matches!(app, app::Kind::Bulk { .. }) && direction == Direction::Upload {
         return Err(bad("against", text, format!("a {name} client without /up: its data is downloaded")));
     }
-    // The name of an avoidance stands for what Linux runs under it, and a web client's server runs Linux' default.
-    let contender = match split(name).0 {
-        "web" | "browser" | "video" => Contender::read("against", "hystart", "cubic")?,
-        "cubic" | "cubic-abe" => Contender::read("against", "hystart", name)?,
-        "reno" | "reno-abe" | "dctcp" | "prague" => Contender::read("against", "standard", name)?,
-        _ => Contender::read("against", name, "cubic")?,
+    // The server of a client runs the default. The name of an avoidance stands for it with the startup before it.
+    let contender = if let app::Kind::Bulk { .. } = app {
+        match avoidance::REGISTRY.iter().find(|a| a.name == split(name).0) {
+            Some(a) => Contender::read("against", a.before, name)?,
+            None => Contender::read("against", name, avoidance::REGISTRY[0].name)?,
+        }
+    } else {
+        Contender::read("against", avoidance::REGISTRY[0].before, avoidance::REGISTRY[0].name)?
     };
     let (before, after) = if earlier { (span, Span::ZERO) } else { (Span::ZERO, span) };
     Ok(CompetingFlow { contender, app, before, after, drawn: false, direction })
-}
-
-/// Adds to serde's message about an unknown key the most similar of the keys that the message lists.
-fn with_hint(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let Some(found) = quoted.next().filter(|_| message.contains("unknown field")) else {
-        return message.to_string();
-    };
-    let hint = did_you_mean(found, &quoted.collect::<Vec<_>>());
-    message.replacen(&format!("`{found}`"), &format!("`{found}`{hint}"), 1)
 }
 
 /// Fails if the rows of these studies are too many to be held, as a table and a page need them.
@@ -389,49 +347,6 @@ pub fn check_rows<'a>(studies: impl IntoIterator<Item = &'a Study>) -> Result<()
 /// A time as a study is written, to the second.
 fn time_text(t: Span) -> String {
     format!("{}s", t.0 / 1_000_000_000)
-}
-
-impl StudyText {
-    /// Fails if a text is longer than any value needs: an error about it would repeat it.
-    ///
-    /// # Errors
-    /// With the key of the first.
-    pub fn check_lengths(&self) -> Result<(), StudyError> {
-        let one = |key: &'static str, text: &Option<String>| text.iter().map(|t| (key, t.len())).max();
-        let list = |key: &'static str, all: &[String]| all.iter().map(|t| (key, t.len())).max_by_key(|t| t.1);
-        let set = self.set.iter().map(|(k, v)| ("set", k.len().max(v.len()))).max();
-        let all = [
-            Some(("path", self.path.len())),
-            list("startups", &self.startups),
-            one("avoidance", &self.avoidance),
-            one("size", &self.size),
-            one("duration", &self.duration),
-            one("profile", &self.profile),
-            set,
-            one("app", &self.app),
-            list("against", &self.against),
-            one("remember", &self.remember),
-        ];
-        match all.into_iter().flatten().find(|(_, length)| *length > LONGEST_TEXT) {
-            Some((key, length)) => {
-                let expected = format!("at most {LONGEST_TEXT}");
-                Err(bad(key, &format!("a text of {length} bytes"), expected))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Reads a study as written from a TOML file, unchecked.
-    pub fn load(file: &FilePath) -> Result<Self, StudyError> {
-        let failed = |why: String| StudyError::File { file: file.to_path_buf(), why };
-        let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-        Self::read(&text).map_err(|e| failed(e.to_string()))
-    }
-
-    /// Reads it from its text in TOML.
-    pub fn read(text: &str) -> Result<Self, StudyError> {
-        toml::from_str(text).map_err(|e| StudyError::Toml(with_hint(&e.to_string())))
-    }
 }
 
 impl Study {

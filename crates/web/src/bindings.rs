@@ -77,7 +77,7 @@ pub fn toml(request: &str) -> Result<String, JsError> {
 /// The command line of a request.
 #[wasm_bindgen]
 pub fn command(request: &str) -> Result<String, JsError> {
-    thrown(request::Request::read(request).map(|r| r.command()))
+    thrown(request::Request::read(request).map(|r| r.text.command()))
 }
 
 /// The names that a request may use.

@@ -91,7 +91,7 @@ impl Task {
         }
         let shown: Vec<about::Drawn> =
             drawn.iter().map(|(label, row, trace)| about::Drawn { label, row, trace }).collect();
-        about::page(&self.study, &self.rows, &shown, curves, &self.request.command(), base, &terms)
+        about::page(&self.study, &self.rows, &shown, curves, &self.request.text.command(), base, &terms)
     }
 
     /// One run of each startup with about `samples` samples, as the data of a page. The runs are those with the index

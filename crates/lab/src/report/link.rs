@@ -15,27 +15,17 @@ pub const PLAYGROUND: &str = "https://slowstart.github.io/slowstart/playground/"
 /// path is in a file or has a name of its own.
 pub fn playground(base: &str, study: &Study) -> Option<String> {
     let text = shortest(study)?;
-    let startups = if text.startups.is_empty() { "all".to_string() } else { text.startups.join(",") };
-    let set: Vec<String> = text.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    let number = |n: Option<u64>| n.map(|n| n.to_string());
-    let keys = [
-        ("path", Some(text.path)),
-        ("startups", Some(startups)),
-        ("profile", text.profile),
-        ("set", Some(set.join(","))),
-        ("avoidance", text.avoidance),
-        ("size", text.size),
-        ("duration", text.duration),
-        ("app", text.app),
-        ("against", Some(text.against.join(","))),
-        ("remember", text.remember),
-        ("runs", number(text.runs.map(u64::from))),
-        ("seed", number(text.seed)),
-    ];
     let mut out = format!("{base}#");
-    for (key, value) in keys.into_iter().filter_map(|(k, v)| Some((k, v.filter(|v| !v.is_empty())?))) {
-        let sign = if out.ends_with('#') { "" } else { "&" };
-        write!(out, "{sign}{key}={}", encoded(&value)).expect("a String takes everything");
+    for key in StudyText::KEYS {
+        let mut parts = (key.parts)(&text);
+        if key.name == "startups" && parts.is_empty() {
+            parts.push("all".to_string());
+        }
+        if !parts.is_empty() {
+            let sign = if out.ends_with('#') { "" } else { "&" };
+            write!(out, "{sign}{}={}", key.name, encoded(&parts.join(",")))
+                .expect("a String takes everything");
+        }
     }
     Some(out)
 }
@@ -81,20 +71,10 @@ fn shortest(study: &Study) -> Option<StudyText> {
     if !is_study(&text) {
         return None;
     }
-    let without: [fn(&mut StudyText); 8] = [
-        |t| t.avoidance = None,
-        |t| t.size = None,
-        |t| t.duration = None,
-        |t| t.profile = None,
-        |t| t.app = None,
-        |t| t.remember = None,
-        |t| t.runs = None,
-        |t| t.seed = None,
-    ];
-    for leave_out in without {
+    for key in StudyText::KEYS {
         let mut shorter = text.clone();
-        leave_out(&mut shorter);
-        if is_study(&shorter) {
+        (key.clear)(&mut shorter);
+        if shorter != text && is_study(&shorter) {
             text = shorter;
         }
     }
