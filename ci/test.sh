@@ -109,6 +109,7 @@ readme() {
     printed_block "$file" | diff - "$logs/table.txt" || { echo "$file is not what the command prints"; return 1; }
   done
   # shellcheck disable=SC2046 # the arguments are words
+  rm -f "$logs/picture.svg"
   target/release/slowstart $(picture_command "$logs/picture.svg") >/dev/null || return 1
   cmp "$picture" "$logs/picture.svg" || { echo "$picture is not what \`make pictures\` draws"; return 1; }
   RAYON_NUM_THREADS=1 rows release | cmp - "$logs/rows.jsonl" &&

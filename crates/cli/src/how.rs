@@ -3,7 +3,7 @@
 use crate::columns::Column;
 use crate::comparison::{Comparison, Order, View};
 use crate::drawn::{Forms, Traces, WhatDecides, curves, draw, record, shown, write};
-use crate::folder::Contents;
+use crate::folder::{Contents, refuse_existing, write_new};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{self, Folder, note, print};
 use crate::printable::printable;
@@ -45,7 +45,7 @@ pub(crate) struct How {
     /// With --out: write the windows of the drawn run of each startup as qlog
     #[arg(long, requires = "out", help_heading = "Output")]
     qlog: bool,
-    /// Write a picture (SVG) of the startups that matter on this path
+    /// Write a picture (SVG) of the startups that matter on this path to this file, which must not exist
     #[arg(long, help_heading = "Output", value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
     /// Print on standard error how long the runs took, and the number of packets and events
@@ -202,6 +202,9 @@ impl How {
         writer: &mut RowWriter,
     ) -> Result<()> {
         self.check(engine, study)?;
+        if let Some(file) = &self.picture {
+            refuse_existing(file).context("--picture")?;
+        }
         let finished = self.run(engine, study, out, interrupt, writer)?;
         let harm = match finished.harm {
             None if !self.rows.printed() => self.measure_harm(engine, study, &finished.rows),
@@ -233,7 +236,7 @@ impl How {
         let what = format!("slowstart compare {}", study.path.name);
         let svg = report::picture(study, rows, &shown(&drawn), &terms, &what)
             .context("--picture: found no runs")?;
-        std::fs::write(file, svg).with_context(|| format!("--picture {}", file.display()))
+        write_new(file, &svg).context("--picture")
     }
 
     /// Runs a study: what is missing in its folder, if it has one. Writes the folder and the rows.

@@ -4,6 +4,7 @@ use crate::output::{color, print, width, wrap};
 use crate::table::{Align, Cell, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use slowstart_lab::whole::WholeFile;
 use slowstart_trial::page::{effect_text, unit, value_text};
 use slowstart_trial::pool_page::{heterogeneity_text, pooled_html};
 use slowstart_trial::{Measure, Pooled, Server, Statistics, pool};
@@ -44,7 +45,8 @@ pub(crate) struct Pool {
     /// Write the result as a page to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the names of arms that have crossed a guardrail to this file, one a line. `kernel trial --stop-file` reads it
+    /// Write the names of arms that have crossed a guardrail to this file, one a line. `kernel trial --stop-file` reads it.
+    /// Another stop file is replaced, and no other file
     #[arg(long, value_name = "FILE")]
     stop_file: Option<PathBuf>,
 }
@@ -99,20 +101,30 @@ impl Pool {
         let crossed = pooled.arms.iter().filter(|a| !a.crossed.is_empty());
         let crossed: Vec<&str> = crossed.map(|a| a.name.as_str()).collect();
         if let Some(file) = self.stop_file.as_ref().filter(|_| !crossed.is_empty()) {
-            write_stop_file(file, &crossed)?;
+            let arms: Vec<&str> = pooled.arms.iter().map(|a| a.name.as_str()).collect();
+            write_stop_file(file, &crossed, &arms)
+                .with_context(|| format!("--stop-file {}", file.display()))?;
         }
         Ok(crossed.is_empty())
     }
 }
 
-/// Writes the file under another name and renames it, so that a trial never reads half of it.
-fn write_stop_file(file: &Path, arms: &[&str]) -> Result<()> {
-    let shown = || format!("--stop-file {}", file.display());
-    let mut name = file.file_name().with_context(shown)?.to_os_string();
-    name.push(".part");
-    let part = file.with_file_name(name);
-    fs::write(&part, arms.join("\n") + "\n").with_context(shown)?;
-    fs::rename(&part, file).with_context(shown)
+/// Writes the names of these arms, whole, so that a trial never reads half of them. A file that is there is replaced if it is
+/// a stop file: if it has nothing but names of `arms`, those of the plan.
+fn write_stop_file(file: &Path, crossed: &[&str], arms: &[&str]) -> Result<()> {
+    if fs::symlink_metadata(file).is_ok_and(|m| !m.is_file()) {
+        bail!("found no regular file, and does not replace it; choose another name or remove it");
+    }
+    if file.exists() {
+        let mut text = String::new();
+        File::open(file)?.take(MOST_BYTES).read_to_string(&mut text)?;
+        if let Some(line) = text.lines().find(|l| !arms.contains(l)) {
+            bail!("found {line:?} in it, and does not replace it; expected names of arms, one a line");
+        }
+    }
+    let mut out = WholeFile::beside(file)?;
+    out.write_all((crossed.join("\n") + "\n").as_bytes())?;
+    Ok(out.finish()?)
 }
 
 fn render(headers: &[&str], rows: Vec<Vec<Cell>>) -> String {

@@ -15,7 +15,7 @@ use slowstart_trial::{Analysis, Arm, Guard, Measure, Plan, Stratify, Trial};
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,6 +110,19 @@ fn random_seed() -> Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
+/// The largest plan and stop file, in bytes: a few lines each.
+const SHORT: u64 = 1 << 16;
+
+/// Reads a text that is short. Others may write the file, and a longer one is not held.
+fn read_short(file: &Path) -> Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(SHORT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SHORT {
+        bail!("found more than {SHORT} bytes, expected a few lines");
+    }
+    Ok(text)
+}
+
 /// The keys of the plan of a fleet: arguments of the same names.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -140,7 +153,7 @@ impl TrialArgs {
     fn with_plan(mut self) -> Result<Self> {
         let (Some(file), Some(server)) = (&self.plan, &self.server) else { return Ok(self) };
         let shown = format!("--plan {}", file.display());
-        let text = std::fs::read_to_string(file).with_context(|| shown.clone())?;
+        let text = read_short(file).with_context(|| shown.clone())?;
         let plan: PlanFile = toml::from_str(&text).with_context(|| shown.clone())?;
         if let Some(other) = plan.sticky.as_ref().filter(|s| *s != "prefix") {
             bail!("{shown}: sticky: found {other:?}, expected \"prefix\"");
@@ -389,7 +402,7 @@ impl Conductor<'_> {
     /// The arms that the stop file names, beside the control. A file that is not there names none.
     fn told_to_end(&self) -> Vec<usize> {
         let Some(file) = &self.args.stop_file else { return Vec::new() };
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = read_short(file).unwrap_or_default();
         let names: Vec<&str> = text.lines().map(str::trim).collect();
         let arms = self.request.plan.arms().iter().enumerate().skip(1);
         arms.filter(|(_, a)| names.contains(&a.name.as_str())).map(|(i, _)| i).collect()

@@ -107,6 +107,19 @@ fn a_crossed_guardrail_writes_the_stop_file_and_has_status_1() {
     let done = pool(&dir.0, &["a", "b", "--stop-file", "stop"]);
     assert_eq!(done.status.code(), Some(1), "{}", text(&done.stdout));
     assert_eq!(fs::read_to_string(dir.0.join("stop")).expect("written"), "search\n");
+    // A stop file is replaced, what a person has is not, and no link is followed.
+    let again = pool(&dir.0, &["a", "b", "--stop-file", "stop"]);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    fs::write(dir.0.join("mine"), "mine\n").expect("writable");
+    std::os::unix::fs::symlink(dir.0.join("mine"), dir.0.join("link")).expect("writable");
+    for name in ["mine", "link"] {
+        let refused = pool(&dir.0, &["a", "b", "--stop-file", name]);
+        assert_eq!(refused.status.code(), Some(2), "{name}");
+        assert!(text(&refused.stderr).contains("does not replace it"), "{}", text(&refused.stderr));
+    }
+    std::os::unix::fs::symlink(dir.0.join("mine"), dir.0.join("stop.part")).expect("writable");
+    pool(&dir.0, &["a", "b", "--stop-file", "stop"]);
+    assert_eq!(fs::read_to_string(dir.0.join("mine")).expect("readable"), "mine\n");
     server(&dir.0, "c", 3, 1.0, 1);
     let done = pool(&dir.0, &["c", "--stop-file", "none"]);
     assert_eq!((done.status.code(), dir.0.join("none").exists()), (Some(0), false));

@@ -360,6 +360,11 @@ fn files_that_are_there_are_refused() {
         &[&STUDY[..], &["--parquet", &name(&link)]].concat(),
         if cfg!(feature = "sweep") { "is not replaced" } else { "" },
     );
+    plant(&link);
+    refused(&[&STUDY[..], &["--picture", &name(&link)]].concat(), "is not replaced");
+    for option in ["--html", "--json"] {
+        refused(&["suite", "run", "--startup", "search", option, &name(&link)], "is not replaced");
+    }
     // A page of claims, where a person has a README.
     fs::create_dir_all(&there).expect("a folder");
     let readme = there.join("README.md");

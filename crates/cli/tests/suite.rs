@@ -14,6 +14,7 @@ fn text(bytes: &[u8]) -> String {
 /// The report of a run as JSON, and what was printed.
 fn report(name: &str, arguments: &[&str]) -> (serde_json::Value, String) {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("suite-{name}.json"));
+    let _ = std::fs::remove_file(&file);
     let json = ["--json", file.to_str().expect("UTF-8")];
     let out = slowstart(&[&["suite", "run"], arguments, &json[..]].concat());
     assert!(matches!(out.status.code(), Some(0 | 1)), "{}", text(&out.stderr));
@@ -98,6 +99,30 @@ mod live {
             "{entries:?}"
         );
         assert!(printed.contains("- web: the stack fetches one file"), "{printed}");
+    }
+
+    /// The folder of temporary files is everybody's, and the program is root: what another user prepared in it is left alone.
+    #[test]
+    fn a_link_in_the_place_of_its_folder_is_not_followed() {
+        let Some(_one) = able() else { return };
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suite-links");
+        let _ = std::fs::remove_dir_all(&dir);
+        let elsewhere = dir.join("elsewhere");
+        std::fs::create_dir_all(&elsewhere).expect("writable");
+        std::fs::write(elsewhere.join("1000000"), "mine").expect("writable");
+        // The program has the number of the shell that it replaces.
+        let script = "for end in '' -0 -1; do ln -s \"$TMPDIR/elsewhere\" \"$TMPDIR/slowstart-suite-$$$end\"; done; \
+                      exec \"$0\" suite run --scenario short-1MB --runs 1 --serve \"$SERVE\" --fetch \"$FETCH\"";
+        let out = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_slowstart")])
+            .envs([("SERVE", SERVE), ("FETCH", FETCH)])
+            .env("TMPDIR", &dir)
+            .output()
+            .expect("it runs");
+        assert!(matches!(out.status.code(), Some(0 | 1)), "{}", text(&out.stderr));
+        let left: Vec<_> = std::fs::read_dir(&elsewhere).expect("a folder").flatten().collect();
+        assert_eq!(std::fs::read_to_string(elsewhere.join("1000000")).expect("a file"), "mine");
+        assert_eq!(left.len(), 1, "{left:?}");
     }
 
     #[test]

@@ -176,6 +176,11 @@ fn bad_sweeps_and_stores_are_refused() {
     bad("rtt = \"40..20ms/3\"", &["first number below its second"]);
     bad("queue = [\"0packets\"]", &["queue=0packets", "at least one packet"]);
     bad("[draws]\npoints = 0\n[draws.axes]\nrtt = \"20..40ms\"", &["draws.points"]);
+    let huge = u64::MAX.to_string();
+    bad(
+        &format!("[draws]\npoints = {huge}\n[draws.axes]\nrtt = \"20..40ms\""),
+        &["sweep.toml", "points", &huge],
+    );
     let file = study(&dir, 2, "");
     let sweep = ["sweep", text(&file), "--out", text(&out)];
     refuses(&[&sweep[..], &["--shard", "4/3"]].concat(), &["--shard", "\"4/3\"", "from 1 to N"]);

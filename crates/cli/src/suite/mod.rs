@@ -3,6 +3,7 @@
 mod stack;
 
 use crate::engine::{EngineArg, interrupt_of};
+use crate::folder::{refuse_existing, write_new};
 use crate::interrupt::Interrupted;
 use crate::output::{print, wrap};
 use crate::study_args;
@@ -90,10 +91,10 @@ struct Run {
     /// A suite file in place of the built-in suite
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Write the report as one page
+    /// Write the report as one page to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the report as JSON
+    /// Write the report as JSON to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Compare with the JSON of an earlier run, and tell what became worse
@@ -169,16 +170,19 @@ impl Run {
                 .with_context(|| format!("{}: no report of a suite", file.display()))
         });
         let before = before.transpose()?;
+        for file in self.html.iter().chain(&self.json) {
+            refuse_existing(file)?;
+        }
         let report = match self.stack.of()? {
             Some(commands) => stack::run(&suite, &commands, self.seed, self.runs)?,
             None => self.judged(&suite)?,
         };
         print(&report::markdown(&suite, &report))?;
         if let Some(file) = &self.html {
-            fs::write(file, report::html(&suite, &report)).with_context(|| file.display().to_string())?;
+            write_new(file, &report::html(&suite, &report)).context("--html")?;
         }
         if let Some(file) = &self.json {
-            fs::write(file, report::json(&report)?).with_context(|| file.display().to_string())?;
+            write_new(file, &report::json(&report)?).context("--json")?;
         }
         let Some(before) = before else { return Ok(report.passed()) };
         let (worse, both) =

@@ -74,6 +74,7 @@ mod live {
     use slowstart_suite::scenario::Reference;
     use slowstart_suite::{Report, Suite};
     use std::fs::{self, File};
+    use std::io::ErrorKind;
     use std::os::unix::process::CommandExt;
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command, ExitStatus, Stdio};
@@ -129,9 +130,18 @@ mod live {
 
     impl Folder {
         fn create() -> Result<Self> {
-            let dir = std::env::temp_dir().join(format!("slowstart-suite-{}", std::process::id()));
-            fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
-            Ok(Self(dir))
+            // The folder of temporary files is everybody's: what has the name already may be a link of another user.
+            for n in 0.. {
+                let name = format!("slowstart-suite-{}-{n}", std::process::id());
+                let dir = std::env::temp_dir().join(name);
+                match fs::create_dir(&dir) {
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists && n < 100 => {}
+                    made => {
+                        return made.map(|()| Self(dir.clone())).with_context(|| dir.display().to_string());
+                    }
+                }
+            }
+            unreachable!("the last attempt returns")
         }
 
         /// Makes the file of this size, of zeros; its name is its size.
