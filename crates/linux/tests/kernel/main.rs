@@ -7,6 +7,7 @@ mod common;
 mod defaults;
 mod degraded;
 mod full;
+mod kinds;
 mod lifetime;
 mod objects;
 mod privileges;

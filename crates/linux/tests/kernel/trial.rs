@@ -92,7 +92,7 @@ enum Program {
     ClosesLate,
     /// Sends [`BYTES`] under a congestion control that it chooses before the first byte.
     ChoosesFirst,
-    /// The same, but it chooses between the first milestone and the end.
+    /// The same, but it chooses between the first milestone, which its peer answers, and the end.
     ChoosesLater,
     /// Sends 20 kB, and as much again a second later, when the peer has disappeared; gives up after half a second.
     LosesPeer,
@@ -100,9 +100,13 @@ enum Program {
     LosesPacket,
 }
 
-/// Runs a trial of the arms `reno` and `search` until the connections of this program are closed. Returns their records and the
-/// counts.
-fn trial_of(name: &str, program: Program) -> Option<(Vec<TrialRecord>, TrialCounts)> {
+/// Runs a trial of the arms `reno` and `search` on a cgroup while a closure makes connections, and until so many are closed. Returns
+/// their records and the counts.
+pub(crate) fn trial_while(
+    name: &str,
+    connections: usize,
+    during: impl FnOnce(&Cgroup, &Net),
+) -> Option<(Vec<TrialRecord>, TrialCounts)> {
     let cgroup = Cgroup::new(name).or_else(|| {
         println!("skipped: kernel tests that need a writable cgroup v2");
         None
@@ -114,17 +118,23 @@ fn trial_of(name: &str, program: Program) -> Option<(Vec<TrialRecord>, TrialCoun
     let trial = RunningTrial::start(&spec).unwrap_or_else(|e| panic!("{e}"));
     let records = Mutex::new(Vec::<TrialRecord>::new());
     let mut reader = trial.reader(|r| records.lock().expect("one thread").push(r)).expect("a ring");
-    controls_of_a_child(&cgroup, &net, program);
+    during(&cgroup, &net);
     settles(
         || {
             reader.poll().expect("readable");
-            records.lock().expect("one thread").iter().filter(|r| r.closed).count()
+            let closed = records.lock().expect("one thread").iter().filter(|r| r.closed).count();
+            closed + trial.counts().expect("counts").lost_records as usize
         },
-        CONNECTIONS,
+        connections,
     );
     let counts = trial.counts().expect("counts");
     drop(reader);
     Some((records.into_inner().expect("one thread"), counts))
+}
+
+/// Runs a trial until the connections of this program are closed.
+fn trial_of(name: &str, program: Program) -> Option<(Vec<TrialRecord>, TrialCounts)> {
+    trial_while(name, CONNECTIONS, |cgroup, net| drop(controls_of_a_child(cgroup, net, program)))
 }
 
 /// On a veth an ACK arrives before the kernel has advanced `snd_nxt`, and is taken all the same.
@@ -221,6 +231,10 @@ fn controls_of_a_child(cgroup: &Cgroup, net: &Net, program: Program) -> Vec<Stri
                 let (mut from, _) = listener.accept().expect("connected");
                 from.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
                 thread::spawn(move || {
+                    if matches!(program, Program::ChoosesLater) {
+                        from.read_exact(&mut vec![0; BYTES]).expect("the connection lives");
+                        from.write_all(&[0]).expect("the connection lives");
+                    }
                     let done = copy(&mut from, &mut sink());
                     assert!(done.is_ok() || matches!(program, Program::LosesPeer), "{done:?}");
                 })
@@ -257,8 +271,8 @@ fn sends_in_a_cgroup() {
             "ChoosesFirst" => choose(),
             "ChoosesLater" => {
                 (&socket).write_all(&vec![7; BYTES]).expect("the connection lives");
-                // Until the peer has acknowledged the first milestone.
-                thread::sleep(Duration::from_millis(20));
+                // The answer comes with an ACK of the first milestone.
+                (&socket).read_exact(&mut [0]).expect("the peer answers");
                 choose();
             }
             _ => {}
