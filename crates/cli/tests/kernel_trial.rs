@@ -3,6 +3,7 @@
 #![cfg(feature = "kernel")]
 #![allow(clippy::disallowed_methods, reason = "the test measures real time")]
 
+mod jumping_clock;
 mod works;
 
 use nix::sys::signal::{Signal, kill};
@@ -471,6 +472,63 @@ fn kill_9_leaves_nothing_behind() {
     assert!(after.iter().all(|d| Some(&d.control) == before.as_ref()), "{before:?} {after:?}");
     // The cgroup can be used again at once.
     drop(Trial::start(&cgroup, &args));
+}
+
+/// Runs a trial whose clock of this name jumps by an hour more with every second call, in a time namespace whose monotonic clock is a
+/// day ahead, and stops it with `SIGSTOP` during eight of twelve downloads. Returns its rows and its result.
+fn disturbed(cgroup: &Cgroup, library: &Path, clock: &str) -> (Vec<Value>, Value) {
+    let out = folder(clock);
+    let mut command = Command::new("unshare");
+    command.args(["--time", "--monotonic", "86400", "--boottime", "86400", "env"]);
+    command.arg(format!("LD_PRELOAD={}", library.display())).arg(format!("JUMPING_CLOCK={clock}"));
+    command.arg(env!("CARGO_BIN_EXE_slowstart")).env("NO_COLOR", "1");
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    let args =
+        ["--arm", "search:50%", "--arm", "ess:50%", "--every", "1s", "--out", out.to_str().expect("text")];
+    let trial = Trial::start_by(command, cgroup, &args);
+    let path = "rate=20Mbit rtt=20ms queue=1bdp";
+    download(cgroup, path, 4, 2, 300_000);
+    trial.signal(Signal::SIGSTOP);
+    download(cgroup, path, 8, 2, 300_000);
+    thread::sleep(Duration::from_secs(1));
+    trial.signal(Signal::SIGCONT);
+    let (status, said) = trial.end(Signal::SIGTERM);
+    assert_eq!(status, Some(0), "{said}");
+    let result = fs::read_to_string(out.join("result.json")).expect("written");
+    (rows(&out), serde_json::from_str(&result).expect("JSON"))
+}
+
+/// Times are the kernel's, and the trial's own are of the monotonic clock, which nobody sets.
+#[test]
+fn a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row() {
+    let test = "a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row";
+    let Some((_one, cgroup)) = able(test) else { return };
+    let namespaces = Command::new("unshare").args(["--time", "true"]).output();
+    let Some(library) = jumping_clock::built().filter(|_| namespaces.is_ok_and(|o| o.status.success()))
+    else {
+        println!("skipped: kernel tests that need cc and time namespaces");
+        return;
+    };
+    let begin = Instant::now();
+    let (all, result) = disturbed(&cgroup, &library, "realtime");
+    let took = begin.elapsed().as_secs_f64();
+    assert_eq!(all.len(), 12);
+    for r in &all {
+        assert!(r["closed"] == true && r["delivered_bytes"] == 300_000, "{r}");
+        let (last, exit) = (r["last_s"].as_f64(), r["exit"]["time_s"].as_f64());
+        assert!(last.is_some_and(|s| (0.1..10.0).contains(&s)) && exit <= last, "{r}");
+    }
+    assert!(all.iter().any(|r| !r["exit"].is_null()), "how a startup ended is known: {all:?}");
+    let counted = |result: &Value| {
+        result["counts"]["assigned"].as_array().map(|a| a.iter().filter_map(Value::as_u64).sum())
+    };
+    assert_eq!((counted(&result), result["counts"]["lost_records"].as_u64()), (Some(12), Some(0)));
+    let seconds = result["seconds"].as_f64().expect("a number");
+    assert!(seconds > 1.0 && seconds < took, "{seconds} of {took} s");
+    // The same measurement sees a jump of the clock that the trial uses; the rows do not have it.
+    let (all, result) = disturbed(&cgroup, &library, "monotonic");
+    assert!(result["seconds"].as_f64() > Some(3600.0), "{}", result["seconds"]);
+    assert!(all.len() == 12 && all.iter().all(|r| r["last_s"].as_f64() < Some(10.0)), "{all:?}");
 }
 
 /// Reads those counters for Prometheus that are whole numbers.
