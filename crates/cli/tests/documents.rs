@@ -1,4 +1,5 @@
-//! Links between the documents lead to files and headings that exist, on a forge and in the book.
+//! Links between the documents lead to files and headings that exist, on a forge and in the book; tests that documents name
+//! are there.
 
 use slowstart::registry;
 use slowstart::step::Exit;
@@ -139,6 +140,96 @@ fn the_book_has_every_page_and_its_links() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The texts of the files below a folder whose names end in this.
+fn sources(dir: &Path, end: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for path in fs::read_dir(dir).into_iter().flatten().flatten().map(|f| f.path()) {
+        if path.is_dir() {
+            all.extend(sources(&path, end));
+        } else if path.to_str().is_some_and(|p| p.ends_with(end)) {
+            all.push(fs::read_to_string(path).expect("text"));
+        }
+    }
+    all
+}
+
+/// True if one of these texts has a test of this name.
+fn has_test(texts: &[String], name: &str) -> bool {
+    texts.iter().any(|text| {
+        let python = text.contains(&format!("\ndef {name}("));
+        let rust = text.match_indices(&format!("fn {name}(")).any(|(at, _)| {
+            // Its attributes and comments.
+            let lines = text[..at].trim_end().lines().rev().map(str::trim);
+            let mut above = lines.take_while(|l| l.starts_with("#[") || l.starts_with("//"));
+            above.any(|l| l == "#[test]")
+        });
+        python || rust
+    })
+}
+
+/// The names between backquotes, each with the text up to the next one.
+fn quoted(cell: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = cell.split('`').collect();
+    parts[1..].chunks(2).map(|p| (p[0], p.get(1).copied().unwrap_or_default())).collect()
+}
+
+/// The tests of a crate, or of the Python package.
+fn tests_of(part: &str) -> Vec<String> {
+    if part == "python" {
+        return sources(&root().join("python/tests"), ".py");
+    }
+    let of = |folder| sources(&root().join("crates").join(part).join(folder), ".rs");
+    [of("src"), of("tests")].concat()
+}
+
+/// Each promise names tests that exist, in the crates that it names, and fuzz targets that exist.
+#[test]
+fn each_promise_of_security_has_its_tests() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).expect("a document");
+    let (_, section) = text.split_once("### Promises and their tests").expect("a section");
+    let rows: Vec<&str> = section.lines().filter(|l| l.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 30, "{rows:#?}");
+    let mut missing = Vec::new();
+    for row in rows {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().expect("two cells");
+        let (mut found, mut waiting) = (0, Vec::new());
+        let mut fuzzed = cell.starts_with("fuzz target");
+        for (name, after) in quoted(cell) {
+            if fuzzed {
+                found += usize::from(root().join("crates/fuzz/corpus").join(name).is_dir());
+            } else {
+                waiting.push(name);
+            }
+            fuzzed = after.contains("fuzz target") || (fuzzed && after == ", ");
+            // The crate stands behind the last of its tests: (cli), or (*root*; cli).
+            let part = after.split_once(')').and_then(|(p, _)| p.rsplit(['(', ' ']).next());
+            if let Some(part) = part.filter(|p| *p != "*root*") {
+                let texts = tests_of(part);
+                found += waiting.drain(..).filter(|name| has_test(&texts, name)).count();
+            }
+        }
+        if found == 0 || found < quoted(cell).len() {
+            missing.push(row);
+        }
+    }
+    assert!(missing.is_empty(), "tests that are not there: {missing:#?}");
+}
+
+/// Each attack that the evidence lists has tests that exist.
+#[test]
+fn each_finding_of_an_attack_has_its_tests() {
+    let text = fs::read_to_string(root().join("docs/evidence/security.md")).expect("a document");
+    let mut all: Vec<String> = sources(&root().join("crates"), ".rs");
+    all.extend(tests_of("python"));
+    let mut names = Vec::new();
+    for row in text.lines().filter(|l| l.starts_with("| ")) {
+        names.extend(quoted(row).iter().map(|(name, _)| *name).filter(|n| n.matches('_').count() > 2));
+    }
+    assert!(names.len() > 15, "{names:?}");
+    names.retain(|name| !has_test(&all, name));
+    assert!(names.is_empty(), "no such tests: {names:?}");
 }
 
 /// Every startup and avoidance of the registry has a section. Versions of one algorithm share that of its name.
