@@ -13,11 +13,11 @@ use flow::Flow;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use slowstart::avoidance;
-use slowstart::control::{Change, Controller, Exited, State};
+use slowstart::control::{Change, Composed, Controller, Exited, State};
 use slowstart::registry;
 use slowstart::step::Exit;
 use slowstart::units::{Bytes, Instant, Mark, Rate, Span};
-use slowstart::view::{Growth, Handshake, HostQueue, Limit, PathMemory, Signal};
+use slowstart::view::{Ack, Growth, Handshake, HostQueue, Limit, PathMemory, Sent, Signal};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -497,6 +497,28 @@ fn the_handshake_decides_the_first_window() {
         assert!(of(1) >= Bytes(1000), "{}: {:?}", s.name, of(1));
         if s.algorithm.is_standalone() {
             assert_eq!(of(10), Bytes(5000), "{}", s.name);
+        }
+    }
+}
+
+/// A host may report any window, down to segments of a byte: growth there neither overflows nor takes longer.
+#[test]
+fn windows_of_the_most_segments_do_not_overflow() {
+    for a in avoidance::REGISTRY {
+        for below in [0, 1, 2, 64, 65, 1 << 40, u64::MAX / 2] {
+            let mut f = facts(1, 1);
+            f.iw = Bytes(u64::MAX - below);
+            f.srtt = Some(Span::millis(10));
+            f.min_rtt = f.srtt;
+            let mut control = Composed::new(common::startup("standard"), (a.make)(), f.iw);
+            let _ = control.on_established(&f, &Handshake::default());
+            control.exit_startup(&f, Exit::Delay);
+            for bytes in [1, 2, 128, 1 << 42, u64::MAX] {
+                f.now = f.now + Span::millis(10);
+                let before = control.state().cwnd;
+                let _ = control.on_ack(&f, &Ack::new(Sent::default(), Bytes(bytes), before));
+                assert!(control.state().cwnd >= before, "{}: {before:?}", a.name);
+            }
         }
     }
 }

@@ -152,8 +152,9 @@ impl Cuback {
     fn due(&mut self, w: u64) -> Bytes {
         if self.due.0 != w {
             let a = |w| self.epoch.acknowledged(w, self.params.beta);
-            let here = if self.due.0 > 0 && self.due.0 + 1 == w { self.next } else { a(w) };
-            self.next = a(w + 1);
+            let follows = self.due.0 > 0 && self.due.0.checked_add(1) == Some(w);
+            let here = if follows { self.next } else { a(w) };
+            self.next = a(w.saturating_add(1));
             self.due = (w, (self.next - here).max(self.epoch.mss * 2));
         }
         self.due.1
@@ -192,7 +193,7 @@ impl Avoidance for Cuback {
         self.pending += ack.bytes;
         let begin = v.cwnd.units(v.mss).max(1);
         let mut w = begin;
-        while w - begin < STEPS {
+        while w - begin < STEPS && w < u64::MAX {
             let due = self.due(w);
             if self.pending < due {
                 break;
@@ -203,7 +204,7 @@ impl Avoidance for Cuback {
         if w - begin == STEPS {
             let (grown, cost) = self.leap(w);
             self.pending -= cost;
-            w += grown;
+            w = w.saturating_add(grown);
         }
         if w == begin { Window::Keep } else { Window::Grow(v.mss * (w - begin)) }
     }
