@@ -490,7 +490,7 @@ impl<S: Startup + Clone, A: Avoidance> Controller for Composed<S, A> {
         let Some(rto) = restart else { return Change::NONE };
         // RFC 2861 as in Linux (tcp_cwnd_restart): remember three quarters of the window in the threshold, and halve
         // the window for each RTO of idle time, at least to the restart window.
-        let floor = f.iw.min(self.state.cwnd);
+        let floor = f.iw.max(f.min_window).min(self.state.cwnd);
         let remembered = self.state.cwnd.scale(3, 4);
         let mut idle = idle;
         while idle > rto && self.state.cwnd > floor {
