@@ -1,4 +1,4 @@
-//! BBR version 3: draft-ietf-ccwg-bbr-06.
+//! BBR version 3: draft-ietf-ccwg-bbr-06. The head of August 2026 (commit 4ce5e87) changes no step of it.
 //!
 //! *Startup* paces at 4 ln 2 times the bandwidth within a window of two BDPs, until the bandwidth has grown by less
 //! than 25 % in three rounds, or until a round loses more than 2 % in at least six ranges. *Drain* paces at half the
