@@ -14,7 +14,7 @@ use slowstart_lab::tcp::profile::Profile;
 pub const LEFT_OUT: [&str; 7] = ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace"];
 
 /// Keys of a path that only make sense together, each drawn with the others of its line.
-const GROUPS: [&[&str]; 34] = [
+const GROUPS: [&[&str]; 36] = [
     &["queue"],
     &["rate_vary", "rate_vary_period"],
     &["shaper"],
@@ -49,6 +49,8 @@ const GROUPS: [&[&str]; 34] = [
     &["ack_duplicate"],
     &["drop_ack"],
     &["ack_aggregate", "ack_filter"],
+    &["wifi_jitter"],
+    &["ack_wifi_jitter"],
 ];
 
 /// A whole number from `low` to `high`, small ones as often as large ones.
@@ -119,7 +121,9 @@ pub fn path_value(u: &mut Unstructured<'_>, key: &str) -> Result<Option<String>>
         "link" => one(u, &["host", "network"])?,
         "host_queue" => one(u, &["pfifo_fast", "fq", "fq_codel"])?,
         "random_drop" => format!("{}@{}kB", share(u, 50)?, number(u, 10, 1000)?),
-        "mark" | "jitter" | "vary" | "handover_step" | "ack_jitter" => time(u, 200)?,
+        "mark" | "jitter" | "vary" | "handover_step" | "ack_jitter" | "wifi_jitter" | "ack_wifi_jitter" => {
+            time(u, 200)?
+        }
         "aggregate" | "ack_aggregate" => time(u, 50)?,
         "loss" | "ack_loss" | "duplicate" | "ack_duplicate" => share(u, 8)?,
         "gemodel" | "ack_gemodel" => bursts(u)?,

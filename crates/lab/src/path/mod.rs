@@ -50,7 +50,7 @@ pub use spec::{Builtin, PATH_KEYS, PathKey, PathSpec, ProxySpec};
 use aggregate::Aggregate;
 use bottleneck::Bottleneck;
 use bucket::Buckets;
-use delay::{Delay, Jitter};
+use delay::{Delay, Jitter, WifiJitter};
 use fade::BurstLoss;
 use gemodel::GilbertElliott;
 use link::Link;
@@ -146,6 +146,7 @@ pub struct Dropped {
 enum Element {
     Delay(Delay),
     Jitter(Jitter),
+    WifiJitter(WifiJitter),
     Loss(Loss),
     GilbertElliott(GilbertElliott),
     BurstLoss(BurstLoss),
@@ -174,6 +175,7 @@ impl Element {
         let lost = match self {
             Self::Delay(e) => return Ok(e.pass(now)),
             Self::Jitter(e) => return Ok(e.pass(now)),
+            Self::WifiJitter(e) => return Ok(e.pass(now)),
             Self::Reorder(e) => return Ok(e.pass(now)),
             Self::SecondRoute(e) => return Ok(e.pass(now)),
             Self::Aggregate(e) => return Ok(e.pass(now)),

@@ -50,6 +50,7 @@ struct DirectionSpec {
     /// Propagation; zero where a delay trace has it.
     delay: Span,
     jitter: Span,
+    wifi_jitter: Option<Span>,
     /// The chance of a loss, in millionths.
     loss: u32,
     gemodel: Option<Probabilities>,
@@ -295,6 +296,7 @@ impl PathSpec {
     fn jitter_by_default(&mut self) {
         let drawn = |d: &DirectionSpec| {
             d.jitter > Span::ZERO
+                || d.wifi_jitter.is_some()
                 || d.loss > 0
                 || d.aggregate.is_some()
                 || d.gemodel.is_some()

@@ -8,7 +8,7 @@ use super::super::aggregate::Aggregate;
 use super::super::bottleneck::{Beside, Bottleneck};
 use super::super::bucket::Buckets;
 use super::super::carrier::Carrier;
-use super::super::delay::{Course, Delay, Jitter};
+use super::super::delay::{Course, Delay, Jitter, WifiJitter};
 use super::super::fade::BurstLoss;
 use super::super::gemodel::GilbertElliott;
 use super::super::link::{Limit, Link, RandomDrop, Service};
@@ -195,6 +195,9 @@ impl DirectionSpec {
         if self.jitter > Span::ZERO {
             beyond.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
         }
+        beyond.extend(
+            self.wifi_jitter.map(|t| Element::WifiJitter(WifiJitter::new(t, stream("wifi-jitter")))),
+        );
         if self.loss > 0 {
             beyond.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
         }

@@ -131,6 +131,11 @@ pub const PATH_KEYS: &[PathKey] = &[
         "Random extra delay of each packet from the sender, uniform from 0 to this; packets stay in order.",
     ),
     key(
+        "wifi_jitter",
+        SPAN,
+        "Extra delay of each packet from the sender on a crowded Wi-Fi network, by the model of C4's tests, with this target for its mean; packets stay in order.",
+    ),
+    key(
         "vary",
         SPAN,
         "Amplitude of a sine wave in the forward delay, from 0 to twice this; with vary_period.",
@@ -197,6 +202,7 @@ pub const PATH_KEYS: &[PathKey] = &[
     key("ack_rate", RATE, "Capacity of the return link; without it the way back only delays."),
     key("ack_queue", QUEUE, "Capacity of the queue at the return link; with ack_rate."),
     key("ack_jitter", SPAN, "As jitter, for the way back."),
+    key("ack_wifi_jitter", SPAN, "As wifi_jitter, for the way back."),
     key("ack_loss", SHARE, "As loss, for the way back."),
     key("ack_gemodel", Probabilities::EXPECTED, "As gemodel, for the way back."),
     key("ack_reorder", Reordering::EXPECTED, "As reorder, for the way back."),
@@ -404,6 +410,7 @@ impl Keys {
         Ok(DirectionSpec {
             delay,
             jitter: self.take(&key("jitter"), quantity::span, SPAN)?.unwrap_or_default(),
+            wifi_jitter: self.take(&key("wifi_jitter"), quantity::some_span, SPAN)?,
             loss: self.take(&key("loss"), quantity::share, SHARE)?.unwrap_or_default(),
             gemodel: self.take(&key("gemodel"), Probabilities::parse, Probabilities::EXPECTED)?,
             reorder: self.take(&key("reorder"), Reordering::parse, Reordering::EXPECTED)?,
