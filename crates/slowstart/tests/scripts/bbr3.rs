@@ -236,6 +236,17 @@ fn a_probe_that_loses_too_much_bounds_the_flight_and_the_next_is_cautious() {
 }
 
 #[test]
+fn a_lossy_probe_ends_also_when_application_limited() {
+    let mut s = going_up();
+    s.app_limited = true;
+    s.round(mbit(8), 120);
+    s.lose(3, 1, true);
+    assert_eq!(s.c.phase(), "probe-bw-down");
+    // The application limited what was in flight, so no bound follows from it.
+    assert!(s.internal_value("inflight_longterm_bytes").is_nan());
+}
+
+#[test]
 fn between_probes_losses_lower_the_short_term_bounds_to_seven_tenths_a_round_or_what_is_delivered() {
     let mut s = cruising();
     s.limit = Limit::Pacer;
