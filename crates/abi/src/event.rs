@@ -10,7 +10,7 @@ use slowstart::view::{Congestion, Handshake, PathMemory, Signal};
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct slowstart_handshake {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
     /// The round-trip time of the handshake, or unknown.
     pub rtt_ns: u64,
@@ -42,7 +42,7 @@ impl Argument for slowstart_handshake {
 }
 
 impl slowstart_handshake {
-    /// Returns the handshake.
+    /// Returns the handshake as the controllers take it.
     pub fn to_handshake(&self) -> Handshake {
         let mut hs = Handshake::new(known(self.rtt_ns).map(Span));
         hs.syn_losses = self.syn_losses.min(255) as u8;
@@ -95,7 +95,7 @@ pub const fn signal(number: u32) -> Option<Signal> {
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct slowstart_congestion {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
     /// Which signal, such as SLOWSTART_LOSS.
     pub signal: u32,
@@ -105,7 +105,7 @@ pub struct slowstart_congestion {
     pub lost: u64,
     /// In how many separate ranges.
     pub lost_ranges: u32,
-    /// 0.
+    /// Not used; set it to 0.
     pub reserved: u32,
     /// The most recently sent packet known to be delivered.
     pub newest: slowstart_sent,

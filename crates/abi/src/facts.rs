@@ -9,13 +9,13 @@ use slowstart::view::{Facts, HostQueue};
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct slowstart_facts {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
     /// The time. It never decreases.
     pub now_ns: u64,
     /// Payload of a full packet.
     pub mss: u64,
-    /// The initial window.
+    /// The initial window of the host, in bytes.
     pub iw: u64,
     /// The least window: one segment in TCP, two packets in QUIC; 0 means mss.
     pub min_window: u64,
@@ -43,7 +43,7 @@ pub struct slowstart_facts {
     pub unsent: u64,
     /// Bytes in the host's interface queue, or unknown.
     pub host_queue_used: u64,
-    /// Its capacity.
+    /// The bytes that the interface's queue can hold, or unknown.
     pub host_queue_limit: u64,
     /// The rate of the interface, bit/s, or unknown.
     pub nic_rate_bps: u64,
@@ -53,7 +53,7 @@ pub struct slowstart_facts {
     pub pacing_on: u32,
     /// 1 between start and end of a loss episode.
     pub in_recovery: u32,
-    /// 0.
+    /// Not used; set it to 0.
     pub reserved: u32,
 }
 

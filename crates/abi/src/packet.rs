@@ -10,13 +10,13 @@ use slowstart::view::{Ack, Limit, Sent};
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct slowstart_sent {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
     /// Its place in the order of sending: in TCP the end of its data, in QUIC its number.
     pub mark: u64,
     /// When it was sent.
     pub at_ns: u64,
-    /// Its payload.
+    /// The bytes of its payload, as they count in the window.
     pub bytes: u64,
     /// Bytes sent so far, it included.
     pub sent_total: u64,
@@ -59,7 +59,7 @@ impl Argument for slowstart_sent {
 }
 
 impl slowstart_sent {
-    /// Returns the packet.
+    /// Returns the packet as the controllers take it.
     pub fn to_sent(&self) -> Sent {
         Sent {
             mark: Mark::new(self.mark),
@@ -99,25 +99,25 @@ impl slowstart_sent {
 
 /// What limited the sender: the window.
 pub const SLOWSTART_BY_WINDOW: u64 = 0;
-/// The pacer.
+/// The pacer limited the sender when the packet was sent.
 pub const SLOWSTART_BY_PACER: u64 = 1;
 /// The application, which had nothing to send.
 pub const SLOWSTART_BY_APPLICATION: u64 = 2;
 /// The peer's receive window.
 pub const SLOWSTART_BY_PEER: u64 = 3;
 
-/// An ACK.
+/// An acknowledgement, with what it says of the packets that it covers.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct slowstart_ack {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
     /// How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet acknowledged in QUIC. It
     /// never decreases.
     pub upto: u64,
     /// Bytes for which the window may grow.
     pub bytes: u64,
-    /// Bytes newly delivered.
+    /// The bytes that this acknowledgement delivered and none before it.
     pub delivered: u64,
     /// Bytes newly marked lost.
     pub newly_lost: u64,

@@ -26,7 +26,7 @@ pub const SLOWSTART_OWNS_RECOVERY: u64 = 2;
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct slowstart_plugin {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
     /// SLOWSTART_VERSION of the header.
     pub version: u64,
@@ -34,7 +34,7 @@ pub struct slowstart_plugin {
     pub flags: u64,
     /// Returns the controller of a new connection, with the initial window iw, or null.
     pub create: Option<unsafe extern "C" fn(iw: u64, seed: u64) -> *mut c_void>,
-    /// Ends it.
+    /// Ends a controller: frees what create allocated for it.
     pub destroy: Option<unsafe extern "C" fn(controller: *mut c_void)>,
     /// The connection is established: first, and once. state has the initial window.
     pub established: Option<
@@ -63,7 +63,7 @@ pub struct slowstart_plugin {
             state: *mut slowstart_state,
         ),
     >,
-    /// Congestion.
+    /// Called on a loss, a mark, a timeout or a stall of the host's own queue.
     pub congestion: Option<
         unsafe extern "C" fn(
             controller: *mut c_void,

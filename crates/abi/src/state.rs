@@ -10,20 +10,20 @@ use std::ptr;
 
 /// Pacing by the host's own rule.
 pub const SLOWSTART_PACE_HOST: u64 = 0;
-/// No pacing.
+/// Packets are not paced: they leave as soon as the window allows.
 pub const SLOWSTART_PACE_OFF: u64 = 1;
 /// At pace 1024ths of cwnd / SRTT.
 pub const SLOWSTART_PACE_GAIN: u64 = 2;
-/// At pace bit/s.
+/// Packets leave at the rate in pace, in bits per second.
 pub const SLOWSTART_PACE_RATE: u64 = 3;
 
 /// What the host takes from the controller after each call.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct slowstart_state {
-    /// sizeof this structure.
+    /// The bytes of this structure, sizeof, by which its version is known.
     pub size: u64,
-    /// The congestion window.
+    /// The congestion window, in bytes.
     pub cwnd: u64,
     /// The slow-start threshold; unknown while it is arbitrarily high.
     pub ssthresh: u64,
@@ -31,7 +31,7 @@ pub struct slowstart_state {
     pub wake_ns: u64,
     /// How to pace, such as SLOWSTART_PACE_HOST.
     pub pace_kind: u64,
-    /// See pace_kind.
+    /// The gain or the rate that pace_kind names; 0 where it names none.
     pub pace: u64,
     /// The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is asked for. It is that
     /// of the newest call alone.

@@ -16,9 +16,9 @@ pub(crate) const COMMON: [&str; 7] =
 
 /// The rows of one path.
 pub(crate) struct PathResult {
-    /// The path's name.
+    /// The path's name, as the tables show it.
     pub name: String,
-    /// Its rows.
+    /// The rows of all startups on this path.
     pub rows: Vec<Row>,
     /// What each startup did to another flow; empty if it was not measured.
     pub harm: Vec<Harm>,

@@ -19,7 +19,7 @@ pub(crate) enum Tone {
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
-    /// Its text.
+    /// The text of the cell, without colour.
     pub text: String,
     /// How it is printed.
     pub tone: Tone,

@@ -48,7 +48,7 @@
 // What limited the sender: the window.
 #define SLOWSTART_BY_WINDOW 0
 
-// The pacer.
+// The pacer limited the sender when the packet was sent.
 #define SLOWSTART_BY_PACER 1
 
 // The application, which had nothing to send.
@@ -66,13 +66,13 @@
 // Pacing by the host's own rule.
 #define SLOWSTART_PACE_HOST 0
 
-// No pacing.
+// Packets are not paced: they leave as soon as the window allows.
 #define SLOWSTART_PACE_OFF 1
 
 // At pace 1024ths of cwnd / SRTT.
 #define SLOWSTART_PACE_GAIN 2
 
-// At pace bit/s.
+// Packets leave at the rate in pace, in bits per second.
 #define SLOWSTART_PACE_RATE 3
 
 // The controller of one connection.
@@ -80,13 +80,13 @@ struct slowstart_controller;
 
 // State of the host at the time of an event. Sizes are bytes, times nanoseconds since any fixed moment.
 struct slowstart_facts {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
     // The time. It never decreases.
     uint64_t now_ns;
     // Payload of a full packet.
     uint64_t mss;
-    // The initial window.
+    // The initial window of the host, in bytes.
     uint64_t iw;
     // The least window: one segment in TCP, two packets in QUIC; 0 means mss.
     uint64_t min_window;
@@ -114,7 +114,7 @@ struct slowstart_facts {
     uint64_t unsent;
     // Bytes in the host's interface queue, or unknown.
     uint64_t host_queue_used;
-    // Its capacity.
+    // The bytes that the interface's queue can hold, or unknown.
     uint64_t host_queue_limit;
     // The rate of the interface, bit/s, or unknown.
     uint64_t nic_rate_bps;
@@ -124,13 +124,13 @@ struct slowstart_facts {
     uint32_t pacing_on;
     // 1 between start and end of a loss episode.
     uint32_t in_recovery;
-    // 0.
+    // Not used; set it to 0.
     uint32_t reserved;
 };
 
 // How the connection was established.
 struct slowstart_handshake {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
     // The round-trip time of the handshake, or unknown.
     uint64_t rtt_ns;
@@ -150,9 +150,9 @@ struct slowstart_handshake {
 
 // What the host takes from the controller after each call.
 struct slowstart_state {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
-    // The congestion window.
+    // The congestion window, in bytes.
     uint64_t cwnd;
     // The slow-start threshold; unknown while it is arbitrarily high.
     uint64_t ssthresh;
@@ -160,7 +160,7 @@ struct slowstart_state {
     uint64_t wake_ns;
     // How to pace, such as SLOWSTART_PACE_HOST.
     uint64_t pace_kind;
-    // See pace_kind.
+    // The gain or the rate that pace_kind names; 0 where it names none.
     uint64_t pace;
     // The packet to retransmit now ends this many bytes before the end of the data sent; unknown if none is asked for. It is that
     // of the newest call alone.
@@ -178,13 +178,13 @@ struct slowstart_state {
 // A packet that was sent, with the state at that time. The fields after bytes are read only by a controller that needs the
 // delivery state, and may be 0 otherwise.
 struct slowstart_sent {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
     // Its place in the order of sending: in TCP the end of its data, in QUIC its number.
     uint64_t mark;
     // When it was sent.
     uint64_t at_ns;
-    // Its payload.
+    // The bytes of its payload, as they count in the window.
     uint64_t bytes;
     // Bytes sent so far, it included.
     uint64_t sent_total;
@@ -206,16 +206,16 @@ struct slowstart_sent {
     uint32_t app_limited;
 };
 
-// An ACK.
+// An acknowledgement, with what it says of the packets that it covers.
 struct slowstart_ack {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
     // How far acknowledgements have advanced in the order of sending: SND.UNA in TCP, the newest packet acknowledged in QUIC. It
     // never decreases.
     uint64_t upto;
     // Bytes for which the window may grow.
     uint64_t bytes;
-    // Bytes newly delivered.
+    // The bytes that this acknowledgement delivered and none before it.
     uint64_t delivered;
     // Bytes newly marked lost.
     uint64_t newly_lost;
@@ -231,7 +231,7 @@ struct slowstart_ack {
 
 // Congestion, as a plugin is told of it.
 struct slowstart_congestion {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
     // Which signal, such as SLOWSTART_LOSS.
     uint32_t signal;
@@ -241,7 +241,7 @@ struct slowstart_congestion {
     uint64_t lost;
     // In how many separate ranges.
     uint32_t lost_ranges;
-    // 0.
+    // Not used; set it to 0.
     uint32_t reserved;
     // The most recently sent packet known to be delivered.
     struct slowstart_sent newest;
@@ -259,7 +259,7 @@ struct slowstart_congestion {
 //
 // Functions that may be null: sent, recovered, timer, idle.
 struct slowstart_plugin {
-    // sizeof this structure.
+    // The bytes of this structure, sizeof, by which its version is known.
     uint64_t size;
     // SLOWSTART_VERSION of the header.
     uint64_t version;
@@ -267,7 +267,7 @@ struct slowstart_plugin {
     uint64_t flags;
     // Returns the controller of a new connection, with the initial window iw, or null.
     void *(*create)(uint64_t iw, uint64_t seed);
-    // Ends it.
+    // Ends a controller: frees what create allocated for it.
     void (*destroy)(void *controller);
     // The connection is established: first, and once. state has the initial window.
     void (*established)(void *controller,
@@ -284,7 +284,7 @@ struct slowstart_plugin {
                 const struct slowstart_facts *f,
                 const struct slowstart_ack *ack,
                 struct slowstart_state *state);
-    // Congestion.
+    // Called on a loss, a mark, a timeout or a stall of the host's own queue.
     void (*congestion)(void *controller,
                        const struct slowstart_facts *f,
                        const struct slowstart_congestion *congestion,

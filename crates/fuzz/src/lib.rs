@@ -23,7 +23,7 @@ use slowstart_replay::observer::Candidate;
 use slowstart_replay::open;
 use slowstart_replay::replay::{Options, read};
 
-/// A target.
+/// A target: reads any bytes, and returns true if they said something to it.
 pub type Target = fn(&[u8]) -> bool;
 
 /// All targets with the names of their programs and of their folders in the corpus.

@@ -296,7 +296,7 @@ pub struct Sample {
     pub cwnd_bytes: u64,
     /// Slow-start threshold; absent until one is set.
     pub ssthresh_bytes: Option<u64>,
-    /// Bytes in flight.
+    /// Bytes sent that are neither acknowledged nor taken for lost.
     pub inflight_bytes: u64,
     /// The newest round-trip sample.
     pub rtt_s: Option<f64>,

@@ -63,7 +63,7 @@ impl Baseline {
 /// A startup against one of the baseline, over the cases that both have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The startup.
+    /// The startup as written, with its parameters.
     pub startup: String,
     /// The startup of the baseline.
     pub baseline: String,

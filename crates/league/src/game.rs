@@ -31,7 +31,7 @@ pub struct GameRow {
     pub drawn_from: u64,
     /// The version that computed it.
     pub version: String,
-    /// The population.
+    /// The name of the population that the case is drawn from.
     pub population: String,
     /// The number of the case in it.
     pub case: u32,
@@ -47,7 +47,7 @@ pub struct GameRow {
     pub memory: bool,
     /// Mean rate of the path, on the wire.
     pub rate_bps: u64,
-    /// Base round-trip time.
+    /// Least round-trip time of the path, in seconds.
     pub base_rtt_s: f64,
     /// Payload that fills the path without a queue.
     pub bdp_bytes: u64,
@@ -55,7 +55,7 @@ pub struct GameRow {
     pub buffer_bytes: Option<u64>,
     /// Seconds until the receiver had so many bytes; null if it never had, within the time given.
     pub time_s: BTreeMap<String, Option<f64>>,
-    /// The oracle's seconds.
+    /// Seconds that the oracle needs until the receiver has so many bytes, by their number.
     pub oracle_s: BTreeMap<String, f64>,
     /// The time given, in seconds.
     pub given_s: f64,

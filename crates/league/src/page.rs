@@ -16,9 +16,9 @@ use slowstart_lab::report::{Script, document};
 pub struct Page<'a> {
     /// The command line that makes it.
     pub command: &'a str,
-    /// The populations.
+    /// The populations in the order of the page.
     pub populations: &'a [Population],
-    /// All rows.
+    /// The rows of all populations and startups.
     pub rows: &'a [GameRow],
     /// What startups are ranked by.
     pub terms: Terms<'a>,

@@ -32,9 +32,9 @@ pub struct Base {
 /// Ranges from which [`Base`] is drawn, each uniformly in the logarithm.
 #[derive(Copy, Clone, Debug)]
 pub struct Ranges {
-    /// Bit/s.
+    /// The least and the greatest rate, in bits per second.
     pub rate_bps: (u64, u64),
-    /// Microseconds.
+    /// The least and the greatest base round-trip time, in microseconds.
     pub rtt_us: (u64, u64),
     /// Thousandths of a bandwidth-delay product.
     pub queue_mbdp: (u64, u64),

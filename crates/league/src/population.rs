@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A population of cases.
 #[derive(Clone, Debug)]
 pub struct Population {
-    /// Its name.
+    /// Its name, as the command line takes it.
     pub name: String,
     /// What it is, in a sentence.
     pub about: String,
@@ -51,13 +51,13 @@ enum Situation {
 pub struct Case {
     /// The seed of the league.
     pub drawn_from: u64,
-    /// Its population.
+    /// The name of its population.
     pub population: String,
     /// Its number in the population, from 0.
     pub number: u32,
     /// The path, as `slowstart compare` takes it.
     pub path: String,
-    /// The stack.
+    /// The name of the TCP stack at both ends.
     pub profile: &'static str,
     /// Settings of the stack.
     pub set: BTreeMap<String, String>,
@@ -70,7 +70,7 @@ pub struct Case {
 /// What shares the path with the flow studied, and what its application does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// One transfer, alone.
+    /// One transfer with nothing beside it.
     Alone,
     /// One transfer beside flows that the study's key `against` describes.
     Against(Vec<String>),

@@ -21,7 +21,7 @@ pub struct Terms<'a> {
 /// A startup and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
-    /// The startup.
+    /// The startup as written, with its parameters.
     pub startup: &'a str,
     /// One more than the number of startups that certainly reach 10 MB sooner, directly or by way of others.
     pub rank: usize,

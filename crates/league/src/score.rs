@@ -88,9 +88,9 @@ impl Measure {
 pub struct Figure {
     /// The mean, with Student's 95 % interval.
     pub mean: Median,
-    /// The median.
+    /// The median over the cases, in the unit of the score.
     pub median: f64,
-    /// The 95th percentile.
+    /// The 95th percentile over the cases, in the unit of the score.
     pub p95: f64,
 }
 
@@ -114,15 +114,15 @@ pub struct Exits {
 /// The score of a startup over cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// The startup.
+    /// The startup as written, with its parameters.
     pub startup: String,
     /// True if it uses what an earlier connection learned.
     pub memory: bool,
-    /// Number of cases.
+    /// The number of cases that it is of.
     pub cases: usize,
     /// Cases in which 10 MB were not delivered in the time given; their regret is a lower bound.
     pub unfinished: usize,
-    /// How it left.
+    /// How often it left by each class.
     pub exits: Exits,
     figures: [Option<Figure>; Measure::ALL.len()],
 }

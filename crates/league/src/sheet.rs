@@ -8,7 +8,7 @@ use slowstart_lab::stats::Median;
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
-    /// What it shows.
+    /// What it shows, as a heading.
     pub title: &'static str,
     /// The names of the columns.
     pub headers: Vec<&'static str>,

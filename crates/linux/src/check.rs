@@ -16,28 +16,28 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/check.bpf.o"));
 /// A command of `slowstart kernel`, or one of its options.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// `load`.
+    /// `kernel load`: attaches a startup until the system restarts or it is unloaded.
     Load,
     /// `load --pin`, and replacement.
     Pin,
-    /// `list`.
+    /// `kernel list`: what is loaded, and how many connections use it.
     List,
-    /// `select`.
+    /// `kernel select`: a startup for the connections of a cgroup, while the command runs.
     Select,
-    /// `select --pin`.
+    /// `kernel select --pin`: the same, kept after the command ends.
     SelectPin,
-    /// `watch`.
+    /// `kernel watch`: the connections of a running kernel.
     Watch,
-    /// `trial`.
+    /// `kernel trial`: arms among the connections of a service.
     Trial,
-    /// `memory`.
+    /// `kernel memory`: what startups remember of their peers.
     Memory,
 }
 
 use Verb::{List, Load, Memory, Pin, Select, SelectPin, Trial, Watch};
 
 impl Verb {
-    /// All of them.
+    /// All verbs, in the order of the help.
     pub const ALL: [Self; 8] = [Load, Pin, List, Select, SelectPin, Watch, Trial, Memory];
 
     /// Returns it as it is written after `slowstart kernel`.
@@ -58,7 +58,7 @@ impl Verb {
 /// Whether a command works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It works.
+    /// It works on this system.
     Works,
     /// It works but for this.
     Lacks(Vec<&'static str>),

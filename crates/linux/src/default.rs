@@ -46,13 +46,13 @@ pub struct DefaultRecord {
     pub namespace: u64,
     /// The control that was made the default.
     pub control: String,
-    /// The default before.
+    /// The name of the control that was the system's default before.
     pub previous: String,
-    /// Who ends it.
+    /// Who takes the default back.
     pub owner: Owner,
 }
 
-/// Result of [`set_default`].
+/// What [`set_default`] found and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefaultChange {
     /// The control is the default; `previous` will be restored.
@@ -69,7 +69,7 @@ pub enum DefaultChange {
 pub struct RestoredDefault {
     /// The record, which no longer exists.
     pub record: DefaultRecord,
-    /// What happened.
+    /// Whether the default before is in force again, or why not.
     pub outcome: RestoreOutcome,
 }
 

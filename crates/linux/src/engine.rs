@@ -44,7 +44,7 @@ impl From<KernelError> for EngineError {
 }
 
 impl Kernel {
-    /// Its name.
+    /// Its name, as `--engine` takes it.
     pub const NAME: &str = "kernel";
 
     /// Checks that a startup has an object that takes its parameters.

@@ -183,7 +183,7 @@ pub struct Facts {
     pub memory_rtt_us: u32,
     /// Receive window of the peer, in bytes.
     pub rwnd: u32,
-    /// Segments marked lost.
+    /// Segments that are marked lost at the event.
     pub lost: u32,
     /// Segments in flight before this ACK.
     pub prior: u32,
@@ -195,27 +195,27 @@ pub struct Facts {
     pub cwnd: u32,
     /// ssthresh before the event, in segments.
     pub ssthresh: u32,
-    /// Segments in flight.
+    /// Segments in flight at the event.
     pub inflight: u32,
     /// Segments that this ACK delivered.
     pub acked: u32,
     /// RTT sample of this ACK, in microseconds; 0 if none.
     pub rtt_us: u32,
-    /// SRTT, in microseconds.
+    /// Smoothed round-trip time, in microseconds; 0 if there is no sample yet.
     pub srtt_us: u32,
     /// Minimum RTT, in microseconds; 0 if there is no sample yet.
     pub min_rtt_us: u32,
     /// Initial cwnd, in segments.
     pub iw: u32,
-    /// Segments delivered.
+    /// Segments delivered since the connection began.
     pub delivered: u32,
-    /// Segments retransmitted.
+    /// Segments sent again since the connection began.
     pub retransmitted: u32,
     /// Largest GSO packet, in bytes.
     pub gso_max: u32,
     /// Address of the peer.
     pub peer: IpAddr,
-    /// Local port.
+    /// The port of this host.
     pub sport: u16,
     /// Port of the peer.
     pub dport: u16,

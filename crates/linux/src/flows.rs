@@ -13,11 +13,11 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 /// Why a record was written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// The connection closed.
+    /// The connection closed, or switched to another control.
     Closed,
-    /// A periodic sample.
+    /// The state at a regular interval.
     Sample,
-    /// Its startup ended.
+    /// The connection's startup ended.
     Exit,
 }
 
@@ -28,7 +28,7 @@ pub struct Flow {
     pub sk: u64,
     /// Time of the record, in nanoseconds of the kernel's monotonic clock.
     pub now_ns: u64,
-    /// Bytes acknowledged.
+    /// Bytes acknowledged since the connection began.
     pub acked_bytes: u64,
     /// The value of `acked_bytes` once everything sent so far is acknowledged.
     pub next: u64,
@@ -44,15 +44,15 @@ pub struct Flow {
     pub cwnd: u32,
     /// Slow start threshold, in segments; above 2^31 - 2 it is unset.
     pub ssthresh: u32,
-    /// Segments in flight.
+    /// Segments in flight at that time.
     pub inflight: u32,
     /// Maximum payload of a segment, in bytes.
     pub mss: u32,
-    /// SRTT, in microseconds.
+    /// Smoothed round-trip time, in microseconds; 0 if there is no sample yet.
     pub srtt_us: u32,
     /// Minimum RTT, in microseconds.
     pub min_rtt_us: u32,
-    /// Segments retransmitted.
+    /// Segments sent again since the connection began.
     pub retransmitted: u32,
     /// Congestion state of the kernel (`tcp_ca_state`): 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub state: u32,
@@ -64,11 +64,11 @@ pub struct Flow {
     pub exit_ns: u64,
     /// Time of the first record, in nanoseconds.
     pub begun_ns: u64,
-    /// Local port.
+    /// The port of this host.
     pub sport: u16,
-    /// Remote port.
+    /// The port of the peer.
     pub dport: u16,
-    /// Remote address.
+    /// The address of the peer.
     pub peer: IpAddr,
     /// Name of the congestion control.
     pub control: String,

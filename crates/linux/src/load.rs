@@ -88,7 +88,7 @@ impl Held {
         Memory::of(&self.name, &self.map("memory")?, &self.map(".rodata.memory")?)
     }
 
-    /// Returns its counters.
+    /// Returns its counters; `None` if they cannot be read.
     pub fn counts(&self) -> Option<Counts> {
         counts(&self.map(".data.counts")?, &self.open)
     }
@@ -289,7 +289,7 @@ fn replace(spec: &Spec, check: &Check, name: &str, dir: &Path, next: &Path) -> R
     remove_pins(next)
 }
 
-/// Result of [`unload`].
+/// What [`unload`] removed, and what still uses it.
 #[derive(Clone, Debug)]
 pub struct Unloaded {
     /// The name that the control had in the kernel; `None` if it was not loaded and only a default was left of it.

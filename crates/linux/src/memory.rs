@@ -74,7 +74,7 @@ pub struct MemoryEntry {
     pub prefix: IpAddr,
     /// Length of the prefix, in bits.
     pub bits: u32,
-    /// Port or cgroup.
+    /// The port or the cgroup whose connections it is of.
     pub scope: MemoryScope,
     /// cwnd at the end, as far as it was used, in bytes.
     pub cwnd_bytes: u64,

@@ -27,7 +27,7 @@ const PATH: usize = 4096;
 /// Whether a pinned selection applies to new connections.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SelectionState {
-    /// It applies.
+    /// It applies to new connections of its cgroup.
     Active,
     /// The cgroup was removed and made again: the new one has no selection.
     CgroupReplaced,
@@ -35,14 +35,14 @@ pub enum SelectionState {
     CgroupGone,
 }
 
-/// A pinned selection.
+/// A selection that stays after the command has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedSelection {
     /// Path of the cgroup.
     pub cgroup: PathBuf,
     /// The congestion control chosen.
     pub control: String,
-    /// Whether it applies.
+    /// Whether it applies to new connections, or why not.
     pub state: SelectionState,
 }
 

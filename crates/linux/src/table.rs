@@ -7,7 +7,7 @@ use slowstart::registry::Algorithm;
 /// Conversion of a parameter of the registry to a constant of an object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// The number itself.
+    /// The number itself, without a unit.
     Whole,
     /// The number in millionths.
     Millionths,

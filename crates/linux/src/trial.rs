@@ -30,7 +30,7 @@ const ARMS: usize = 24;
 const ENDED: usize = 8;
 const ARM_SIZE: usize = 32;
 
-/// What to start.
+/// What a trial starts with: its arms and whose connections they are for.
 #[derive(Copy, Clone, Debug)]
 pub struct TrialSpec<'a> {
     /// Directory of the cgroup, or a pattern with `*`, `?` or `[..]` for several, those that are made later too.

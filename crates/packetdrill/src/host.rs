@@ -15,7 +15,7 @@ use crate::queue::Queue;
 /// The simulated host of a script: its sysctls.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The TCP stack.
+    /// The TCP stack with the knobs that sysctls of the script set.
     pub profile: Profile,
     startup: &'static str,
     avoidance: &'static str,

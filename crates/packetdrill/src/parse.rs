@@ -31,20 +31,20 @@ pub struct Packet {
     pub window: bool,
     /// The ECN codepoints of which an outgoing packet must have one, if the script gives any.
     pub codepoints: Option<&'static [Ecn]>,
-    /// `<...>`: any options.
+    /// True for `<...>`: any options are right.
     pub any_options: bool,
-    /// The source text.
+    /// The packet as the script has it, for messages.
     pub text: String,
 }
 
 /// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A packet arrives.
+    /// A packet arrives at the host.
     In(Packet),
     /// A packet must leave.
     Out(Packet),
-    /// A system call.
+    /// A system call of the application, with what it returns.
     Call {
         /// Its name.
         name: String,
@@ -53,31 +53,31 @@ pub enum What {
         /// The expected result, with the name of the error if it must fail.
         result: String,
     },
-    /// Assertions.
+    /// Assertions on the state of the connection, as code.
     Code(String),
-    /// Shell commands.
+    /// Shell commands, of which those for sysctls are applied.
     Shell(String),
 }
 
-/// An event.
+/// One line of a script: when, and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Its line, from 1.
     pub line: usize,
     /// When it is due.
     pub when: When,
-    /// What happens.
+    /// What happens at that time.
     pub what: What,
 }
 
-/// A script.
+/// A script that is read, and not yet run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// The tolerance of event times, if the script sets one.
     pub tolerance: Option<Span>,
     /// The duration of one timestamp tick, if timestamps are to be compared.
     pub tick: Option<Span>,
-    /// Its events.
+    /// Its events, in order of time.
     pub events: Vec<Event>,
 }
 

@@ -42,7 +42,7 @@ pub struct Extent {
 }
 
 impl Queue {
-    /// An empty buffer.
+    /// Makes an empty buffer that grows from `limit` to `most` bytes.
     pub fn new(limit: u64, most: u64) -> Self {
         Self { pieces: VecDeque::new(), limit, most: Some(most), full: false }
     }
@@ -53,7 +53,7 @@ impl Queue {
         self.most = None;
     }
 
-    /// Its limit, bytes.
+    /// Returns the bytes that it can hold now.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -119,13 +119,13 @@ pub fn goal(mss: u64, largest_window: u64) -> u64 {
 /// What limits a sender (`enum tcp_chrono`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing to send.
+    /// The application has nothing to send.
     Idle,
     /// The congestion window or the network.
     Busy,
     /// The peer's receive window.
     Peer,
-    /// The send buffer.
+    /// The send buffer is full.
     Buffer,
 }
 
@@ -159,7 +159,7 @@ impl Chrono {
         (self.now, self.since) = (wait, now);
     }
 
-    /// The current limit.
+    /// Returns what limits the sender now.
     pub fn wait(&self) -> Wait {
         self.now
     }

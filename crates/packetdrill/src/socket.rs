@@ -21,7 +21,7 @@ pub type Answer = Option<Result<i64, &'static str>>;
 #[derive(Clone, Debug)]
 pub struct Sockets {
     host: Host,
-    /// The connection.
+    /// The connection; `None` before connect or accept.
     pub end: Option<Endpoint<Control>>,
     listener: Option<i64>,
     fd: Option<i64>,
@@ -47,7 +47,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// No socket yet.
+    /// Begins without a socket, on this host.
     pub fn new(host: &Host) -> Self {
         Self {
             host: host.clone(),
@@ -74,7 +74,7 @@ impl Sockets {
         self.next_fd = fd;
     }
 
-    /// Applies changed sysctls.
+    /// Returns the host, so that a sysctl of the script can change it.
     pub fn host(&mut self) -> &mut Host {
         &mut self.host
     }

@@ -38,7 +38,7 @@ impl Verdict {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The paper's.
+    /// The paper itself states it.
     #[default]
     Paper,
     /// Arithmetic of the paper's own numbers, which no run can change.
@@ -71,7 +71,7 @@ pub enum Cause {
     Network,
     /// Our model, reading, measure or number of runs.
     Ours,
-    /// Not known.
+    /// It is not known why.
     Unclear,
 }
 
@@ -193,7 +193,7 @@ pub struct Claim {
     /// Its values: the ends of the names of the studies. If empty, each study has a value of its own.
     #[serde(default)]
     pub values: Vec<String>,
-    /// The recorded verdict.
+    /// The verdict that the file records.
     pub verdict: Verdict,
     /// The reason for the verdict and, where it is known, the assumption under which the claim would hold. `{value}` stands
     /// for the measured values, `{interval}` for their intervals, `{name}` for a figure. If empty, the verdict is *holds*.

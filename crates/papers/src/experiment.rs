@@ -37,7 +37,7 @@ pub enum ExperimentError {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// Heading.
+    /// The heading of the column.
     pub name: String,
     /// The measure of each run.
     pub measure: Measure,
@@ -52,7 +52,7 @@ pub struct Column {
 pub struct Comparison {
     /// The source: which program, with which configuration, and the differences from ours.
     pub source: String,
-    /// The columns.
+    /// The columns in their order.
     pub columns: Vec<Column>,
     /// Study, startup, and one value for each column.
     pub rows: Vec<(String, String, Vec<f64>)>,
@@ -74,7 +74,7 @@ pub struct StudyRuns {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyOptions {
-    /// The study's name.
+    /// The name by which claims refer to the study.
     pub name: String,
     /// One study for each entry, with these values for the keys of the path; `name` is its name.
     #[serde(default)]
@@ -82,11 +82,11 @@ pub struct StudyOptions {
     /// Startups that are evaluated offline, over the ACKs of the first startup's runs.
     #[serde(default)]
     pub offline: Vec<String>,
-    /// Background flows.
+    /// Flows that run beside the one studied; `None` for none.
     pub background: Option<Background>,
     /// Number of runs with `--full`.
     pub full: Option<u32>,
-    /// Charts to draw.
+    /// The charts that the page draws of it.
     #[serde(default)]
     pub charts: Vec<ChartKind>,
     /// True if a sample is taken at each ACK instead of at the common interval.
@@ -112,13 +112,13 @@ impl TryFrom<toml::Table> for StudyRuns {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cloud {
-    /// The study's name.
+    /// The name by which claims refer to the study.
     pub name: String,
     /// The startups, each in runs of its own.
     pub startups: Vec<String>,
     /// The stack of both ends.
     pub profile: String,
-    /// Number of runs.
+    /// The number of runs of each startup.
     pub runs: u32,
     /// The clients and the bottleneck.
     pub web: Web,
@@ -129,7 +129,7 @@ pub fn offline_label(startup: &str) -> String {
     format!("offline {startup}")
 }
 
-/// An experiment.
+/// An experiment of a paper: its studies, and what is claimed of them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -145,7 +145,7 @@ pub struct Experiment {
     pub figure: String,
     /// Rows of the catalogue that it covers.
     pub covers: Vec<String>,
-    /// Description, one paragraph.
+    /// What it shows, in one paragraph.
     pub about: String,
     /// Values that the paper does not give, and those that we chose.
     #[serde(default)]
@@ -158,34 +158,34 @@ pub struct Experiment {
     pub columns: Vec<Column>,
     /// Values measured by another simulator.
     pub beside: Option<Comparison>,
-    /// Studies.
+    /// The studies that it runs.
     #[serde(default)]
     pub study: Vec<StudyRuns>,
     /// Studies of web clients.
     #[serde(default)]
     pub cloud: Vec<Cloud>,
-    /// Claims.
+    /// The claims that are judged.
     pub claim: Vec<Claim>,
 }
 
 /// One startup in one study.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The study's name.
+    /// The name of the study that it is of.
     pub study: String,
     /// The startup as the file writes it.
     pub label: String,
-    /// Number of runs.
+    /// The number of runs of each startup.
     pub runs: u32,
     /// Startups that are evaluated offline.
     pub offline: Vec<String>,
-    /// Charts to draw.
+    /// The charts that the page draws of it.
     pub charts: Vec<ChartKind>,
     /// True if a sample is taken at each ACK.
     pub each_ack: bool,
     /// True if the ACKs are kept.
     pub acks: bool,
-    /// Background flows.
+    /// Flows that run beside the one studied; `None` for none.
     pub background: Option<Background>,
     text: StudyText,
     cloud: Option<(Web, Profile, bool)>,

@@ -11,7 +11,7 @@ use slowstart_lab::report::words;
 pub struct Measured {
     /// Study and startup; empty for arithmetic.
     pub of: String,
-    /// The value.
+    /// The value, in the unit of the measure.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -31,7 +31,7 @@ impl Measured {
 /// A claim with its measured values and verdict.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
-    /// The claim.
+    /// The claim that is judged.
     pub claim: &'a Claim,
     /// Ends of the bound.
     pub bound: (Option<f64>, Option<f64>),

@@ -64,9 +64,9 @@ pub enum Measure {
     RetransmittedPackets,
     /// Number of retransmission timeouts.
     Timeouts,
-    /// Goodput, bit/s.
+    /// Goodput in bits per second.
     GoodputBps,
-    /// Goodput, Mbit/s.
+    /// Goodput in megabits per second.
     GoodputMbit,
     /// Megabytes delivered up to a time.
     DeliveredMb(f64),

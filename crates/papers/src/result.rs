@@ -9,13 +9,13 @@ use slowstart_lab::record::{EventRow, Row, Sample};
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChartKind {
-    /// Bytes in flight.
+    /// Bytes in flight, over time.
     Inflight,
-    /// Bytes delivered.
+    /// Bytes delivered, over time.
     Delivered,
-    /// The round-trip time.
+    /// Samples of the round-trip time, over time.
     Rtt,
-    /// The congestion window.
+    /// The congestion window, over time.
     Window,
     /// The slow-start threshold, once it has a value.
     Threshold,
@@ -30,7 +30,7 @@ pub enum ChartKind {
 /// The result of one run of one startup.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// The study's name.
+    /// The name of the study that it is of.
     pub study: String,
     /// The startup as the experiment's file writes it.
     pub label: String,

@@ -6,7 +6,7 @@ use rustfft::num_complex::Complex;
 /// A peak of a spectrum.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Peak {
-    /// Frequency.
+    /// The frequency, in hertz.
     pub hz: f64,
     /// Amplitude of a sine of this magnitude, in the unit of the values.
     pub amplitude: f64,

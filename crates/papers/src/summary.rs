@@ -10,21 +10,21 @@ use std::fmt::Write;
 /// A judged claim, as `claims.jsonl` keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// `paper/experiment/claim`.
+    /// The claim as `paper/experiment/claim`.
     pub id: String,
     /// Whose claim it is: `paper`, `arithmetic`, `fitted` or `ours`.
     pub origin: String,
-    /// The statement.
+    /// The statement that is judged.
     pub says: String,
     /// The figure that the paper prints.
     pub claimed: String,
-    /// The bound.
+    /// The bound that the values have to keep.
     pub bound: String,
-    /// The measured values.
+    /// The measured values, with their unit.
     pub measured: String,
     /// Number of runs of each value; the smallest.
     pub runs: usize,
-    /// The verdict.
+    /// The word for the verdict.
     pub verdict: String,
     /// Why a claim of the paper does not hold; empty if it does.
     pub cause: String,

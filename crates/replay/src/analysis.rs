@@ -46,11 +46,11 @@ pub fn facts(mss: Bytes) -> Facts {
 pub struct Snapshot {
     /// Time since the connection's first packet.
     pub at: Instant,
-    /// Bytes in flight.
+    /// Bytes sent that are neither acknowledged nor taken for lost.
     pub inflight: Bytes,
     /// The newest RTT sample.
     pub rtt: Option<Span>,
-    /// Bytes delivered.
+    /// Bytes delivered since the connection began.
     pub delivered: Bytes,
     /// The window of each startup, in the order of the candidates.
     pub windows: Vec<Bytes>,
@@ -62,7 +62,7 @@ pub type Period = (LimitedBy, Instant, Instant);
 /// What is kept of a connection besides its row: each costs memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Snapshots for charts.
+    /// True to keep snapshots for charts.
     pub snapshots: bool,
     /// Every packet sent and every ACK, from which [`crate::fit`] makes a path.
     pub packets: bool,
@@ -579,7 +579,7 @@ pub struct StartupResult {
 pub struct Findings {
     /// Payload of a full segment.
     pub mss: Bytes,
-    /// The initial window.
+    /// The initial window, in bytes: the most in flight before the first acknowledgement.
     pub iw: Bytes,
     /// The observed end of slow start, or why none is reported.
     pub observed: Result<ExitEstimate, NoExit>,
@@ -601,9 +601,9 @@ pub struct Findings {
     pub rates: Vec<(Instant, f64)>,
     /// When the first loss was detected.
     pub first_loss: Option<Instant>,
-    /// Minimum RTT.
+    /// The least RTT sample; `None` if there is no sample.
     pub min_rtt: Option<Span>,
-    /// Maximum RTT.
+    /// The greatest RTT sample; `None` if there is no sample.
     pub max_rtt: Option<Span>,
     /// Maximum RTT before the first loss was detected.
     pub rtt_before_loss: Option<Span>,
@@ -617,7 +617,7 @@ pub struct Findings {
     pub snapshots: Vec<Snapshot>,
     /// Time of the last event.
     pub last: Instant,
-    /// Bytes delivered.
+    /// Payload bytes delivered in all.
     pub delivered: Bytes,
 }
 

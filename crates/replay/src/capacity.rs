@@ -36,7 +36,7 @@ impl Default for ThroughputBins {
 }
 
 impl ThroughputBins {
-    /// Adds bytes.
+    /// Adds bytes that were delivered at this time, not before the last.
     pub fn add(&mut self, at: Instant, bytes: Bytes) {
         let mut i = (at.0 / self.width.0) as usize;
         while i >= BINS {
@@ -141,7 +141,7 @@ pub struct CapacityEstimate {
     pub by_throughput: Option<Instant>,
     /// Median throughput, bytes per second.
     pub median: Option<f64>,
-    /// Minimum RTT.
+    /// The least RTT sample so far.
     pub min_rtt: Span,
     /// When the first loss was detected.
     pub first_loss: Option<Instant>,

@@ -42,11 +42,11 @@ const MSS: u64 = 1448;
 /// Where a capture was made, relative to the sender of the data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Vantage {
-    /// At the sender.
+    /// The capture was made at the sender.
     Sender,
-    /// At the receiver.
+    /// The capture was made at the receiver.
     Receiver,
-    /// Between the two.
+    /// The capture was made between the two ends.
     Middle,
     /// Not known: the handshake is missing.
     Unknown,
@@ -100,7 +100,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 /// What to compute for each connection.
 #[derive(Copy, Clone, Debug)]
 pub struct Config<'a> {
-    /// Startups to predict.
+    /// The startups whose behaviour is predicted.
     pub candidates: &'a Arc<[Candidate]>,
     /// What is kept besides the row.
     pub keep: Keep,
@@ -237,7 +237,7 @@ impl Direction {
     }
 }
 
-/// A connection.
+/// A connection of a capture, in both directions.
 #[derive(Debug)]
 pub struct Connection {
     /// Its number in the file, from 1.
@@ -261,7 +261,7 @@ pub struct Connection {
     closing: bool,
     /// True if its rows were made and its senders are released; later packets are ignored.
     pub finished: bool,
-    /// The two directions.
+    /// Its two directions: first that of the end that called.
     pub directions: [Direction; 2],
     /// True if the connection was silent for longer than [`SILENCE`] or a time is damaged; later packets are
     /// ignored.

@@ -54,8 +54,8 @@ impl InputError {
 #[derive(Debug, Error)]
 #[error("{}: {why}", file.display())]
 pub struct ReplayError {
-    /// The file.
+    /// The file that cannot be read.
     pub file: PathBuf,
-    /// The error.
+    /// Why it cannot be read.
     pub why: InputError,
 }

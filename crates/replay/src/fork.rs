@@ -33,7 +33,7 @@ const PATIENCE: u64 = 10;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForkResult {
-    /// Name and parameters.
+    /// The startup's name and parameters.
     pub startup: String,
     /// Begin of the simulated part, seconds since the connection's first packet.
     pub from_s: f64,
@@ -45,7 +45,7 @@ pub struct ForkResult {
     pub done_s: Option<f64>,
     /// Packets dropped by the fitted path.
     pub lost_packets: u64,
-    /// Retransmitted packets.
+    /// Packets that the sender sent again.
     pub retransmitted_packets: u64,
     /// Maximum queueing delay, seconds.
     pub peak_queue_delay_s: f64,

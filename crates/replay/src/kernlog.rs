@@ -44,13 +44,13 @@ impl Columns {
 /// Result of reading a log.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// The findings.
+    /// What the log shows of the transfer.
     pub findings: Findings,
     /// Payload of a full segment.
     pub mss: Bytes,
-    /// Number of ACKs.
+    /// The number of ACKs that the log has.
     pub rows: u64,
-    /// Retransmitted packets.
+    /// Packets that the sender sent again.
     pub retransmitted: u64,
     /// Times at which the 32-bit clock of `now_us` wrapped.
     pub wraps: u64,

@@ -30,9 +30,9 @@ pub struct Candidate {
 pub struct Moment {
     /// The phase entered, or the exit reason.
     pub what: &'static str,
-    /// When.
+    /// When it happened, on the connection's clock.
     pub at: Instant,
-    /// The startup's window.
+    /// The startup's window at that time.
     pub cwnd: Bytes,
 }
 
@@ -51,7 +51,7 @@ pub struct TimedEvent {
 /// State of a startup at a moment until which it would have sent what was sent.
 #[derive(Clone, Debug)]
 pub struct SavedState {
-    /// The startup.
+    /// The startup as it was then.
     pub startup: AnyStartup,
     /// Its window, threshold and timer, on its own clock.
     pub state: State,
@@ -97,7 +97,7 @@ impl Prediction {
     }
 }
 
-/// A passive observer.
+/// A startup that sees the events of another sender and sends nothing itself.
 #[derive(Clone, Debug)]
 pub struct Observer {
     startup: AnyStartup,

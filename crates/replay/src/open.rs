@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// A kind of file and how it is recognised.
 pub struct Format {
-    /// The kind.
+    /// What the file is.
     pub kind: Kind,
     /// What it is called in messages.
     pub name: &'static str,
@@ -151,7 +151,7 @@ fn is_ss_line(line: &str) -> bool {
     line.contains("cwnd:") && (line.contains("rtt:") || line.contains("mss:"))
 }
 
-/// A decompressed stream.
+/// The bytes of a file after decompression.
 pub type Input = Box<dyn Read + Send>;
 
 /// Consecutive zstd frames.

@@ -10,11 +10,11 @@ const KEPT: usize = 1 << 20;
 /// Data sent at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SentData {
-    /// Send time.
+    /// When it was sent.
     pub at: Instant,
     /// The stream offset after it, or its packet number and one.
     pub upto: u64,
-    /// Payload bytes.
+    /// The bytes of its payload.
     pub bytes: u32,
     /// How many of them were lost; of a retransmission, also those that the receiver had already.
     pub lost: u32,
@@ -23,11 +23,11 @@ pub struct SentData {
 /// An ACK that acknowledged new data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct AckedData {
-    /// When it arrived.
+    /// When it arrived at the sender.
     pub at: Instant,
     /// Payload bytes delivered so far.
     pub delivered: Bytes,
-    /// Its RTT sample.
+    /// Its RTT sample; `None` if it gives none.
     pub rtt: Option<Span>,
 }
 
@@ -87,7 +87,7 @@ impl PacketLog {
         }
     }
 
-    /// Adds an ACK.
+    /// Adds an ACK that arrived at this time, with all that was delivered by then.
     pub fn acked(&mut self, at: Instant, delivered: Bytes, rtt: Option<Span>) {
         if self.acks.len() < KEPT {
             self.acks.push(AckedData { at, delivered, rtt });

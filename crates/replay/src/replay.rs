@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// What to compute, and for which transfers.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Startups to predict.
+    /// The startups whose behaviour is predicted.
     pub candidates: Arc<[Candidate]>,
     /// What is kept of each connection besides its row.
     pub keep: Keep,
@@ -40,16 +40,16 @@ impl Options {
 /// A transfer, with its findings if the file has events and anything is to be kept.
 #[derive(Clone, Debug)]
 pub struct AnalysedTransfer {
-    /// The row.
+    /// The transfer as programs get it.
     pub row: Transfer,
-    /// The findings.
+    /// What its packets and ACKs show; `None` if the file has none.
     pub findings: Option<Findings>,
 }
 
 /// What a file contained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Its kind.
+    /// What the file is.
     pub kind: Kind,
     /// Number of transfers reported.
     pub transfers: u64,

@@ -27,15 +27,15 @@ pub(crate) const MSS: u64 = 1448;
 pub struct Sample {
     /// Time since the first sample.
     pub at: Instant,
-    /// Congestion window.
+    /// The congestion window, in bytes.
     pub cwnd: Bytes,
     /// Slow-start threshold, if one is set.
     pub ssthresh: Option<Bytes>,
     /// The newest or smoothed RTT.
     pub rtt: Option<Span>,
-    /// Minimum RTT.
+    /// The least RTT so far; `None` if the file does not state it.
     pub min_rtt: Option<Span>,
-    /// Payload bytes acknowledged.
+    /// Payload bytes acknowledged so far; `None` if the file does not state them.
     pub delivered: Option<Bytes>,
     /// Packets retransmitted so far.
     pub retransmitted: u64,

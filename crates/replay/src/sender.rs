@@ -85,7 +85,7 @@ struct Episode {
 pub struct Counters {
     /// Data packets; super-segments count as the packets they contain.
     pub packets: u64,
-    /// Retransmitted packets.
+    /// Packets that the sender sent again.
     pub retransmitted: u64,
     /// Retransmitted packets that had arrived before.
     pub spurious: u64,
@@ -99,7 +99,7 @@ pub struct Counters {
     pub acks_of_several: u64,
     /// Packets with a CE mark at the capture point.
     pub marked: u64,
-    /// ACKs with ECE.
+    /// ACKs that carry ECE, an echo of a mark.
     pub echoes: u64,
     /// Packets sent with the receive window full.
     pub peer_limited: u64,
@@ -111,7 +111,7 @@ pub struct Counters {
     pub keep_alives: u64,
 }
 
-/// A data segment.
+/// A data segment as it was captured.
 #[derive(Copy, Clone, Debug)]
 pub struct DataInfo {
     /// When the sender sent it.
@@ -122,26 +122,26 @@ pub struct DataInfo {
     pub from: u64,
     /// Offset of the byte after its last.
     pub upto: u64,
-    /// Its timestamp value.
+    /// The value of its timestamp; `None` without the option.
     pub timestamp: Option<u32>,
     /// True if it has a CE mark.
     pub marked: bool,
 }
 
-/// An acknowledgement.
+/// An acknowledgement as it was captured.
 #[derive(Copy, Clone, Debug)]
 pub struct AckInfo {
     /// When it reached the sender.
     pub at: Instant,
     /// Stream offset up to which everything has arrived.
     pub upto: u64,
-    /// SACK blocks.
+    /// The SACK blocks, of which the first `blocks` count.
     pub sack: [(u64, u64); 4],
     /// Number of SACK blocks.
     pub sacks: usize,
     /// The receive window, bytes.
     pub window: u64,
-    /// The timestamp echo.
+    /// The timestamp that it echoes; `None` without the option.
     pub echo: Option<u32>,
     /// True if it has ECE (RFC 3168 §6.1.3) and ECN was negotiated.
     pub marks: bool,
@@ -173,7 +173,7 @@ pub struct Sender {
     probed: u64,
     /// True if the capture is at the receiver.
     receiver: bool,
-    /// Packet statistics.
+    /// Counts of packets of the transfer so far.
     pub counters: Counters,
     /// The analysis that gets the sender's events.
     pub analysis: Analysis,
@@ -253,7 +253,7 @@ impl Sender {
         self.acked_since_sent = false;
     }
 
-    /// Data was sent.
+    /// Takes in a data segment, in order of time.
     pub fn on_data(&mut self, d: &DataInfo) {
         let now = self.tick(d.at);
         if d.upto <= d.from {
@@ -428,7 +428,7 @@ impl Sender {
         }
     }
 
-    /// An ACK arrived.
+    /// Takes in an acknowledgement, in order of time.
     pub fn on_ack(&mut self, r: &AckInfo) {
         let now = self.tick(r.at);
         // A FIN takes a sequence number without data; offsets beyond `max` were never captured.

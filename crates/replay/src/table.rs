@@ -84,7 +84,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// An empty table.
+    /// Makes a table without connections.
     pub fn new(config: Config<'a>) -> Self {
         Self {
             config,

@@ -31,13 +31,13 @@ pub enum Source {
     Capture,
     /// A kernel's log of ACKs.
     KernelLog,
-    /// A qlog.
+    /// A qlog of a QUIC or TCP stack.
     Qlog,
     /// Events of startups in a running kernel.
     KernelEvents,
     /// Repeated output of `ss -tin`.
     Ss,
-    /// The tracepoint `tcp:tcp_probe`.
+    /// Output of the kernel's tracepoint `tcp:tcp_probe`.
     TcpProbe,
     /// A measurement of NDT7.
     Ndt7,
@@ -58,11 +58,11 @@ pub enum Source {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitClass {
-    /// [`Class::Early`].
+    /// Before the path was full: [`Class::Early`].
     Early,
-    /// [`Class::ChokePoint`].
+    /// By its own rule, once the path was full: [`Class::ChokePoint`].
     ChokePoint,
-    /// [`Class::Late`].
+    /// Once the path was full, by congestion or once a loss was known: [`Class::Late`].
     Late,
     /// [`Class::None`]: it was in slow start until the end.
     None,
@@ -71,7 +71,7 @@ pub enum ExitClass {
 }
 
 impl ExitClass {
-    /// All classes.
+    /// All classes, in the order of their definition.
     pub const ALL: [Self; 5] = [Self::Early, Self::ChokePoint, Self::Late, Self::None, Self::Unknown];
 
     /// The word in rows and tables.
@@ -109,11 +109,11 @@ impl From<Class> for ExitClass {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// When it ended.
+    /// When slow start ended, in seconds since the connection's first packet.
     pub time_s: f64,
     /// The window at that time: the maximum in flight, or cwnd if the file states it.
     pub cwnd_bytes: u64,
-    /// The evidence.
+    /// What shows that it ended, in words.
     pub evidence: String,
 }
 
@@ -123,9 +123,9 @@ pub struct ExitRecord {
 pub struct LimitPeriod {
     /// `application`; `receive window`; or `idle`: nothing was in flight for 200 ms or more.
     pub what: String,
-    /// Begin.
+    /// When it began, in seconds since the connection's first packet.
     pub from_s: f64,
-    /// End.
+    /// When it ended, in seconds since the connection's first packet.
     pub until_s: f64,
 }
 
@@ -133,7 +133,7 @@ pub struct LimitPeriod {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartupRow {
-    /// Name and parameters.
+    /// The startup's name and parameters.
     pub startup: String,
     /// Its exit, if it would have left while the prediction was valid.
     pub exit: Option<TimedEvent>,
@@ -145,7 +145,7 @@ pub struct StartupRow {
     pub valid_until_s: Option<f64>,
     /// Its exit by its own rule over all events, regardless of losses and validity.
     pub rule: Option<TimedEvent>,
-    /// Its phase changes.
+    /// The phases that it entered, in order of time.
     pub phases: Vec<TimedEvent>,
 }
 
@@ -155,15 +155,15 @@ pub struct StartupRow {
 pub struct Sample {
     /// Number of the connection.
     pub connection: u64,
-    /// The sender.
+    /// The sender: address and port.
     pub from: String,
     /// Seconds since the connection's first packet.
     pub time_s: f64,
-    /// Bytes in flight.
+    /// Bytes sent that are neither acknowledged nor taken for lost.
     pub inflight_bytes: u64,
     /// The RTT sample of this ACK.
     pub rtt_s: Option<f64>,
-    /// Bytes delivered.
+    /// Payload bytes delivered so far.
     pub delivered_bytes: u64,
     /// The window of each startup whose prediction is still valid.
     pub cwnd_bytes: BTreeMap<String, u64>,
@@ -191,7 +191,7 @@ pub fn samples<'a>(t: &'a Transfer, f: &'a Findings) -> impl Iterator<Item = Sam
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fork {
-    /// The fitted path.
+    /// The fitted path, each value an estimate.
     pub path: FittedPath,
     /// The result for each startup, from where its prediction ends.
     pub startups: Vec<ForkResult>,
@@ -228,21 +228,21 @@ pub struct Transfer {
     pub start_s: f64,
     /// Seconds from the first packet to the last event.
     pub duration_s: f64,
-    /// Payload bytes delivered.
+    /// Payload bytes delivered in this direction.
     pub bytes: u64,
     /// Payload of a full segment.
     pub mss_bytes: u64,
-    /// Initial window.
+    /// Bytes of the initial window: the most in flight before the first acknowledgement.
     pub iw_bytes: u64,
     /// RTT of the handshake.
     pub handshake_rtt_s: Option<f64>,
-    /// Minimum RTT.
+    /// Least RTT sample, in seconds; null if there is no sample.
     pub min_rtt_s: Option<f64>,
     /// Maximum RTT less minimum RTT.
     pub peak_delay_s: Option<f64>,
-    /// Data packets.
+    /// Number of data packets, those sent again included.
     pub packets: u64,
-    /// Retransmitted packets.
+    /// Packets that the sender sent again.
     pub retransmitted_packets: u64,
     /// Retransmitted packets that had arrived before.
     pub spurious_packets: u64,
@@ -251,13 +251,13 @@ pub struct Transfer {
     /// Packets with a CE mark at the capture point.
     #[serde(default)]
     pub marked_packets: u64,
-    /// ACKs with ECE.
+    /// ACKs that carry ECE, an echo of a mark.
     #[serde(default)]
     pub mark_echoes: u64,
     /// Packets sent while the receive window was zero, to learn when it opens.
     #[serde(default)]
     pub window_probes: u64,
-    /// Keep-alives.
+    /// Packets that only keep the connection alive.
     #[serde(default)]
     pub keep_alives: u64,
     /// Payload bytes that were acknowledged but never captured.
@@ -284,7 +284,7 @@ pub struct Transfer {
     pub capacity_by_latency_s: Option<f64>,
     /// When the path was full, by throughput.
     pub capacity_by_throughput_s: Option<f64>,
-    /// Median throughput.
+    /// Median throughput in bits per second; null if too little was delivered.
     pub median_bps: Option<f64>,
     /// When the sender first detected a loss.
     pub first_loss_time_s: Option<f64>,

@@ -20,11 +20,11 @@ pub enum Algorithm {
     Startup(AnyStartup),
     /// The same with a landing in place of its own.
     Landed(AnyStartup, Landing),
-    /// See [`crate::bbr::v1`].
+    /// BBR, version 1: [`crate::bbr::v1`].
     Bbr,
-    /// See [`crate::bbr::v3`].
+    /// BBR, version 3: [`crate::bbr::v3`].
     Bbr3,
-    /// See [`crate::bbr::v3::quiche`].
+    /// BBR as quiche has it: [`crate::bbr::v3::quiche`].
     Bbr2Quiche(quiche::Params),
     /// A startup that a host defines, which an avoidance follows.
     #[cfg(feature = "foreign")]
@@ -255,9 +255,9 @@ impl Algorithm {
 pub enum AnyController {
     /// A startup and the avoidance that follows it.
     Composed(Composed<AnyStartup, AnyAvoidance>),
-    /// See [`crate::bbr::v1`].
+    /// BBR, version 1: [`crate::bbr::v1`].
     Bbr(Bbr),
-    /// See [`crate::bbr::v3`].
+    /// BBR, version 3, also as quiche has it: [`crate::bbr::v3`].
     Bbr3(Bbr3),
     /// A startup that a host defines and the avoidance that follows it.
     #[cfg(feature = "foreign")]

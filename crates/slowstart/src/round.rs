@@ -135,7 +135,7 @@ pub struct PeakRate {
 }
 
 impl PeakRate {
-    /// Adds an ACK.
+    /// Adds an ACK, in order of time.
     pub fn add(&mut self, v: &View, ack: &Ack) {
         if ack.delivered.0 == 0 {
             return;
@@ -170,7 +170,7 @@ pub struct Dispersion {
 }
 
 impl Dispersion {
-    /// Adds an ACK.
+    /// Adds an ACK, in order of time.
     pub fn add(&mut self, now: Instant, ack: &Ack) {
         if ack.delivered.0 == 0 {
             return;

@@ -8,7 +8,7 @@ use core::ffi::CStr;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Window {
-    /// Unchanged.
+    /// The window stays as it is.
     #[default]
     Keep,
     /// Increase by this many bytes, up to the slow-start threshold. Applied only on an ACK that permits growth (see
@@ -36,12 +36,12 @@ pub enum Pace {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wake {
-    /// Unchanged.
+    /// The timer stays as it is.
     #[default]
     Keep,
     /// Set to this time.
     At(Instant),
-    /// Stopped.
+    /// The timer is stopped; [`Startup::on_timer`](crate::startup::Startup::on_timer) is not called.
     Cancel,
 }
 

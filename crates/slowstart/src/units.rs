@@ -15,7 +15,7 @@ pub const NS_PER_S: u64 = 1_000_000_000;
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// Zero bytes.
+    /// No bytes at all.
     pub const ZERO: Self = Self(0);
     /// The largest value; larger than any window.
     pub const MAX: Self = Self(u64::MAX);
@@ -46,7 +46,7 @@ pub fn mul_div(a: u64, b: u64, c: u64) -> u64 {
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The origin.
+    /// The origin of the host's clock.
     pub const ZERO: Self = Self(0);
     /// Later than every event.
     pub const NEVER: Self = Self(u64::MAX);
@@ -76,7 +76,7 @@ impl Sub<Span> for Instant {
 pub struct Span(pub u64);
 
 impl Span {
-    /// Zero.
+    /// No time at all.
     pub const ZERO: Self = Self(0);
     /// The largest value; longer than any connection.
     pub const MAX: Self = Self(u64::MAX);
@@ -207,7 +207,7 @@ impl Mark {
     pub const fn new(position: u64) -> Self {
         Self(position)
     }
-    /// Returns the position.
+    /// Returns the position as a number, which tells of order only.
     pub const fn position(self) -> u64 {
         self.0
     }

@@ -14,9 +14,9 @@ const LEAST: f64 = 0.01;
 /// A criterion that became worse.
 #[derive(Clone, Debug)]
 pub struct Worse {
-    /// The entry now.
+    /// The entry of the report that is compared.
     pub now: Entry,
-    /// Its verdict before.
+    /// The verdict on the same criterion in the earlier report.
     pub before: Verdict,
     /// Lower and upper end of the 95 % interval of the paired differences, in the unit of the measure; positive is worse.
     pub by: Option<[f64; 2]>,

@@ -12,9 +12,9 @@ use slowstart_lab::stats;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is.
+    /// The whole interval of the excess is at most zero.
     Meets,
-    /// It is not.
+    /// The whole interval of the excess is above zero.
     DoesNotMeet,
     /// The runs leave it open.
     Undecided,
@@ -34,14 +34,14 @@ impl Verdict {
     }
 }
 
-/// A judgement.
+/// What the runs say of a criterion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// The verdict.
+    /// Whether the criterion is met.
     pub verdict: Verdict,
     /// The median value, and the median limit.
     pub value: Option<f64>,
-    /// See `value`.
+    /// The median limit, in the unit of the value; `None` if nothing was observed.
     pub limit: Option<f64>,
     /// The median excess with its interval; beyond all numbers if a transfer never completed.
     pub excess: Option<(f64, f64, f64)>,

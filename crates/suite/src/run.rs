@@ -17,7 +17,7 @@ pub const SCHEMA: u32 = 1;
 /// suite states: with the first alone, a criterion near its limit is decided with one seed and undecided with the next.
 pub const MORE_RUNS: u32 = 16;
 
-/// What to run.
+/// What to run, and how often.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The startups, each `name`, `name:key=value` or `plugin:FILE`.
@@ -34,7 +34,7 @@ pub struct Settings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The scenario.
+    /// The name of the scenario.
     pub scenario: String,
     /// The section of RFC 9743.
     pub section: String,
@@ -42,11 +42,11 @@ pub struct Entry {
     pub criterion: String,
     /// The startup, as it was asked for, or the stack.
     pub startup: String,
-    /// The verdict.
+    /// Whether the criterion is met.
     pub verdict: Verdict,
-    /// The median value.
+    /// The median of the values, in the unit of the measure; null if nothing was observed.
     pub value: Option<f64>,
-    /// The median limit.
+    /// The median of the limits, in the unit of the measure; null if nothing was observed.
     pub limit: Option<f64>,
     /// Lower and upper end of the 95 % interval of the median excess over the limit.
     pub excess: Option<[f64; 2]>,
@@ -60,9 +60,9 @@ pub struct Entry {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Its name.
+    /// The name of the scenario.
     pub scenario: String,
-    /// Why.
+    /// Why it did not run, in a sentence.
     pub why: String,
 }
 
@@ -74,13 +74,13 @@ pub struct Report {
     pub schema: u32,
     /// The version that computed it.
     pub version: String,
-    /// The suite.
+    /// The name of the suite, with its version.
     pub suite: String,
     /// What ran the transfers.
     pub engine: String,
     /// The avoidance; empty for a whole stack.
     pub avoidance: String,
-    /// The seed.
+    /// The seed from which the runs of all scenarios follow.
     pub seed: u64,
     /// The startups, in the order that was asked for, or the stack.
     pub startups: Vec<String>,

@@ -97,13 +97,13 @@ struct ScenarioText {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
-    /// The section.
+    /// The section of RFC 9743.
     pub section: String,
-    /// Why not.
+    /// Why no scenario tests it.
     pub why: String,
 }
 
-/// A suite.
+/// A suite: scenarios, and the sections that none of them tests.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// Its name with its version, such as `startup-1`.
@@ -114,7 +114,7 @@ pub struct Suite {
     pub gaps: Vec<Gap>,
 }
 
-/// A scenario.
+/// A scenario: a study, and what is asked of its results.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name, unique in the suite.
@@ -129,16 +129,16 @@ pub struct Scenario {
     pub not_tested: String,
     /// Path, workload and other flows; its startups are set when it runs.
     pub study: StudyText,
-    /// The criteria.
+    /// What is asked of the results of its study.
     pub criteria: Vec<Criterion>,
 }
 
 /// A criterion: `MEASURE <= [FACTOR REFERENCE +] NUMBER`, or `>=`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// As written.
+    /// The criterion as the suite's file has it.
     pub text: String,
-    /// What is measured.
+    /// What is measured in each run.
     pub measure: Measure,
     /// True if the value must be at least the limit.
     pub at_least: bool,
@@ -158,7 +158,7 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Both.
+    /// Both references, in the order of runs.
     pub const ALL: [Self; 2] = [Self::Standard, Self::HyStart];
 
     /// Its name in the registry.

@@ -39,7 +39,7 @@ pub enum PlanError {
         /// Why.
         why: String,
     },
-    /// An axis.
+    /// A list or a range of values is wrong.
     #[error("axis {0}")]
     Axis(#[from] AxisError),
     /// An axis over a key that does not exist.
@@ -61,7 +61,7 @@ pub enum PlanError {
     /// The engine: there is none of this name, or a run failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Anything else.
+    /// Anything else, as a sentence.
     #[error("{0}")]
     Other(String),
 }
@@ -168,7 +168,7 @@ struct Draws {
 /// A run of a sweep.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The point.
+    /// Which point of the region, from 0.
     pub point: u32,
     /// The index of the startup.
     pub contender: u32,
@@ -181,9 +181,9 @@ pub struct Run {
 /// A checked sweep: all of its runs.
 #[derive(Debug)]
 pub struct Plan {
-    /// As written.
+    /// The plan as its file has it.
     pub text: String,
-    /// What runs it.
+    /// The engine that runs every study.
     pub engine: Box<dyn Engine>,
     base: StudyText,
     root: Option<PathBuf>,

@@ -25,10 +25,10 @@ const BATCH: usize = 65_536;
 /// Why a query failed.
 #[derive(Debug, Error)]
 pub enum QueryError {
-    /// The store.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A part.
+    /// A part of the store cannot be read.
     #[error("{file}: {why}")]
     Part {
         /// Which.
@@ -46,7 +46,7 @@ pub enum QueryError {
         /// The columns there are.
         known: String,
     },
-    /// A filter.
+    /// A filter is not of the form that is expected.
     #[error("filter: found {0:?}, expected COLUMN, one of = != < <= > >=, and a value, such as rate>=50Mbit")]
     Filter(String),
     /// A filter of a column of numbers by something else.
@@ -177,10 +177,10 @@ pub struct Query {
     pub values: Vec<String>,
 }
 
-/// An answer.
+/// The answer to a query: columns, and values row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Its columns.
+    /// Its columns, in the order of the query.
     pub columns: Vec<Column>,
     /// Its rows, each with a cell for each column.
     pub rows: Vec<Vec<Cell>>,

@@ -18,7 +18,7 @@ const COUNT: &str = "SLOWSTART_COUNT_RUNS";
 /// Why a sweep ended early.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The store.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A point of the sweep.
@@ -31,7 +31,7 @@ pub enum RunError {
 pub struct Shard(pub usize, pub usize);
 
 impl Shard {
-    /// The whole sweep.
+    /// The whole sweep, as against a part of it.
     pub const ALL: Self = Self(0, 1);
 
     /// Reads `k/n`, k from 1 to n.

@@ -49,7 +49,7 @@ pub enum StoreError {
         /// What was found and expected.
         why: String,
     },
-    /// A file.
+    /// A file of the store cannot be read or written.
     #[error("{file}: {why}")]
     File {
         /// Which.
@@ -88,7 +88,7 @@ struct Marker {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
-    /// Runs of sweeps.
+    /// Runs of sweeps, one a row.
     #[default]
     Sweeps,
     /// Transfers of captures and logs.
@@ -116,11 +116,11 @@ impl Holds {
 /// A sweep that was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Started {
-    /// Its text.
+    /// The plan as its file has it.
     pub text: String,
-    /// Its runs.
+    /// The number of its runs, of all startups.
     pub runs: usize,
-    /// Its chunks.
+    /// The number of chunks that its runs are divided into.
     pub chunks: usize,
 }
 
@@ -129,9 +129,9 @@ pub struct Started {
 pub struct Part {
     /// The name of its file.
     pub name: String,
-    /// Its rows.
+    /// The number of rows that are stored.
     pub rows: usize,
-    /// Its bytes.
+    /// The bytes of its files.
     pub bytes: u64,
 }
 
@@ -148,7 +148,7 @@ pub struct Manifest {
     pub parts: Vec<Part>,
 }
 
-/// A store.
+/// A store: a folder of rows in Parquet, of one version of results.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -167,11 +167,11 @@ pub struct Chunk {
 
 /// Whether a chunk can be computed.
 pub enum Claim {
-    /// By this process.
+    /// This process runs the chunk.
     Ours(Chunk),
     /// Another process computes it.
     Theirs,
-    /// It is finished.
+    /// The rows of the chunk are stored.
     Done,
 }
 
@@ -326,7 +326,7 @@ impl Store {
         self.holds
     }
 
-    /// Its folder.
+    /// Returns the folder of the store.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -23,10 +23,10 @@ const LEVEL: i32 = 3;
 /// Why a table could not be written or read.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// From Arrow.
+    /// Arrow refuses the columns.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
-    /// From Parquet.
+    /// Parquet cannot be read or written.
     #[error(transparent)]
     Parquet(#[from] ParquetError),
     /// From the file system.
@@ -119,7 +119,7 @@ impl TableBuilder {
         self.rows == 0
     }
 
-    /// Appends a row.
+    /// Appends a row; a value of another kind than its column becomes null.
     pub fn push(&mut self, row: &Value) {
         for (column, builder) in self.columns.iter().zip(&mut self.builders) {
             builder.append(&column.cell(row));

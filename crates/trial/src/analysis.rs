@@ -35,7 +35,7 @@ pub struct Ended {
     pub connections: u64,
 }
 
-/// A trial.
+/// A trial: its plan, and the outcomes so far.
 #[derive(Clone, Debug)]
 pub struct Trial {
     plan: Plan,
@@ -55,15 +55,15 @@ pub struct Trial {
 /// What is known of one arm.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArmSummary {
-    /// Its name.
+    /// The name of the arm.
     pub name: String,
     /// Its share, as a fraction of 1.
     pub share: f64,
-    /// Connections.
+    /// The number of connections that it got.
     pub connections: u64,
-    /// Units of assignment.
+    /// The number of units of assignment: connections, or groups of them.
     pub units: u64,
-    /// Bytes acknowledged.
+    /// The bytes that its connections had acknowledged.
     pub delivered_bytes: u64,
     /// Mean of each measure, by its name: geometric means of times and RTT ratios, arithmetic mean of `retrans`.
     pub means: BTreeMap<&'static str, f64>,
@@ -77,14 +77,14 @@ pub struct ArmSummary {
     pub ended: Option<Ended>,
 }
 
-/// Two arms compared.
+/// One arm compared with the first by one measure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The arm.
+    /// The name of the arm that is compared.
     pub arm: String,
     /// What it is compared with.
     pub with: String,
-    /// The measure.
+    /// The measure by which it is compared.
     pub measure: Measure,
     /// The stratum; `None` for all connections.
     pub stratum: Option<String>,
@@ -108,9 +108,9 @@ pub struct Needed {
 /// How soon a guardrail ends an arm that has twice the permitted measure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StopDelay {
-    /// The guardrail.
+    /// The guardrail as it was written.
     pub guard: String,
-    /// The arm.
+    /// The name of the arm that crossed it.
     pub arm: String,
     /// The harm: 1.4 is 140 % more than the control.
     pub harm: f64,
@@ -166,7 +166,7 @@ impl Trial {
         }
     }
 
-    /// Returns the plan.
+    /// Returns the plan that it follows.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -110,7 +110,7 @@ impl Sums {
 /// The ratio of two arms' means less 1: -0.2 is 20 % less.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
-    /// The estimate.
+    /// The estimate, in the unit of the measure.
     pub estimate: f64,
     /// Lower end of the interval.
     pub low: f64,

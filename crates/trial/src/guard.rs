@@ -5,10 +5,10 @@ use serde::Serialize;
 use std::fmt;
 use thiserror::Error;
 
-/// A limit.
+/// A limit to what an arm may do, by one measure.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Guard {
-    /// The measure.
+    /// The measure that is limited.
     pub measure: Measure,
     /// How much more than the control's is permitted: 0.2 is 20 %. Up to 100.
     pub more: f64,
@@ -24,7 +24,7 @@ fn names() -> String {
 }
 
 impl Guard {
-    /// Parses `retrans=+20%`.
+    /// Reads a guardrail such as `retrans=+20%`.
     pub fn parse(text: &str) -> Result<Self, GuardError> {
         let failed = || GuardError(text.to_string());
         let (name, more) = text.split_once("=+").ok_or_else(failed)?;

@@ -35,11 +35,11 @@ pub struct Outcome {
     pub milestones_s: [Option<f64>; 3],
     /// Time to the last byte, in seconds; `None` while it is open.
     pub last_s: Option<f64>,
-    /// Bytes acknowledged.
+    /// Bytes that were acknowledged until the end.
     pub delivered_bytes: u64,
     /// Bytes sent, with those sent again.
     pub sent_bytes: u64,
-    /// Bytes sent again.
+    /// Payload bytes that were sent again.
     pub retransmitted_bytes: u64,
     /// Mean RTT over the least, at least 1; `None` without RTT samples.
     pub rtt_mean: Option<f64>,
@@ -82,7 +82,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All measures.
+    /// All measures, in the order of tables.
     pub const ALL: [Self; 7] = [
         Self::Time100Kb,
         Self::Time1Mb,
@@ -159,7 +159,7 @@ impl RttClass {
         Self(Self::ENDS.iter().position(|(end, _)| rtt_s < *end).unwrap_or(Self::ENDS.len()))
     }
 
-    /// Returns its description.
+    /// Returns its description, as tables show it.
     pub fn name(self) -> &'static str {
         let other = if self.0 == Self::ENDS.len() { "400 ms and more" } else { "RTT not known" };
         Self::ENDS.get(self.0).map_or(other, |(_, name)| name)

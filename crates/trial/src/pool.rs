@@ -37,7 +37,7 @@ pub struct Server {
 /// Why servers cannot be taken together.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PoolError {
-    /// There is none.
+    /// There is no server at all.
     #[error("no server: give the folder of at least one trial")]
     None,
     /// Two folders hold the same trial.
@@ -71,7 +71,7 @@ pub enum PoolError {
 /// The effect of an arm against the control on one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ServerEffect {
-    /// The server.
+    /// The name of the server.
     pub server: String,
     /// The effect; `None` without enough units. The intervals of all servers of a comparison hold together at every look.
     pub effect: Option<Effect>,
@@ -84,7 +84,7 @@ pub struct ServerEffect {
 pub struct Heterogeneity {
     /// Servers with enough units.
     pub servers: usize,
-    /// Cochran's Q.
+    /// Cochran's Q, the weighted sum of squares of what servers differ by.
     pub q: f64,
     /// Probability of a Q at least as large if all servers had one effect.
     pub p: f64,
@@ -101,11 +101,11 @@ pub struct Heterogeneity {
 /// Two arms compared over all servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PooledComparison {
-    /// The arm.
+    /// The name of the arm that is compared.
     pub arm: String,
     /// What it is compared with.
     pub with: String,
-    /// The measure.
+    /// The measure by which it is compared.
     pub measure: Measure,
     /// The effect over all servers; `None` until there are enough units.
     pub effect: Option<Effect>,
@@ -118,7 +118,7 @@ pub struct PooledComparison {
 /// What is known of one arm over all servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PooledArm {
-    /// Its name.
+    /// The name of the arm.
     pub name: String,
     /// Its share, as a fraction of 1.
     pub share: f64,
@@ -135,7 +135,7 @@ pub struct PooledArm {
 /// What is known of one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ServerSummary {
-    /// Its name.
+    /// The name of the server.
     pub name: String,
     /// The release of its kernel.
     pub kernel: String,

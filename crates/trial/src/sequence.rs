@@ -28,9 +28,9 @@ pub fn radius(units: u64, alpha: f64) -> f64 {
 /// The probability with which an effect is to be found.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Power {
-    /// 80 %.
+    /// A power of 80 %.
     Eighty,
-    /// 95 %.
+    /// A power of 95 %.
     NinetyFive,
 }
 

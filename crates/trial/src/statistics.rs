@@ -14,7 +14,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedArm {
-    /// Its name.
+    /// The name of the arm.
     pub name: String,
     /// Its share of new connections, in millionths.
     pub share_millionths: u32,
@@ -59,13 +59,13 @@ pub struct StratumSums {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// [`VERSION`].
+    /// The version of the format, [`VERSION`].
     pub version: u32,
     /// An identifier of this trial on this server, drawn at random when it began: 16 hexadecimal digits.
     pub run: String,
     /// The release of the server's kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// What was planned.
+    /// The plan that was fixed before the first connection.
     pub plan: PlannedTrial,
     /// Seconds since the trial began, by a clock that is not set.
     pub seconds: f64,
@@ -75,7 +75,7 @@ pub struct Statistics {
     pub lost_records: u64,
     /// Arms that this server ended by a guardrail, or because it was told to.
     pub ended: Vec<String>,
-    /// The sums.
+    /// The sums of each arm, stratum by stratum.
     pub strata: Vec<StratumSums>,
 }
 

@@ -15,7 +15,7 @@ pub struct Task(study::Task);
 
 #[wasm_bindgen]
 impl Task {
-    /// Reads a request.
+    /// Begins a study: reads the request, in JSON.
     #[wasm_bindgen(constructor)]
     pub fn new(request: &str) -> Result<Task, JsError> {
         thrown(study::Task::new(request)).map(Task)

@@ -46,9 +46,9 @@ struct Answer {
 /// A file to analyse.
 #[derive(Clone, Debug)]
 pub struct File<'a> {
-    /// Its name.
+    /// Its name, with the end that tells its kind.
     pub name: &'a str,
-    /// Its bytes.
+    /// Its bytes as they are, compressed or not.
     pub bytes: Vec<u8>,
 }
 

@@ -13,13 +13,13 @@ pub const MOST: usize = 4000;
 /// A packet on the path. Times are in microseconds since the flow began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Packet {
-    /// When it left.
+    /// When it left the sender, in microseconds since the flow began.
     pub left: u64,
     /// When it arrived; null if it was lost.
     pub arrived: Option<u64>,
     /// Data: the number of its first byte. An ACK: the next byte expected.
     pub number: u32,
-    /// Payload bytes.
+    /// The bytes of its payload.
     pub bytes: u32,
     /// True if its first byte was sent before.
     pub again: bool,

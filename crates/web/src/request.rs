@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// A study as a page writes it: the keys of a study file, and in `files` the texts of the files that its path names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// The study.
+    /// The keys of the study.
     pub text: StudyText,
     /// Texts of files, by their names in the path.
     pub files: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ impl Request {
         read(json).map_err(|e: serde_json::Error| format!("the request is not valid: {e}"))
     }
 
-    /// The study, checked.
+    /// Returns the study, checked; an error is a sentence for the page.
     pub fn study(&self) -> Result<Study, String> {
         let files = self.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
         let study = Study::check_with(&self.text, &Files::given(files)).map_err(|e| e.to_string())?;

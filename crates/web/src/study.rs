@@ -118,7 +118,7 @@ impl Task {
         Ok(format!("{{\"title\":{title},\"verdict\":{verdict},\"table\":{table},\"data\":{data}}}"))
     }
 
-    /// The study.
+    /// Returns the study that the request asked for.
     pub fn study(&self) -> &Study {
         &self.study
     }

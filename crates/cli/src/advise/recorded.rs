@@ -35,9 +35,9 @@ pub(super) fn candidates() -> Vec<Candidate> {
 /// Transfers of one class of RTT.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Band {
-    /// The class.
+    /// The class of round-trip times, as the tables show it.
     pub rtt: &'static str,
-    /// Transfers.
+    /// How many transfers are of this class.
     pub transfers: u64,
     /// By [`ExitClass::ALL`].
     exits: [u64; 5],
@@ -49,7 +49,7 @@ pub(super) struct Band {
 /// How often the exits of a startup agree with those that were recorded.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Agreement {
-    /// Exits that agree.
+    /// How many exits are as the startup predicted.
     pub agree: u64,
     /// Exits that could have: those of transfers in which the startup was followed that far.
     pub of: u64,
@@ -66,11 +66,11 @@ pub(super) struct Recorded {
     pub transfers: u64,
     /// Those whose sender mostly waited for its application.
     pub waited: u64,
-    /// Bytes of all.
+    /// The bytes that all transfers delivered.
     pub bytes: u64,
-    /// By least RTT.
+    /// The transfers by class of their least round-trip time.
     pub bands: Vec<Band>,
-    /// Of each startup.
+    /// How well each startup agrees with what was recorded, by its name.
     pub agreement: BTreeMap<String, Agreement>,
     /// Transfers without packets and ACKs, or too short for a path.
     pub without_path: u64,

@@ -221,7 +221,7 @@ pub struct Dot<'a> {
     pub class: &'static str,
     /// Its place on the axes of the chart.
     pub at: Point,
-    /// Its name.
+    /// Its name in the legend.
     pub name: &'a str,
     /// True if its name stands beside it.
     pub shown: bool,

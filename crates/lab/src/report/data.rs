@@ -51,7 +51,7 @@ pub struct Data<'a, R = Row> {
 /// What a page draws first: the same run of each startup, so that all are over the same path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct First {
-    /// The run.
+    /// Which run of the study, from 0.
     pub run: u32,
     /// The labels of the startups, in the order of their colours.
     pub labels: Vec<String>,

@@ -9,11 +9,11 @@ use std::path::Path as FilePath;
 /// What the value of a key is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// A text.
+    /// A text, quoted in a file.
     Text,
     /// A whole number from 0 to this one.
     Number(u64),
-    /// Several texts.
+    /// Several texts, in an order that is kept.
     List,
     /// Several texts, each with a name.
     Table,
@@ -52,7 +52,7 @@ pub struct Key {
     /// # Errors
     /// What was found and what is expected.
     pub put: fn(&mut StudyText, Vec<String>) -> Result<(), String>,
-    /// Makes it absent.
+    /// Makes it absent, so that its default holds.
     pub clear: fn(&mut StudyText),
 }
 

@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 /// Size of a set of segments.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Number of segments.
+    /// The number of segments of it.
     pub packets: u32,
-    /// Their bytes.
+    /// The payload bytes of these segments.
     pub bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Count {
 pub struct Delivered {
     /// Bytes, acknowledged cumulatively or by SACK.
     pub bytes: u64,
-    /// Number of segments.
+    /// The number of segments of it.
     pub packets: u32,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,

@@ -36,7 +36,7 @@ pub struct Segment {
     pub seq: u32,
     /// Acknowledgement number: the next sequence number expected.
     pub ack: u32,
-    /// Payload bytes.
+    /// The bytes of its payload, without headers.
     pub len: u32,
     /// The window field of the header, before scaling.
     pub window: u16,
@@ -67,17 +67,17 @@ pub struct Segment {
 /// The fields that every segment of an established connection has.
 #[derive(Copy, Clone, Debug)]
 pub struct Numbers {
-    /// See [`Segment::seq`].
+    /// The number of its first byte, as in [`Segment::seq`].
     pub seq: u32,
-    /// See [`Segment::ack`].
+    /// What it acknowledges, as in [`Segment::ack`].
     pub ack: u32,
-    /// See [`Segment::len`].
+    /// The bytes of its payload, as in [`Segment::len`].
     pub len: u32,
-    /// See [`Segment::window`].
+    /// The receive window, as in [`Segment::window`].
     pub window: u16,
-    /// See [`Segment::flags`].
+    /// The flags of its header, as in [`Segment::flags`].
     pub flags: u8,
-    /// See [`Segment::timestamp`].
+    /// Timestamp and echo, as in [`Segment::timestamp`]; `None` without the option.
     pub timestamp: Option<(u32, u32)>,
 }
 
@@ -164,7 +164,7 @@ pub trait Wire {
     /// Sends a train of `n` segments: `s`, and those that follow it in sequence with the same length and header.
     fn put_train(&mut self, s: &Segment, n: u32);
 
-    /// Sends one segment.
+    /// Sends one segment; it leaves in the order of calls.
     #[inline]
     fn put(&mut self, s: &Segment) {
         self.put_train(s, 1);

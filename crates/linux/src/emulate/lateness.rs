@@ -32,12 +32,12 @@ impl Lateness {
         self.classes.iter().sum()
     }
 
-    /// Mean lateness.
+    /// Returns the mean lateness of the packets counted; zero if there are none.
     pub fn mean(&self) -> Span {
         Span(self.sum_ns / self.packets().max(1))
     }
 
-    /// Largest lateness.
+    /// Returns the greatest lateness of the packets counted; zero if there are none.
     pub fn max(&self) -> Span {
         Span(self.max_ns)
     }

@@ -77,7 +77,7 @@ pub struct Connection {
     pub objects: u32,
 }
 
-/// Generator of connections.
+/// Draws connections: when each begins, and what it requests.
 pub struct PackMime {
     gaps: Gaps,
     chance: Stream,

@@ -14,9 +14,9 @@ pub struct TcpSegment {
     pub addresses: [u128; 2],
     /// Source and destination port.
     pub ports: [u16; 2],
-    /// Sequence number.
+    /// The sequence number of the header.
     pub seq: u32,
-    /// Acknowledgement number.
+    /// The acknowledgement number of the header.
     pub ack: u32,
     /// Window field, not scaled.
     pub window: u16,
@@ -41,7 +41,7 @@ pub struct TcpSegment {
 }
 
 impl TcpSegment {
-    /// The SACK blocks.
+    /// Returns the SACK blocks of the packet; empty if it has none.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.sacks)]
     }

@@ -26,7 +26,7 @@ const LATEST: u64 = 1 << 62;
 /// A TCP packet of a capture.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Nanoseconds since 1970.
+    /// When it was captured, in nanoseconds since 1970.
     pub at: u64,
     /// Index of the capture interface.
     pub interface: u32,
@@ -75,7 +75,7 @@ pub struct Counts {
     pub quic: u64,
     /// Number of packets with an unsupported link type, and the last such type.
     pub unknown_link: Option<(u64, i32)>,
-    /// Bytes read, decompressed.
+    /// How many bytes were read, after decompression.
     pub bytes: u64,
 }
 

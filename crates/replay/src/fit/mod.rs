@@ -40,9 +40,9 @@ pub struct Estimate {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vary {
-    /// The share.
+    /// The share of the mean by which the rate varies either way.
     pub share: Estimate,
-    /// The period, seconds.
+    /// The period, in seconds.
     pub period_s: Estimate,
 }
 
@@ -52,7 +52,7 @@ pub struct Vary {
 pub struct Wave {
     /// Half of the greatest delay, seconds.
     pub amplitude_s: Estimate,
-    /// The period, seconds.
+    /// The period, in seconds.
     pub period_s: Estimate,
 }
 
@@ -60,7 +60,7 @@ pub struct Wave {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RandomDrop {
-    /// The chance.
+    /// The chance that an arriving packet is dropped, from 0 to 1.
     pub share: Estimate,
     /// The backlog, bytes on the wire.
     pub above_bytes: Estimate,
@@ -78,11 +78,11 @@ pub struct Row<'a> {
     pub file: &'a str,
     /// Number of the connection in the file, from 1.
     pub connection: u64,
-    /// Payload bytes delivered.
+    /// Payload bytes that the transfer delivered.
     pub bytes: u64,
     /// Where the capture was made: `sender`, `receiver`, `middle` or `unknown`.
     pub vantage: &'a str,
-    /// The fitted path.
+    /// The fitted path, each value an estimate.
     pub path: &'a FittedPath,
     /// The path as an argument of `slowstart compare`.
     pub inline: String,

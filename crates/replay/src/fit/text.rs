@@ -26,7 +26,7 @@ const PACKET: f64 = 1500.0;
 pub struct Fitted {
     /// The file, with the connection.
     pub source: String,
-    /// The path.
+    /// The path that was fitted.
     pub path: FittedPath,
 }
 

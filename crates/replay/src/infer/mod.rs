@@ -88,11 +88,11 @@ impl Evidence {
 /// An observed end of slow start.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct ExitEstimate {
-    /// When it ended.
+    /// When slow start ended.
     pub at: Instant,
     /// The window at that time: the maximum in flight, or cwnd if the file states it.
     pub cwnd: Bytes,
-    /// The evidence.
+    /// What shows that it ended.
     pub evidence: Evidence,
 }
 

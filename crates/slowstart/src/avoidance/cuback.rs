@@ -23,7 +23,7 @@ use crate::units::{Bytes, Fixed, Span, cube_root, mul_div};
 use crate::view::{Ack, Congestion, View};
 
 params! {
-    /// Parameters of CUBACK.
+    /// The parameters of CUBACK, with their defaults.
     pub struct Params {
         /// Factor applied to the window on congestion (RFC 9438 §4.6: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Fixed, Instant, Span, cube_root, mul_div};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
-    /// Parameters of CUBIC.
+    /// The parameters of CUBIC, with their defaults.
     pub struct Params {
         /// Factor applied to the window on congestion (RFC 9438 §4.6: 0.7).
         beta: Fixed = Fixed::milli(700), "a share above 0 and below 1, such as 0.7", |v| 0 < v.0 && v.0 < Fixed::ONE;
@@ -41,7 +41,7 @@ const C_1024: u64 = 410;
 /// 2^40 / C: converts segments to cubed 1/1024 s.
 const CUBE_FACTOR: u64 = (1 << 40) / C_1024;
 
-/// CUBIC's congestion avoidance.
+/// CUBIC's congestion avoidance, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     pub(crate) params: Params,

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Mark};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
-    /// Parameters of DCTCP.
+    /// The parameters of DCTCP, with their defaults.
     pub struct Params {
         /// The gain of the smoothing is 1 / 2^shift (RFC 8257 §4.2; Linux `dctcp_shift_g`).
         shift: u32 = 4, "a number from 0 to 10", |v| v <= 10;
@@ -28,7 +28,7 @@ params! {
 /// A share of 1.
 const ONE: u32 = 1024;
 
-/// DCTCP's congestion avoidance.
+/// DCTCP's congestion avoidance, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     pub(crate) params: Params,

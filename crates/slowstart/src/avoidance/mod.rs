@@ -21,15 +21,18 @@ pub trait Avoidance {
     fn on_idle(&mut self, _idle: Span) {}
     /// Called for each ACK of the connection, also during the startup and in recovery, before anything else is.
     fn observe(&mut self, _v: &View, _ack: &Ack) {}
-    /// See [`Controller::is_l4s`](crate::control::Controller::is_l4s).
+    /// Returns true if packets are to carry ECT(1): see
+    /// [`Controller::is_l4s`](crate::control::Controller::is_l4s).
     fn is_l4s(&self) -> bool {
         false
     }
-    /// See [`Controller::needs_each_mark`](crate::control::Controller::needs_each_mark).
+    /// Returns true if it counts marks: see
+    /// [`Controller::needs_each_mark`](crate::control::Controller::needs_each_mark).
     fn needs_each_mark(&self) -> bool {
         false
     }
-    /// See [`Controller::grows_between_marks`](crate::control::Controller::grows_between_marks).
+    /// Returns true if marks do not stop growth: see
+    /// [`Controller::grows_between_marks`](crate::control::Controller::grows_between_marks).
     fn grows_between_marks(&self) -> bool {
         false
     }
@@ -117,7 +120,7 @@ avoidances! {
 }
 
 impl AnyAvoidance {
-    /// Returns its parameters.
+    /// Returns its parameters, to be read or set.
     pub fn params(&mut self) -> &mut dyn Parameters {
         each!(self, a => &mut a.params)
     }

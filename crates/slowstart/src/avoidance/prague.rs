@@ -18,7 +18,7 @@ use crate::units::{Bytes, Instant, Mark, Span};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
-    /// Parameters of Prague.
+    /// The parameters of Prague, with their defaults.
     pub struct Params {
         /// The round-trip time below which growth slows (`prague_rtt_target`).
         target: Span = Span::millis(25), "a time above 0, such as 25ms", |v| v > Span::ZERO;
@@ -34,7 +34,7 @@ const SHIFT: u32 = 4;
 /// Round trips beyond this are never scaled (`MAX_SCALED_RTT`).
 const MOST_SCALED: Span = Span::millis(100);
 
-/// Prague's congestion avoidance.
+/// Prague's congestion avoidance, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Prague {
     pub(crate) params: Params,

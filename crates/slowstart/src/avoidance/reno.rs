@@ -11,7 +11,7 @@ use crate::units::{Bytes, Fixed};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
-    /// Parameters of Reno.
+    /// The parameters of Reno, with their defaults.
     pub struct Params {
         /// Factor applied to the window on congestion (RFC 5681: 0.5).
         beta: Fixed = Fixed::milli(500), "a share above 0 and up to 1, such as 0.5", |v| 0 < v.0 && v.0 <= Fixed::ONE;
@@ -27,7 +27,7 @@ impl Params {
     }
 }
 
-/// Reno's congestion avoidance.
+/// Reno's congestion avoidance, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Reno {
     pub(crate) params: Params,

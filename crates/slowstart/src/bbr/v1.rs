@@ -71,7 +71,7 @@ struct Aggregation {
     rounds: u8,
 }
 
-/// BBR, version 1.
+/// BBR, version 1: a controller that is a whole of its own.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     state: State,

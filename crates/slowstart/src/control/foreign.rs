@@ -12,17 +12,17 @@ use core::fmt;
 /// An event of a connection, as [`Controller`] has it.
 #[derive(Copy, Clone, Debug)]
 pub enum Event<'a> {
-    /// See [`Controller::on_established`].
+    /// The connection is established: [`Controller::on_established`].
     Established(&'a Handshake),
-    /// See [`Controller::on_sent`].
+    /// A packet was sent: [`Controller::on_sent`].
     Sent(&'a Sent),
-    /// See [`Controller::on_ack`].
+    /// An acknowledgement arrived: [`Controller::on_ack`].
     Ack(&'a Ack),
-    /// See [`Controller::on_congestion`].
+    /// Congestion was seen: [`Controller::on_congestion`].
     Congestion(&'a Congestion),
-    /// See [`Controller::on_recovered`].
+    /// A loss episode ended: [`Controller::on_recovered`].
     Recovered(&'a Recovery),
-    /// See [`Controller::on_timer`].
+    /// The timer that was asked for fired: [`Controller::on_timer`].
     Timer,
     /// See [`Controller::on_idle`]: the idle time, and the timeout if the host restarts its window.
     Idle(Span, Option<Span>),
@@ -33,7 +33,7 @@ pub enum Event<'a> {
 pub struct Answer {
     /// Its state after the event.
     pub state: State,
-    /// What changed besides.
+    /// What changed besides the window.
     pub change: Change,
     /// True if it broke the rules of a controller, now or before. Its state is then the last that kept them.
     pub broken: bool,
@@ -42,11 +42,11 @@ pub struct Answer {
 /// What a host's controller asks of the endpoint, for as long as it lives.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// See [`Controller::needs_on_sent`].
+    /// True if it wants each packet sent: [`Controller::needs_on_sent`].
     pub sent: bool,
-    /// See [`Controller::needs_delivery_state`].
+    /// True if it reads the delivery state: [`Controller::needs_delivery_state`].
     pub delivery_state: bool,
-    /// See [`Controller::owns_recovery`].
+    /// True if it sets the window in recovery: [`Controller::owns_recovery`].
     pub owns_recovery: bool,
 }
 

@@ -16,7 +16,7 @@ params! {
     }
 }
 
-/// Appropriate byte counting.
+/// Appropriate byte counting, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Abc {
     pub(crate) params: Params,

@@ -22,7 +22,7 @@ params! {
     }
 }
 
-/// Adaptive start.
+/// Adaptive start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     pub(crate) params: Params,

@@ -32,7 +32,7 @@ use crate::units::{Bytes, Fixed, Mark, Rate, Span};
 use crate::view::{Ack, Congestion, Handshake, Restart, Sent, Signal, View};
 
 params! {
-    /// Parameters of C4.
+    /// The parameters of C4, with their defaults.
     pub struct Params {
         /// Rounds without growth of the rate after which it ends.
         flat_rounds: u32 = 3, "a whole number from 1 to 20", |v| (1..=20).contains(&v);
@@ -60,7 +60,7 @@ const LEAST_INTERVAL: Span = Span::millis(1);
 /// The most that congestion takes from rate and RTT while resuming, in 1024ths (`C4_BETA_LOSS_1024`).
 const BETA_1024: u64 = 256;
 
-/// C4.
+/// The startup of C4, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct C4 {
     pub(crate) params: Params,

@@ -14,7 +14,7 @@ use crate::units::Rate;
 use crate::view::{Ack, View};
 
 params! {
-    /// Parameters of `CapStart`.
+    /// The parameters of `CapStart`, with their defaults.
     pub struct Params {
         /// Window above which growth is limited, in segments (RFC 3742 §2 recommends 100).
         max_ssthresh: u32 = 100, "a number of segments from 2", |v| v >= 2;
@@ -25,7 +25,7 @@ params! {
     }
 }
 
-/// `CapStart`.
+/// The startup `CapStart`, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct CapStart {
     pub(crate) params: Params,

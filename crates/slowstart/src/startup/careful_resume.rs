@@ -59,7 +59,7 @@ enum FirstFlight {
     Complete(Mark),
 }
 
-/// Careful Resume.
+/// Careful Resume, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct CarefulResume {
     pub(crate) params: Params,

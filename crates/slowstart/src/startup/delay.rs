@@ -19,7 +19,7 @@ params! {
     }
 }
 
-/// Delay-based slow start.
+/// Delay-based slow start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Delay {
     pub(crate) params: Params,

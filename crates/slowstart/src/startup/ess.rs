@@ -54,7 +54,7 @@ choice! {
 }
 
 params! {
-    /// Parameters of ESS.
+    /// The parameters of ESS, with their defaults.
     pub struct Params {
         /// RTT of a cycle above which the startup ends, in minimum RTTs.
         guard: Fixed = Fixed::milli(2000), "a number from 1, such as 2", |v| v.0 >= Fixed::ONE;
@@ -68,7 +68,7 @@ params! {
 /// Minimum number of ACKs in a train.
 const MIN_TRAIN: u32 = 2;
 
-/// ESS.
+/// The startup ESS, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Ess {
     pub(crate) params: Params,

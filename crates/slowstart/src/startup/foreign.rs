@@ -11,15 +11,15 @@ use core::fmt;
 /// An event of a connection.
 #[derive(Copy, Clone, Debug)]
 pub enum Event<'a> {
-    /// See [`Startup::on_established`].
+    /// The connection is established: [`Startup::on_established`].
     Established(&'a Handshake),
-    /// See [`Startup::on_ack`].
+    /// An acknowledgement arrived: [`Startup::on_ack`].
     Ack(&'a Ack),
-    /// See [`Startup::on_congestion`].
+    /// Congestion was seen: [`Startup::on_congestion`].
     Congestion(&'a Congestion),
-    /// See [`Startup::on_recovered`].
+    /// A loss episode ended: [`Startup::on_recovered`].
     Recovered(&'a Recovery),
-    /// See [`Startup::on_timer`].
+    /// The timer that was asked for fired: [`Startup::on_timer`].
     Timer,
     /// See [`Startup::on_restart`]. The answer is not used: growth is then standard.
     Restart(Restart),

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Rate};
 use crate::view::{Ack, Handshake, Sent, View};
 
 params! {
-    /// Parameters of Halfback.
+    /// The parameters of Halfback, with their defaults.
     pub struct Params {
         /// Maximum bytes to pace: the paper's flow-control window of 141 kB.
         limit: u32 = 141_000, "a number of bytes from 1", |v| v > 0;
@@ -33,7 +33,7 @@ enum Phase {
     Ordinary,
 }
 
-/// Halfback.
+/// The startup Halfback, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Halfback {
     pub(crate) params: Params,

@@ -15,7 +15,7 @@ use crate::units::Span;
 use crate::view::{Ack, Handshake, Restart, View};
 
 params! {
-    /// Parameters of Hybla.
+    /// The parameters of Hybla, with their defaults.
     pub struct Params {
         /// Reference RTT (25 ms in the paper and in Linux).
         rtt0: Span = Span::millis(25), "a time above 0 such as 25ms", |v| v.0 > 0;
@@ -27,7 +27,7 @@ const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
 /// Maximum window, in segments (`snd_cwnd_clamp`).
 const CLAMP: u64 = 65_535;
 
-/// Hybla.
+/// The startup of TCP Hybla, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Hybla {
     pub(crate) params: Params,

@@ -127,7 +127,7 @@ fn cushion(v: &View) -> Span {
     v.pacing_rate.filter(|r| r.0 > 0).map_or(Span::ZERO, |r| r.time_for(burst).min(Span::millis(1)))
 }
 
-/// `HyStart`.
+/// The startup `HyStart`, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     pub(crate) params: Params,

@@ -44,7 +44,7 @@ const RENO_RTT: Span = Span::millis(100);
 /// The longest RTT that is taken for a path's (`PICOQUIC_TARGET_SATELLITE_RTT`).
 const SATELLITE_RTT: Span = Span::millis(610);
 
-/// Picoquic's `HyStart`.
+/// The `HyStart` of picoquic, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct HyStartPicoquic {
     pub(crate) params: Params,

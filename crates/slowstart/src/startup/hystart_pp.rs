@@ -44,7 +44,7 @@ params! {
     }
 }
 
-/// `HyStart++`.
+/// The startup `HyStart++`, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct HyStartPp {
     pub(crate) params: Params,

@@ -45,7 +45,7 @@ impl Flight {
     }
 }
 
-/// Jump Start.
+/// Jump Start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct JumpStart {
     pub(crate) params: Params,

@@ -17,7 +17,7 @@ params! {
     }
 }
 
-/// Limited slow start.
+/// Limited slow start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Limited {
     pub(crate) params: Params,

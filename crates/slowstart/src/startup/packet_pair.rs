@@ -20,7 +20,7 @@ params! {
     }
 }
 
-/// Packet-pair slow start.
+/// Packet-pair slow start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct PacketPair {
     pub(crate) params: Params,

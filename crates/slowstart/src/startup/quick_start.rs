@@ -17,7 +17,7 @@ use crate::units::{Bytes, Mark, Rate};
 use crate::view::{Ack, Congestion, Handshake, Recovery, Signal, View};
 
 params! {
-    /// Parameters of Quick-Start.
+    /// The parameters of Quick-Start, with their defaults.
     pub struct Params {
         /// The rate to request, as encoded in the option: 40 kbit/s * 2^N. 15 is 1.3 Gbit/s.
         request: u32 = 15, "a number from 1 to 15", |v| (1..=15).contains(&v);
@@ -39,7 +39,7 @@ enum Phase {
     Regrow(Exit, Detected),
 }
 
-/// Quick-Start.
+/// The startup Quick-Start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct QuickStart {
     pub(crate) params: Params,

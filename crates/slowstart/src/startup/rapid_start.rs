@@ -36,7 +36,7 @@ choice! {
     pub enum Paced {
         /// Nothing: the host's own rule holds.
         Off = "off",
-        /// The initial window.
+        /// The initial window of the connection.
         First = "first",
         /// All of the startup.
         All = "all",
@@ -93,7 +93,7 @@ impl Params {
 /// Parts of a minimum RTT for which the recent minimum is kept.
 const QUARTERS: usize = 4;
 
-/// Rapid start.
+/// Rapid start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct RapidStart {
     pub(crate) params: Params,

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Fixed, Instant, Rate, Span};
 use crate::view::{Ack, Congestion, Signal, View};
 
 params! {
-    /// Parameters of rate-bound.
+    /// The parameters of rate-bound, with their defaults.
     pub struct Params {
         /// The largest growth in a round, as a multiple of the flight.
         fast: Fixed = Fixed::milli(2500), "a number from 2 to 8", |v| (2 * Fixed::ONE..=8 * Fixed::ONE).contains(&v.0);
@@ -63,7 +63,7 @@ impl Past {
     }
 }
 
-/// Rate-bound.
+/// The startup rate-bound, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct RateBound {
     pub(crate) params: Params,

@@ -48,7 +48,7 @@ const TD: u64 = 80;
 /// Limit of errors and of the integral, in bytes: far above any interface queue, so that no product overflows.
 const LARGEST: i64 = 1 << 32;
 
-/// Restricted slow start.
+/// Restricted slow start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Restricted {
     pub(crate) params: Params,

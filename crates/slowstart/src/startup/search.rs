@@ -82,7 +82,7 @@ choice! {
     /// Which ACKs are counted but not judged, because less than the window was in flight when their data was sent: neqo's rule for
     /// limited senders, as it ships since June 2026 (#3760) `paced`, and from May to June (#3640) `limited`.
     pub enum Skip {
-        /// None.
+        /// No ACKs: each is judged.
         Off = "off",
         /// Of data sent while the application or the receive window limited the sender.
         Limited = "limited",
@@ -195,7 +195,7 @@ const N: usize = W + MAX_EXTRA + 1;
 /// Bins in the ring of what was delivered: a window has that many ends.
 const M: usize = W + 1;
 
-/// SEARCH.
+/// The startup SEARCH, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Search {
     pub(crate) params: Params,

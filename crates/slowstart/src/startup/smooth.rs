@@ -22,7 +22,7 @@ params! {
     }
 }
 
-/// Smooth start.
+/// Smooth start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Smooth {
     pub(crate) params: Params,

@@ -29,7 +29,7 @@ params! {
     }
 }
 
-/// Standard slow start.
+/// Standard slow start, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Standard {
     pub(crate) params: Params,

@@ -16,7 +16,7 @@ params! {
     pub struct Params {}
 }
 
-/// Stateful-TCP.
+/// The startup of Stateful-TCP, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Stateful {
     pub(crate) params: Params,

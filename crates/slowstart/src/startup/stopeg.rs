@@ -21,7 +21,7 @@ use crate::units::{Bytes, Fixed, Instant, Span};
 use crate::view::{Ack, Restart, Sent, View};
 
 params! {
-    /// Parameters of `StopEG`.
+    /// The parameters of `StopEG`, with their defaults.
     pub struct Params {
         /// Share on the way to the receiver that ends the startup.
         share: Fixed = Fixed::milli(568), "a share from 0 to 1, such as 0.568", |v| (0..=Fixed::ONE).contains(&v.0);
@@ -35,7 +35,7 @@ const HALF: usize = ROUND / 2;
 /// Bins kept: a round trip, half of one, the first, and ten for the time until the next ACK.
 const N: usize = ROUND + HALF + 1 + 10;
 
-/// `StopEG`.
+/// The startup `StopEG`, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct StopEg {
     pub(crate) params: Params,

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Instant, Mark, Rate, Span};
 use crate::view::{Ack, Handshake, Sent, View};
 
 params! {
-    /// Parameters of SUSS.
+    /// The parameters of SUSS, with their defaults.
     pub struct Params {
         /// Maximum number of rounds that quadruple (`suss_max`).
         rounds: u32 = 3, "a whole number from 0 to 8", |v| v <= 8;
@@ -34,7 +34,7 @@ const MIN_SAMPLES: u32 = 8;
 const DELAY_MIN: Span = Span::millis(4);
 const DELAY_MAX: Span = Span::millis(16);
 
-/// SUSS.
+/// The startup SUSS, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Suss {
     pub(crate) params: Params,

@@ -28,7 +28,7 @@ choice! {
 }
 
 params! {
-    /// Parameters of TSL.
+    /// The parameters of TSL, with their defaults.
     pub struct Params {
         /// Initial window after a loss, in segments: i.
         iw: u32 = 3, "a number of segments from 1", |v| v >= 1;
@@ -40,7 +40,7 @@ params! {
     }
 }
 
-/// TSL.
+/// The startup TSL, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Tsl {
     pub(crate) params: Params,

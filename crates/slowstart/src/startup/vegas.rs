@@ -45,7 +45,7 @@ impl Params {
 /// Minimum samples per round for Linux; fewer may all be of delayed ACKs.
 const MIN_SAMPLES: u32 = 3;
 
-/// Vegas' slow start.
+/// The slow start of Vegas, one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     pub(crate) params: Params,

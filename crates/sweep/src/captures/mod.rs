@@ -53,7 +53,7 @@ pub struct FileRecord {
     pub file: String,
     /// Its size in bytes, as stored.
     pub bytes: u64,
-    /// Its transfers.
+    /// How many transfers it holds.
     pub rows: u64,
     /// Transfers left out (`--min-bytes`).
     pub left_out: u64,
