@@ -1,12 +1,16 @@
-//! Studies drawn from bytes: valid by construction, or nearly so, over all keys of a path and all knobs of a stack.
+//! Studies drawn from bytes: valid by construction, or nearly so, over all keys of a path, all knobs of a stack and all
+//! parameters of startups.
 //!
 //! Sizes, rates and counts are small, so that a run takes milliseconds; what is drawn within them is anything that the keys
 //! accept. [`PATH_KEYS`](slowstart_lab::path::PATH_KEYS) and [`Profile::KNOBS`] decide what there is: a test fails for a key that is
 //! neither drawn here nor in [`LEFT_OUT`].
 
+use std::collections::BTreeMap;
+
 use arbitrary::{Result, Unstructured};
 use slowstart::avoidance;
-use slowstart::registry;
+use slowstart::param::{ParamError, ParamValue};
+use slowstart::registry::{self, Algorithm};
 use slowstart_lab::scenario::StudyText;
 use slowstart_lab::tcp::profile::Profile;
 
@@ -174,10 +178,53 @@ fn knob(u: &mut Unstructured<'_>, key: &str, expects: &str) -> Result<String> {
     })
 }
 
-/// A startup or a controller of its own.
+/// A startup or a controller of its own, every second one with parameters.
 fn startup(u: &mut Unstructured<'_>) -> Result<String> {
-    let all: Vec<&str> = registry::all().map(|e| e.name).collect();
-    one(u, &all)
+    let all: Vec<_> = registry::all().collect();
+    let entry = u.choose(&all)?;
+    let mut written = Vec::new();
+    if u.ratio(1, 2)? {
+        let mut algorithm = entry.algorithm.clone();
+        let mut keys = Vec::new();
+        algorithm.each_param(&mut |key, value| keys.push((key, value)));
+        for (key, value) in keys {
+            let value = parameter(u, &mut algorithm, key, value)?;
+            written.extend(value.map(|v| format!("{key}={v}")));
+        }
+    }
+    let colon = if written.is_empty() { "" } else { ":" };
+    Ok(format!("{}{colon}{}", entry.name, written.join(",")))
+}
+
+/// A value that an algorithm accepts for a parameter, near or far from its default; `None` if none was found, or none drawn.
+fn parameter(
+    u: &mut Unstructured<'_>,
+    of: &mut Algorithm,
+    key: &'static str,
+    default: ParamValue,
+) -> Result<Option<String>> {
+    if u.ratio(1, 2)? {
+        return Ok(None);
+    }
+    let candidates = match default {
+        ParamValue::Number(n) => {
+            let n = match u.int_in_range(0..=3)? {
+                0 => number(u, 0, 100_000)? as f64,
+                1 => n + number(u, 0, 10)? as f64 - 5.0,
+                _ => n * number(u, 1, 1000)? as f64 / 100.0,
+            };
+            // A time, a fraction or a whole number.
+            vec![format!("{}us", (n * 1e6).round()), n.to_string(), n.round().to_string()]
+        }
+        ParamValue::Word(_) => {
+            // What is wrong with a word names the right ones.
+            let Err(ParamError::Value(expected)) = of.set(key, "?") else { return Ok(None) };
+            let words: Vec<&str> = expected.split([' ', ',']).filter(|w| !w.is_empty()).collect();
+            let first = u.choose_index(words.len())?;
+            words[first..].iter().chain(&words[..first]).map(ToString::to_string).collect()
+        }
+    };
+    Ok(candidates.into_iter().find(|value| of.set(key, value).is_ok()))
 }
 
 /// A path, written inline; whether it has a proxy, and whether its way back has a limit.
@@ -236,7 +283,9 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
         remember: Some(one(u, &["on", "off"])?),
         runs: Some(1),
         seed: Some(u.int_in_range(0..=u64::from(u32::MAX))?),
-        ..StudyText::default()
+        // The other engines need the kernel, or sockets of a machine.
+        engine: None,
+        set: BTreeMap::new(),
     };
     for _ in 0..u.int_in_range(0..=3)? {
         let k = u.choose(Profile::KNOBS)?;
@@ -249,6 +298,31 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
 mod tests {
     use super::*;
     use slowstart_lab::path::PATH_KEYS;
+    use std::collections::BTreeSet;
+
+    /// A parameter that never gets a value would not be drawn at all.
+    #[test]
+    fn every_parameter_of_a_startup_gets_values() {
+        let mut seed: u64 = 1;
+        let mut bytes = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as u8
+        };
+        for entry in registry::all() {
+            let mut keys = Vec::new();
+            entry.algorithm.each_param(&mut |key, value| keys.push((key, value)));
+            for (key, default) in keys {
+                let values: BTreeSet<String> = (0..200)
+                    .filter_map(|_| {
+                        let data: Vec<u8> = (0..32).map(|_| bytes()).collect();
+                        let mut of = entry.algorithm.clone();
+                        parameter(&mut Unstructured::new(&data), &mut of, key, default).expect("bytes")
+                    })
+                    .collect();
+                assert!(values.len() > 1, "{} {key}: {values:?}", entry.name);
+            }
+        }
+    }
 
     /// So that a new key is drawn, or said not to be.
     #[test]

@@ -49,7 +49,7 @@ pub fn files(data: &[u8]) -> bool {
 
 /// True if a text may name a file. Such texts are left out: the target would open any file of the machine.
 fn may_name_a_file(text: &str) -> bool {
-    ["trace", "toml", "delay"].iter().any(|word| text.contains(word))
+    ["trace", "toml", "delay", "plugin"].iter().any(|word| text.contains(word))
 }
 
 /// A line such as `rate=100Mbit rtt=40ms queue=1bdp`. A valid one is drawn and built.

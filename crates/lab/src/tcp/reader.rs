@@ -3,7 +3,7 @@
 //!
 //! Departs from Linux: the application reads without a pause, not in calls of a size; memory overhead is not counted.
 
-use slowstart::units::{Bytes, Instant, Rate};
+use slowstart::units::{Bytes, Instant, Rate, Span};
 
 /// An application that reads at a constant rate.
 #[derive(Clone, Debug)]
@@ -54,8 +54,33 @@ impl Reader {
             let wanted = (2 * window).max(least);
             let read = (next + wanted).saturating_sub(space);
             let at = self.since + self.rate.time_for(Bytes(read.saturating_sub(self.from)));
-            self.update = at.max(now);
+            // That time is rounded down, so that a byte may be missing then, and nothing is free for want of it.
+            self.update = at.max(now + Span(1));
         }
         window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer that is full is read, whatever the rate: each ACK that tells of it is later than the one before.
+    #[test]
+    fn time_passes_between_two_updates_of_the_window() {
+        const SPACE: u64 = 65_536;
+        for kbit in 20..5000 {
+            let mut r = Reader::new(Rate(kbit * 1000));
+            let (mut now, mut updates) = (Instant::ZERO, 0);
+            let mut window = r.window(now, SPACE, 1448, 1 + SPACE, 1 + SPACE);
+            assert_eq!(window, 0);
+            while r.update() < Instant::NEVER {
+                assert!(r.update() > now && updates < 20, "{kbit} kbit/s, {updates} updates, at {now:?}");
+                now = r.update();
+                window = r.window(now, SPACE, 1448, 1 + SPACE, 1 + SPACE);
+                updates += 1;
+            }
+            assert!(window > SPACE / 2, "{kbit} kbit/s: {window}");
+        }
     }
 }

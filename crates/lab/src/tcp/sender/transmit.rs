@@ -200,12 +200,13 @@ impl<C: Controller + Clone> Sender<C> {
         }
     }
 
-    /// The interface has no room. Linux 2.4 reduces its window, once per RTT (`tcp_enter_cwr`); nothing is lost, so
-    /// there is nothing to retransmit. Later versions only wait.
+    /// The interface has no room. Linux 2.4 reduces its window, once per RTT, unless a loss or a mark does (`tcp_enter_cwr`);
+    /// nothing is lost, so there is nothing to retransmit. Later versions only wait.
     #[cold]
     fn on_interface_full(&mut self, now: Instant) {
         self.counters.stalls += 1;
-        if !self.profile.stalls || self.phase == Phase::Recovery || self.board.una() < self.stalled {
+        let reduces = !matches!(self.phase, Phase::Open | Phase::Disorder);
+        if !self.profile.stalls || reduces || self.board.una() < self.stalled {
             return;
         }
         self.stalled = self.next;
