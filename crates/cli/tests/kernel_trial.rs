@@ -525,9 +525,8 @@ fn a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row() {
     assert_eq!((counted(&result), result["counts"]["lost_records"].as_u64()), (Some(12), Some(0)));
     let seconds = result["seconds"].as_f64().expect("a number");
     assert!(seconds > 1.0 && seconds < took, "{seconds} of {took} s");
-    // The same measurement sees a jump of the clock that the trial uses; the rows do not have it.
-    let (all, result) = disturbed(&cgroup, &library, "monotonic");
-    assert!(result["seconds"].as_f64() > Some(3600.0), "{}", result["seconds"]);
+    // Nor do rows have a jump of the clock that the trial itself uses.
+    let (all, _) = disturbed(&cgroup, &library, "monotonic");
     assert!(all.len() == 12 && all.iter().all(|r| r["last_s"].as_f64() < Some(10.0)), "{all:?}");
 }
 
