@@ -26,11 +26,11 @@ bench:
 
 # Runs every experiment of the papers and rewrites docs/evidence/papers. Fails if a verdict is not the recorded one.
 results:
-	cargo run --locked --release -p slowstart-cli -- reproduce --all --out docs/evidence/papers
+	cargo run --locked --release -p slowstart-cli --features quic -- reproduce --all --out docs/evidence/papers
 
 # The same with another seed. Fails if a claim that holds now differs, or the reverse.
 seeds:
-	cargo run --locked --release -p slowstart-cli -- reproduce --all --seed 2
+	cargo run --locked --release -p slowstart-cli --features quic -- reproduce --all --seed 2
 
 # Predicts each kernel log of the folder DIR by the others of its network, and says what the predictions cover.
 field:

@@ -65,10 +65,10 @@ impl Reproduce {
             return Ok(true);
         }
         let named = if self.all { Vec::new() } else { Experiment::named(&self.ids)? };
-        let chosen: Vec<&Experiment> = if self.all {
-            Experiment::all().iter().collect()
+        let (chosen, left_out): (Vec<&Experiment>, Vec<&Experiment>) = if self.all {
+            Experiment::all().iter().partition(|e| e.absence().is_none())
         } else {
-            named.iter().map(AsRef::as_ref).collect()
+            (named.iter().map(AsRef::as_ref).collect(), Vec::new())
         };
         let quiet = !std::io::stderr().is_terminal();
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -100,6 +100,9 @@ impl Reproduce {
         bar.finish_and_clear();
         if let Some(dir) = &self.out {
             write_summary(dir, &results)?;
+        }
+        for e in left_out {
+            print(&format!("{}: not run: {}", e.id, e.absence().unwrap_or_default()))?;
         }
         let all: Vec<&Judged> = results.iter().flat_map(|(_, j)| j).collect();
         if all.is_empty() {

@@ -94,19 +94,29 @@ pub const ENGINES: &[Entry] = &[
     },
 ];
 
+/// The entry of this name, which settings may follow.
+fn entry(text: &str) -> Option<&'static Entry> {
+    let name = text.split_once(',').map_or(text, |(name, _)| name);
+    ENGINES.iter().find(|e| e.name == name || name == "quic" && e.name.starts_with("quic:"))
+}
+
+/// Why this program lacks the engine of this name, which settings may follow; `None` if it has it, or no engine has the name.
+pub fn absence(text: &str) -> Option<&'static str> {
+    entry(text)?.absence()
+}
+
 /// The engine of this name, which settings may follow: `quic:noq,ecn=on,mtu=1472`.
 ///
 /// # Errors
 /// If there is no such engine, this program is built without it, or a setting is wrong.
 pub fn named(text: &str) -> Result<Box<dyn Engine>, EngineError> {
     let (name, settings) = text.split_once(',').unwrap_or((text, ""));
-    let is = |e: &&Entry| e.name == name || name == "quic" && e.name.starts_with("quic:");
     if name == "quic:s2n" {
         let why = "s2n-quic cannot run here: its endpoints run in an executor of their own, which this program cannot drive \
                    (docs/reference/quic.md); expected quic:quinn or quic:noq";
         return Err(EngineError::Name(why.to_string()));
     }
-    let Some(entry) = ENGINES.iter().find(is) else {
+    let Some(entry) = entry(text) else {
         let mut known: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();
         let expected = known.join(", ");
         known.push("quic");

@@ -46,4 +46,10 @@ pub const ALL: &[(&str, &str)] = texts!(
     "tsl/buffers",
     "tsl/mix",
     "tsl/feedback",
+    "field/c4",
+    "field/satellite",
+    "field/quicly",
+    "field/suss",
+    "field/careful-resume",
+    "field/reports",
 );

@@ -10,6 +10,7 @@ use crate::result::ChartKind;
 use crate::statistic::Statistic;
 use crate::web::{self, Web};
 use serde::Deserialize;
+use slowstart_lab::engines::{Engine, EngineError};
 use slowstart_lab::random::Stream;
 use slowstart_lab::scenario::{Study, StudyError, StudyText};
 use slowstart_lab::tcp::profile::Profile;
@@ -31,6 +32,9 @@ pub enum ExperimentError {
     /// A study of the experiment has an error.
     #[error("{0}: study {1}: {2}")]
     Study(String, String, #[source] Box<StudyError>),
+    /// An engine does not run a study.
+    #[error("{0}: study {1}: {2}")]
+    Engine(String, String, #[source] Box<EngineError>),
 }
 
 /// A column of a table.
@@ -168,6 +172,9 @@ pub struct Experiment {
     pub claim: Vec<Claim>,
 }
 
+/// An engine, and a study as it reads it.
+pub type Elsewhere = (Box<dyn Engine>, Study);
+
 /// One startup in one study.
 #[derive(Clone, Debug)]
 pub struct Cell {
@@ -199,9 +206,23 @@ impl Cell {
         Some(web::run(web, &self.label, profile, seeds.any(), *full))
     }
 
-    /// The study, in which each run draws its path if the path is an ensemble.
+    /// The study, in which each run draws its path if the path is an ensemble. For a cell that the simulator runs.
     pub fn study(&self) -> Result<Study, StudyError> {
         Study::check(&self.text, None)
+    }
+
+    /// The engine that runs it, with the study as that reads it; `None` if it is the simulator.
+    pub fn elsewhere(&self) -> Option<Result<Elsewhere, EngineError>> {
+        let name = self.text.engine.as_ref()?;
+        Some(slowstart_engines::named(name).and_then(|engine| {
+            let study = engine.study(&self.text, None)?;
+            Ok((engine, study))
+        }))
+    }
+
+    /// Why this program lacks the engine of the cell; `None` if it has it.
+    fn absence(&self) -> Option<&'static str> {
+        self.text.engine.as_deref().and_then(slowstart_engines::absence)
     }
 }
 
@@ -284,11 +305,39 @@ impl Experiment {
                 )));
             }
         }
-        for cell in cells.iter().filter(|c| c.cloud.is_none()) {
-            cell.study()
-                .map_err(|why| ExperimentError::Study(e.id.clone(), cell.study.clone(), Box::new(why)))?;
+        for cell in cells.iter().filter(|c| c.cloud.is_none() && c.absence().is_none()) {
+            match cell.elsewhere() {
+                Some(read) => {
+                    let observes = !cell.acks && cell.offline.is_empty() && cell.background.is_none();
+                    if !observes {
+                        return Err(bad(format!(
+                            "study {}: engine: expected none where ACKs are kept or flows are added",
+                            cell.study
+                        )));
+                    }
+                    read.map_err(|why| e.refused(cell, why))?;
+                }
+                None => {
+                    cell.study().map_err(|why| e.wrong(cell, why))?;
+                }
+            }
         }
         Ok(e)
+    }
+
+    /// The error of a study that is wrong.
+    pub(crate) fn wrong(&self, cell: &Cell, why: StudyError) -> ExperimentError {
+        ExperimentError::Study(self.id.clone(), cell.study.clone(), Box::new(why))
+    }
+
+    /// The error of a study that its engine does not run.
+    pub(crate) fn refused(&self, cell: &Cell, why: EngineError) -> ExperimentError {
+        ExperimentError::Engine(self.id.clone(), cell.study.clone(), Box::new(why))
+    }
+
+    /// Why this program cannot run the experiment: it is built without an engine. `None` if it can.
+    pub fn absence(&self) -> Option<&'static str> {
+        self.cells(1, false).ok()?.iter().find_map(Cell::absence)
     }
 
     /// Checks that the studies and startups of a claim, or of a figure, are run.

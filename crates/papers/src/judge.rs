@@ -60,9 +60,10 @@ impl Judged<'_> {
     pub fn measured_text(&self) -> String {
         let unit = if matches!(self.claim.take, Statistic::Share | Statistic::Within) { " %" } else { "" };
         let each = |m: &Measured| {
-            let mut text = format!("{}{unit}", words::number(m.value));
+            let none = m.runs == 0;
+            let mut text = if none { "none".into() } else { format!("{}{unit}", words::number(m.value)) };
             let (low, high) = (words::number(m.low), words::number(m.high));
-            if low != high {
+            if !none && low != high {
                 text = format!("{text} ({low} to {high})");
             }
             if self.measured.len() > 1 { format!("{}: {text}", m.of) } else { text }

@@ -64,6 +64,12 @@ pub enum Measure {
     RetransmittedPackets,
     /// Number of retransmission timeouts.
     Timeouts,
+    /// Time at which the receiver had everything.
+    CompletionS,
+    /// The same in base RTTs.
+    CompletionRtts,
+    /// 1 if it had everything before the end of the run, else 0.
+    Completes,
     /// Goodput in bits per second.
     GoodputBps,
     /// Goodput in megabits per second.
@@ -94,6 +100,8 @@ pub enum Measure {
     LateRttRatio,
     /// Payload that all flows delivered between two times, divided by what the link can carry.
     Utilisation(f64, f64),
+    /// Payload that the flow delivered between two times of the run, in per cent of that of all flows.
+    Share(f64, f64),
     /// The longest time without delivery, between the first and the last byte.
     BlackoutS,
     /// Time from the first detected loss to the end of that recovery, or to the end of the run.
@@ -182,6 +190,10 @@ impl FromStr for Measure {
             ("lost_packets", []) => Self::LostPackets,
             ("retransmitted_packets", []) => Self::RetransmittedPackets,
             ("timeouts", []) => Self::Timeouts,
+            ("completion_s", []) => Self::CompletionS,
+            ("completion_rtts", []) => Self::CompletionRtts,
+            ("completes", []) => Self::Completes,
+            ("share", [from, to]) => Self::Share(*from, *to),
             ("goodput_bps", []) => Self::GoodputBps,
             ("delivered_mb", [at]) => Self::DeliveredMb(*at),
             ("time_to_mb", [mb]) => Self::TimeToMb(*mb),
@@ -356,6 +368,9 @@ impl Measure {
             Self::LostPackets => Some(row.lost_packets as f64),
             Self::RetransmittedPackets => Some(row.retransmitted_packets as f64),
             Self::Timeouts => Some(row.timeouts as f64),
+            Self::CompletionS => row.completion_s,
+            Self::CompletionRtts => Some(row.completion_s? / row.base_rtt_s),
+            Self::Completes => Some(flag(row.completion_s.is_some())),
             Self::GoodputBps => Some(row.goodput_bps as f64),
             Self::GoodputMbit => Some(row.goodput_bps as f64 / 1e6),
             Self::DeliveredMb(at) => {
@@ -411,6 +426,10 @@ impl Measure {
                 (!late.is_empty()).then(|| late.iter().sum::<f64>() / late.len() as f64 / row.base_rtt_s)
             }
             Self::Utilisation(from, to) => Some(result.utilisation(from, to)),
+            Self::Share(from, to) => {
+                let all: f64 = (0..result.bins.len()).map(|i| result.delivered(i, from, to)).sum();
+                (all > 0.0).then(|| 100.0 * result.delivered(flow, from, to) / all)
+            }
             Self::BlackoutS => {
                 let full: Vec<usize> =
                     delivered.iter().enumerate().filter(|(_, b)| **b > 0).map(|(i, _)| i).collect();

@@ -63,17 +63,16 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Payload that a flow delivered between two times of the run (seconds), bytes.
+    pub fn delivered(&self, flow: usize, from: f64, to: f64) -> f64 {
+        let (Some(bins), Some(start)) = (self.bins.get(flow), self.starts.get(flow)) else { return 0.0 };
+        let within = |i: usize| (from..to).contains(&(start + i as f64 * 0.01));
+        bins.iter().enumerate().filter(|(i, _)| within(*i)).map(|(_, b)| f64::from(*b)).sum()
+    }
+
     /// Payload that all flows delivered between two times of the run (seconds), divided by what the link can carry.
     pub fn utilisation(&self, from: f64, to: f64) -> f64 {
-        let mut bytes = 0.0;
-        for (bins, start) in self.bins.iter().zip(&self.starts) {
-            for (i, b) in bins.iter().enumerate() {
-                let t = start + i as f64 * 0.01;
-                if t >= from && t < to {
-                    bytes += f64::from(*b);
-                }
-            }
-        }
+        let bytes: f64 = (0..self.bins.len()).map(|i| self.delivered(i, from, to)).sum();
         bytes * 8.0 / (self.rows[0].rate_bps as f64 * (to - from))
     }
 }

@@ -8,6 +8,7 @@ use crate::experiment::{Cell, Experiment, ExperimentError, offline_label};
 use crate::result::{ChartKind, RunResult};
 use slowstart::units::Instant;
 use slowstart_lab::engine::{Engine, Sampling};
+use slowstart_lab::engines::{EngineError, Watched};
 use slowstart_lab::eval::{self, Ended};
 use slowstart_lab::record::{ExitRow, Row};
 use slowstart_lab::run::{Job, in_order};
@@ -57,6 +58,35 @@ impl AckLog {
             una & 0xffff_ffff
         );
     }
+}
+
+/// The result of a run on another engine than the simulator: what such an engine observes. It has no bins of bytes delivered.
+fn run_elsewhere(
+    cell: &Cell,
+    run: u32,
+    engine: &dyn slowstart_lab::engines::Engine,
+    study: &scenario::Study,
+) -> Result<RunResult, EngineError> {
+    let watched = Watched::samples(Sampling::Every(study.duration / SAMPLES));
+    let outcome = engine.run(study, Job { contender: 0, run }, &watched)?;
+    let packet = outcome.measured.packet;
+    Ok(RunResult {
+        study: cell.study.clone(),
+        label: cell.label.clone(),
+        run,
+        rows: vec![outcome.row],
+        bins: vec![Vec::new()],
+        starts: vec![0.0],
+        start_s: 0.0,
+        mss: packet.payload as f64,
+        packet: packet.wire as f64,
+        stalls: 0,
+        samples: outcome.trace.samples,
+        events: outcome.trace.events,
+        acks: Vec::new(),
+        charts: cell.charts.clone(),
+        web: None,
+    })
 }
 
 /// The result of one run of a cell, then one for each offline startup, whose row differs in the exit only.
@@ -193,8 +223,13 @@ pub fn all(
     let cells = e.cells(seed, full)?;
     let jobs: Vec<(&Cell, u32)> = cells.iter().flat_map(|c| (0..c.runs).map(move |r| (c, r))).collect();
     let run = |(cell, run): (&Cell, u32)| {
-        let result = run_cell(cell, run)
-            .map_err(|why| ExperimentError::Study(e.id.clone(), cell.study.clone(), Box::new(why)));
+        let result = match cell.elsewhere() {
+            Some(read) => read
+                .and_then(|(engine, study)| run_elsewhere(cell, run, &*engine, &study))
+                .map(|result| vec![result])
+                .map_err(|why| e.refused(cell, why)),
+            None => run_cell(cell, run).map_err(|why| e.wrong(cell, why)),
+        };
         each();
         result
     };

@@ -83,6 +83,9 @@ struct Paper {
     concludes: String,
     stands: String,
     rows: Vec<String>,
+    /// True if it is none of the five papers: its line stands below the sum.
+    #[serde(default)]
+    apart: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,7 +126,7 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
     let papers: Papers = toml::from_str(include_str!("papers.toml")).map_err(|e| e.to_string())?;
     let mut out = String::from(
         "# What five papers claim, and what is measured\n\nDo the claims of five papers hold, by the papers' own measures? Of the \
-         claims that the simulator can judge about half do. `make results` writes this page, `claims.jsonl`, and a page for each \
+         claims that the simulator can judge about half do. Below the sum are numbers that others published on networks of their own (`field`). `make results` writes this page, `claims.jsonl`, and a page for each \
          experiment with every claim, its reason, what is run and what we chose.\n\n\
          A claim *holds* if the whole 95 % interval of the measured value lies within its bound, *differs* if it lies outside, \
          and is *undecided* if it contains an end. *The paper does not say* if it holds with some values of what the paper \
@@ -145,11 +148,16 @@ pub fn readme(records: &[Record]) -> Result<String, String> {
         }
         line + "\n"
     };
-    for p in &papers.paper {
-        let all: Vec<&Record> = of(Origin::Paper).filter(|r| r.paper() == p.name).collect();
-        out.push_str(&row(&p.title, &all));
+    let own = |p: &Paper| of(Origin::Paper).filter(|r| r.paper() == p.name).collect::<Vec<&Record>>();
+    let (apart, five): (Vec<&Paper>, Vec<&Paper>) = papers.paper.iter().partition(|p| p.apart);
+    for p in &five {
+        out.push_str(&row(&p.title, &own(p)));
     }
-    out.push_str(&row("all", &of(Origin::Paper).collect::<Vec<_>>()));
+    let known = |r: &Record| !apart.iter().any(|p| p.name == r.paper());
+    out.push_str(&row("all five", &of(Origin::Paper).filter(|r| known(r)).collect::<Vec<_>>()));
+    for p in &apart {
+        out.push_str(&row(&p.title, &own(p)));
+    }
     let _ = writeln!(
         out,
         "\nNot counted: {} hypotheses of ours ({}), {} of arithmetic ({}), {} to which the networks were fitted ({}).\n",
