@@ -70,7 +70,9 @@ fn product(s: &Sample) -> f64 {
 /// "Exiting STARTUP on Bandwidth Plateau"
 #[test]
 fn startup_ends_on_a_plateau_within_two_percent_of_the_bandwidth() {
-    for (path, mbit) in [("rate=20Mbit rtt=40ms queue=4bdp", 20.0), ("rate=200Mbit rtt=5ms queue=4bdp", 200.0)] {
+    for (path, mbit) in
+        [("rate=20Mbit rtt=40ms queue=4bdp", 20.0), ("rate=200Mbit rtt=5ms queue=4bdp", 200.0)]
+    {
         let all = samples(path, 3);
         let (startup, next) = visit(&all, "startup", 0.0);
         assert_eq!(next, "drain", "{path}");
@@ -130,7 +132,12 @@ fn down_paces_at_nine_tenths_until_the_queue_is_gone() {
     assert!(down.iter().all(|s| (gauge(s, "pacing_gain") - 0.9).abs() < 0.001));
     let last = down.last().expect("one ACK");
     assert!(down[0].inflight_bytes > last.inflight_bytes);
-    assert!(last.inflight_bytes as f64 <= 1.1 * product(last), "{} of {}", last.inflight_bytes, product(last));
+    assert!(
+        last.inflight_bytes as f64 <= 1.1 * product(last),
+        "{} of {}",
+        last.inflight_bytes,
+        product(last)
+    );
 }
 
 /// "Exiting `PROBE_DOWN` After Max Time"
@@ -167,7 +174,8 @@ fn every_five_seconds_half_the_product_is_in_flight_for_200_ms() {
 /// "Skipping `PROBE_RTT` Due to Application-Limited Sending"
 #[test]
 fn an_idle_time_replaces_probe_rtt() {
-    let mut e = engine("rate=20Mbit rtt=40ms queue=10bdp ack_jitter=3ms", Kind::External { size: 20_000_000 });
+    let mut e =
+        engine("rate=20Mbit rtt=40ms queue=10bdp ack_jitter=3ms", Kind::External { size: 20_000_000 });
     e.write(FlowId(0), 6_000_000);
     e.run(Instant::ZERO + Span::secs(9));
     e.write(FlowId(0), 6_000_000);
@@ -197,7 +205,10 @@ fn startup_finds_the_bandwidth_of_a_link_that_aggregates_acks() {
 fn cruising_keeps_a_link_busy_that_aggregates_acks() {
     let all = samples("rate=50Mbit rtt=40ms queue=4bdp ack_aggregate=20ms", 10);
     let (cruise, _) = visit(&all, "probe-bw-cruise", 3.0);
-    assert!(cruise.iter().all(|s| gauge(s, "extra_acked_bytes") > 10.0 * MSS), "the aggregates are of tens of packets");
+    assert!(
+        cruise.iter().all(|s| gauge(s, "extra_acked_bytes") > 10.0 * MSS),
+        "the aggregates are of tens of packets"
+    );
     assert!(cruise.iter().all(|s| s.cwnd_bytes as f64 > 2.0 * product(s)));
     let used = utilisation(&all, 3.0, 10.0, 50.0);
     assert!(used > 0.95, "{used}");
@@ -286,7 +297,8 @@ fn loss_in_a_probe_ends_it_and_lowers_the_long_term_bound() {
     // ProbeRTT may interrupt a probe.
     let ends = |v: &&[&[Sample]]| v[0][0].phase == "probe-bw-up" && v[1][0].phase != "probe-rtt";
     let probes = all.windows(2).filter(|v| v[0][0].time_s > set).filter(ends);
-    let probes: Vec<(f64, &Sample)> = probes.map(|v| (v[0][v[0].len() - 1].time_s - v[0][0].time_s, &v[1][0])).collect();
+    let probes: Vec<(f64, &Sample)> =
+        probes.map(|v| (v[0][v[0].len() - 1].time_s - v[0][0].time_s, &v[1][0])).collect();
     assert!(probes.len() >= 2, "{} probes", probes.len());
     for (lasted, next) in probes {
         // It ends in the round trip of the loss or, the next time, where the bound is.

@@ -86,8 +86,7 @@ fn play(cases: &[Case]) -> Result<Vec<Played>, EngineError> {
         .map(|choice| {
             let (avoidance, plateau) = AFTER[choice.after];
             let startup = startup(RULES[choice.rule], LANDINGS[choice.landing], plateau);
-            let game =
-                |case: &Case| game::play(&Simulator, &startup, Some(avoidance), case, &|| false);
+            let game = |case: &Case| game::play(&Simulator, &startup, Some(avoidance), case, &|| false);
             let rows = cases.par_iter().with_max_len(1).map(game).collect::<Result<Vec<_>, _>>()?;
             Ok(Played { choice, rows })
         })
@@ -151,7 +150,8 @@ fn picture(played: &[Played]) -> String {
     let x = |v: f64| 70.0 + 640.0 * (v - left) / (right - left);
     let y = |v: f64| 350.0 - 280.0 * (v.max(1.0).ln() - low.ln()) / (high.ln() - low.ln());
     let mut body = String::new();
-    let _ = writeln!(body, "<text class=\"t\" x=\"16\" y=\"30\">When to leave, and what to leave with</text>");
+    let _ =
+        writeln!(body, "<text class=\"t\" x=\"16\" y=\"30\">When to leave, and what to leave with</text>");
     for i in 0..=4 {
         let v = left + (right - left) * f64::from(i) / 4.0;
         let at = x(v);
@@ -183,7 +183,12 @@ fn picture(played: &[Played]) -> String {
                 body,
                 "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"5\" fill=\"{colour}\"><title>{name}, {landing}</title></circle>"
             );
-            let _ = writeln!(body, "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{landing}</text>", px + 7.0, py + 4.0);
+            let _ = writeln!(
+                body,
+                "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{landing}</text>",
+                px + 7.0,
+                py + 4.0
+            );
         }
         let at = 80.0 + 24.0 * rule as f64;
         let _ = writeln!(

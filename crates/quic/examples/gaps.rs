@@ -109,7 +109,10 @@ fn main() -> Result<(), EngineError> {
         },
     )?;
     let legend: Vec<String> = STARTUPS.iter().map(|(name, letter)| format!("{letter} {name}")).collect();
-    println!("{}; the number of packets that fill the path without a queue in parentheses\n", legend.join(", "));
+    println!(
+        "{}; the number of packets that fill the path without a queue in parentheses\n",
+        legend.join(", ")
+    );
     for stack in ["quinn", "noq"] {
         for queue in QUEUES {
             println!("{stack}, a queue of {} BDP\n", halves(queue));
@@ -117,9 +120,9 @@ fn main() -> Result<(), EngineError> {
             println!("|--:|{}", RATES.map(|_| "---|").concat());
             for rtt in RTTS {
                 let cell = |rate: u64| {
-                    let found = maps.iter().find(|(c, _)| {
-                        (c.stack, c.queue, c.rtt, c.rate) == (stack, queue, rtt, rate)
-                    });
+                    let found = maps
+                        .iter()
+                        .find(|(c, _)| (c.stack, c.queue, c.rtt, c.rate) == (stack, queue, rtt, rate));
                     found.map_or(" |".to_string(), |(c, letters)| {
                         let shown = if letters.is_empty() { "-" } else { letters };
                         format!(" {shown} ({}) |", c.bdp() / PACKET)

@@ -320,8 +320,7 @@ fn law_from(
         let long = std::env::var_os("SLOWSTART_LONG").is_some();
         let cases = if long { cases() } else { cases().div_ceil(followers as u32) };
         for (n, a) in avoidance::REGISTRY[..followers].iter().enumerate() {
-            let mut config =
-                Config { cases, rng_seed: seed, failure_persistence: None, ..Config::default() };
+            let mut config = Config { cases, rng_seed: seed, failure_persistence: None, ..Config::default() };
             if let RngSeed::Fixed(seed) = &mut config.rng_seed {
                 *seed = seed.wrapping_add(n as u64);
             }

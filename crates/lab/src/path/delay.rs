@@ -212,7 +212,10 @@ mod tests {
             let sum: f64 = (0..draws).map(|_| jitter.draw().as_secs_f64() * 1e3).sum();
             let got = sum / f64::from(draws);
             // Five standard deviations of the mean.
-            assert!((got - mean).abs() < 5.0 * deviation / f64::from(draws).sqrt(), "{target} ms: {got}, not {mean}");
+            assert!(
+                (got - mean).abs() < 5.0 * deviation / f64::from(draws).sqrt(),
+                "{target} ms: {got}, not {mean}"
+            );
         }
         let mut jitter = WifiJitter::new(Span::millis(7), Stream::named(1, "wifi"));
         let mut last = Instant::ZERO;

@@ -195,9 +195,8 @@ impl DirectionSpec {
         if self.jitter > Span::ZERO {
             beyond.push(Element::Jitter(Jitter::new(self.jitter, stream("jitter"))));
         }
-        beyond.extend(
-            self.wifi_jitter.map(|t| Element::WifiJitter(WifiJitter::new(t, stream("wifi-jitter")))),
-        );
+        beyond
+            .extend(self.wifi_jitter.map(|t| Element::WifiJitter(WifiJitter::new(t, stream("wifi-jitter")))));
         if self.loss > 0 {
             beyond.push(Element::Loss(Loss::new(self.loss, stream("loss"))));
         }
