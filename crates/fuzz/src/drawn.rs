@@ -18,7 +18,7 @@ use slowstart_lab::tcp::profile::Profile;
 pub const LEFT_OUT: [&str; 7] = ["name", "about", "sources", "fixed", "trace", "trace_start", "delay_trace"];
 
 /// Keys of a path that only make sense together, each drawn with the others of its line.
-const GROUPS: [&[&str]; 36] = [
+const GROUPS: [&[&str]; 34] = [
     &["queue"],
     &["rate_vary", "rate_vary_period"],
     &["shaper"],
@@ -53,9 +53,10 @@ const GROUPS: [&[&str]; 36] = [
     &["ack_duplicate"],
     &["drop_ack"],
     &["ack_aggregate", "ack_filter"],
-    &["wifi_jitter"],
-    &["ack_wifi_jitter"],
 ];
+
+/// Keys that are drawn last, so that what bytes meant before the keys came is what they mean now.
+const LAST: [&str; 2] = ["wifi_jitter", "ack_wifi_jitter"];
 
 /// A whole number from `low` to `high`, small ones as often as large ones.
 fn number(u: &mut Unstructured<'_>, low: u64, high: u64) -> Result<u64> {
@@ -291,6 +292,13 @@ pub fn study(u: &mut Unstructured<'_>) -> Result<StudyText> {
         let k = u.choose(Profile::KNOBS)?;
         text.set.insert(k.name.to_string(), knob(u, k.name, k.expects)?);
     }
+    for key in LAST {
+        if u.ratio(1, 6)?
+            && let Some(value) = path_value(u, key)?
+        {
+            text.path = format!("{} {key}={value}", text.path);
+        }
+    }
     Ok(text)
 }
 
@@ -331,7 +339,9 @@ mod tests {
         for key in PATH_KEYS {
             let drawn = path_value(&mut Unstructured::new(&[7; 64]), key.name).expect("bytes").is_some();
             assert_ne!(drawn, LEFT_OUT.contains(&key.name), "{}", key.name);
-            let within = grouped.contains(&key.name) || ["rate", "schedule", "rtt"].contains(&key.name);
+            let others = ["rate", "schedule", "rtt"];
+            let within =
+                grouped.contains(&key.name) || LAST.contains(&key.name) || others.contains(&key.name);
             assert_eq!(drawn, within, "{}", key.name);
         }
     }
