@@ -47,7 +47,7 @@ enum Treatment {
 }
 
 /// Programs whose commands other tests run, or which are not of this project.
-const OTHERS: [&str; 17] = [
+const OTHERS: [&str; 18] = [
     "CG=",
     "make ",
     "cargo bench ",
@@ -55,6 +55,7 @@ const OTHERS: [&str; 17] = [
     "cargo install ",
     "cargo run -p slowstart-",
     "cargo test ",
+    "cargo run --release -p slowstart-league ",
     "cargo run --release -p slowstart-quic ",
     "git clone ",
     "pip install ",

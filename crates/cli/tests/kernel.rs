@@ -201,9 +201,15 @@ fn an_unknown_number_is_shown_as_unknown() {
     }
 }
 
-/// Runs a script with `$S` for the command, in mount and network namespaces of its own with a bpffs.
+/// Runs a script with `$S` for the command, in mount and network namespaces of its own with a bpffs and a state of its own, so
+/// that `unload --all` of one test ends nothing of another.
 fn in_namespaces(script: &str) -> Output {
-    let script = format!("trap 'kill -9 $holder 2>/dev/null' EXIT\nmount -t bpf bpf /sys/fs/bpf\n{script}");
+    let script = format!(
+        "trap 'kill -9 $holder 2>/dev/null' EXIT
+        mount -t bpf bpf /sys/fs/bpf
+        mkdir -p /run/slowstart && mount -t tmpfs -o mode=755 tmpfs /run/slowstart
+        {script}"
+    );
     let mut command = Command::new("unshare");
     command.args(["--mount", "--net", "sh", "-c", &script]).env("S", env!("CARGO_BIN_EXE_slowstart"));
     command.output().expect("util-linux is installed")
