@@ -190,7 +190,7 @@ pub struct Claim {
     /// A value that the paper does not give, if the studies of the claim vary it ("buffer"). The claim then holds if it
     /// holds with every value, differs if it differs with every value, and otherwise the paper does not say.
     pub unknown: Option<String>,
-    /// Its values: the ends of the names of the studies. If empty, each study has a value of its own.
+    /// Its values: the ends of the names of the studies, or the startups. If empty, each study has a value of its own.
     #[serde(default)]
     pub values: Vec<String>,
     /// The verdict that the file records.

@@ -22,9 +22,15 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The study.
-    fn study(&self) -> &str {
-        self.of.rsplit_once(", ").map_or("", |(study, _)| study)
+    /// Half of the interval.
+    fn half(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// True if this is a value of the unknown: the end of the study's name, or the startup.
+    fn is_with(&self, value: &str) -> bool {
+        let (study, startup) = self.of.rsplit_once(", ").unwrap_or_default();
+        study.ends_with(value) || startup == value
     }
 }
 
@@ -98,9 +104,10 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
             _ => Verdict::Undecided,
         };
     }
-    let low = claim.at_least.unwrap_or(f64::NEG_INFINITY);
-    let high = claim.at_most.unwrap_or(f64::INFINITY);
     let one = |m: &Measured| {
+        // The paper's own sample was taken in a network with the spread of this one.
+        let c = claim.widened(m.half(), m.runs);
+        let (low, high) = (c.at_least.unwrap_or(f64::NEG_INFINITY), c.at_most.unwrap_or(f64::INFINITY));
         if m.runs == 0 {
             Verdict::Undecided
         } else if m.high < low || m.low > high {
@@ -129,8 +136,7 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
     let each: Vec<Verdict> = if claim.values.is_empty() {
         measured.iter().map(one).collect()
     } else {
-        let with =
-            |v: &String| measured.iter().filter(|m| m.study().ends_with(v.as_str())).collect::<Vec<_>>();
+        let with = |v: &String| measured.iter().filter(|m| m.is_with(v)).collect::<Vec<_>>();
         claim.values.iter().map(|v| all(&with(v))).collect()
     };
     let any = |v: Verdict| each.contains(&v);
@@ -146,7 +152,7 @@ fn verdict(claim: &Claim, measured: &[Measured]) -> Verdict {
 fn runs_to_decide(claim: &Claim, measured: &[Measured]) -> Option<u64> {
     let ends: Vec<f64> = claim.at_least.into_iter().chain(claim.at_most).collect();
     let needed = |m: &Measured| {
-        let half = (m.high - m.low) / 2.0;
+        let half = m.half();
         let room = ends.iter().map(|e| (e - m.value).abs()).fold(f64::INFINITY, f64::min);
         let crossed = ends.iter().any(|e| m.low < *e && *e < m.high);
         (crossed && m.runs > 1).then(|| m.runs as f64 * (half / room).powi(2))
@@ -194,10 +200,11 @@ pub fn judge<'a>(e: &'a Experiment, results: &[RunResult]) -> Vec<Judged<'a>> {
 
 fn judge_claim<'a>(e: &'a Experiment, claim: &'a Claim, results: &[RunResult]) -> Judged<'a> {
     let measured = measure(e, claim, results);
-    let spread = measured.iter().map(|m| ((m.high - m.low) / 2.0, m.runs)).filter(|s| s.0.is_finite());
+    // The bound that is shown is that of the widest interval.
+    let spread = measured.iter().map(|m| (m.half(), m.runs)).filter(|s| s.0.is_finite());
     let (half, n) = spread.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
     let widened = claim.widened(half, n);
-    let verdict = if claim.measure.is_some() { verdict(&widened, &measured) } else { Verdict::NotCheckable };
+    let verdict = if claim.measure.is_some() { verdict(claim, &measured) } else { Verdict::NotCheckable };
     let mut reason = claim.why.clone();
     if verdict == Verdict::Holds {
         reason = [reason, would_fail(&widened, &measured)].join(" ").trim().to_string();
@@ -307,7 +314,30 @@ mod tests {
         assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(0.5, 1.5)]), Verdict::Undecided);
         assert_eq!(verdict(&unknown, &[m(2.1, 2.5), m(0.1, 0.5)]), Verdict::Differs);
         assert_eq!(verdict(&unknown, &[m(1.1, 1.5), m(1.2, 1.6)]), Verdict::Holds);
+        // A value is the end of a study's name, or a startup.
+        let named = |of: &str, low| Measured { of: of.into(), ..m(low, low) };
+        let all = [named("10 ms, small", 1.5), named("20 ms, small", 1.1), named("10 ms, large", 0.5)];
+        let values = |v: &[&str]| Claim { values: v.iter().map(|v| (*v).into()).collect(), ..unknown.clone() };
+        let startups = all.clone().map(|m| Measured { of: format!("study, {}", &m.of[..5]), ..m });
+        let studies = all.map(|m| Measured { of: format!("{}, standard", m.of), ..m });
+        assert_eq!(verdict(&values(&["small", "large"]), &studies), Verdict::NotStated);
+        assert_eq!(verdict(&values(&["small"]), &studies), Verdict::Holds);
+        assert_eq!(verdict(&values(&["20 ms", "10 ms"]), &startups), Verdict::NotStated);
         assert_eq!(of(&[Measured { runs: 0, ..m(f64::NAN, f64::NAN) }]), Verdict::Undecided);
+    }
+
+    #[test]
+    fn each_network_has_the_spread_of_its_own_runs() {
+        let c = claim(None, None);
+        let c = Claim { printed: toml::from_str("value = '10'\nruns = 4.0").ok(), ..c };
+        let c = Claim { at_least: Some(9.5), at_most: Some(10.5), unknown: Some("buffer".into()), ..c };
+        let m = |value: f64, half: f64| {
+            Measured { of: "s, x".into(), value, low: value - half, high: value + half, runs: 16 }
+        };
+        // A paper's sample of four of these runs has an interval twice as wide as that of 16.
+        assert_eq!(verdict(&c, &[m(12.4, 1.0)]), Verdict::Undecided);
+        assert_eq!(verdict(&c, &[m(11.4, 1.0)]), Verdict::Holds);
+        assert_eq!(verdict(&c, &[m(12.4, 0.1), m(11.4, 1.0)]), Verdict::NotStated);
     }
 
     #[test]
