@@ -317,7 +317,8 @@ mod tests {
         // A value is the end of a study's name, or a startup.
         let named = |of: &str, low| Measured { of: of.into(), ..m(low, low) };
         let all = [named("10 ms, small", 1.5), named("20 ms, small", 1.1), named("10 ms, large", 0.5)];
-        let values = |v: &[&str]| Claim { values: v.iter().map(|v| (*v).into()).collect(), ..unknown.clone() };
+        let values =
+            |v: &[&str]| Claim { values: v.iter().map(|v| (*v).into()).collect(), ..unknown.clone() };
         let startups = all.clone().map(|m| Measured { of: format!("study, {}", &m.of[..5]), ..m });
         let studies = all.map(|m| Measured { of: format!("{}, standard", m.of), ..m });
         assert_eq!(verdict(&values(&["small", "large"]), &studies), Verdict::NotStated);
@@ -331,8 +332,12 @@ mod tests {
         let c = claim(None, None);
         let c = Claim { printed: toml::from_str("value = '10'\nruns = 4.0").ok(), ..c };
         let c = Claim { at_least: Some(9.5), at_most: Some(10.5), unknown: Some("buffer".into()), ..c };
-        let m = |value: f64, half: f64| {
-            Measured { of: "s, x".into(), value, low: value - half, high: value + half, runs: 16 }
+        let m = |value: f64, half: f64| Measured {
+            of: "s, x".into(),
+            value,
+            low: value - half,
+            high: value + half,
+            runs: 16,
         };
         // A paper's sample of four of these runs has an interval twice as wide as that of 16.
         assert_eq!(verdict(&c, &[m(12.4, 1.0)]), Verdict::Undecided);
