@@ -18,7 +18,7 @@ function drawFigure(figure, { chips }) {
   const labels = figure.lines.map((l) => l.label);
   const indexOf = new Map(labels.map((l, i) => [l, i]));
   const chosen = new Set(labels);
-  const says = el('div', { class: 'readout', role: 'status', 'aria-live': 'polite' });
+  const says = el('div', { class: 'readout', tabindex: 0, role: 'status', 'aria-live': 'polite' });
   const box = el('div', { class: 'holder', tabindex: 0, role: 'application', 'aria-roledescription': 'chart',
     'aria-label': `${figure.title}: ${figure.y.name} over ${figure.x.name}. Arrow keys move the cursor, plus and minus zoom, Home shows all.` });
   const all = figure.lines.flatMap((l) => l.x.filter((v) => !figure.x.log || v > 0));

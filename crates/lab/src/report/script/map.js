@@ -18,7 +18,7 @@ export function heatMap(data, { chips, choice, field }) {
   const root = el('div', { class: 'live' });
   const chosen = new Set(data.names);
   const indexOf = new Map(data.names.map((name, i) => [name, i]));
-  const says = el('div', { class: 'readout', role: 'status', 'aria-live': 'polite' });
+  const says = el('div', { class: 'readout', tabindex: 0, role: 'status', 'aria-live': 'polite' });
   const holder = el('div', { class: 'scroll', role: 'region', 'aria-label': 'Heat map', tabindex: 0 });
   let of = '';
   let narrow = '';

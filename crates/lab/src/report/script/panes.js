@@ -68,7 +68,7 @@ export class Panes {
     this.how = { amounts: 'BDP', times: 's', log: false };
     this.range = null;
     this.emphasis = null;
-    this.says = el('div', { class: 'readout', role: 'status', 'aria-live': 'polite' }, HINT);
+    this.says = el('div', { class: 'readout', tabindex: 0, role: 'status', 'aria-live': 'polite' }, HINT);
     this.holder = el('div', { class: 'panes' });
     const tool = (label, title, act) => el('button', { type: 'button', title, onclick: act, 'aria-label': title }, label);
     this.tools = el('div', { class: 'tools', role: 'group', 'aria-label': 'Time axis' },
