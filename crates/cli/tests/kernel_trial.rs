@@ -498,7 +498,8 @@ fn disturbed(cgroup: &Cgroup, library: &Path, clock: &str) -> (Vec<Value>, Value
     (rows(&out), serde_json::from_str(&result).expect("JSON"))
 }
 
-/// Times are the kernel's, and the trial's own are of the monotonic clock, which nobody sets.
+/// Times are the kernel's, and the trial's own are of the monotonic clock, which nobody sets. That the library moves the clocks of this
+/// program is shown by `a_jump_of_the_wall_clock_changes_nothing`.
 #[test]
 fn a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row() {
     let test = "a_clock_that_is_set_and_a_program_that_is_stopped_change_no_row";

@@ -118,7 +118,7 @@ pub struct Score {
     pub startup: String,
     /// True if it uses what an earlier connection learned.
     pub memory: bool,
-    /// The number of cases that it is of.
+    /// Number of cases that it is a mean or percentile of.
     pub cases: usize,
     /// Cases in which 10 MB were not delivered in the time given; their regret is a lower bound.
     pub unfinished: usize,

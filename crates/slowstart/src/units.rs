@@ -207,7 +207,7 @@ impl Mark {
     pub const fn new(position: u64) -> Self {
         Self(position)
     }
-    /// Returns the position as a number, which tells of order only.
+    /// Returns the position as a number, for comparison with another position only.
     pub const fn position(self) -> u64 {
         self.0
     }

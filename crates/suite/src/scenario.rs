@@ -114,7 +114,7 @@ pub struct Suite {
     pub gaps: Vec<Gap>,
 }
 
-/// A scenario: a study, and what is asked of its results.
+/// A scenario of the suite: one study, and the criteria that its results must meet.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name, unique in the suite.
@@ -129,7 +129,7 @@ pub struct Scenario {
     pub not_tested: String,
     /// Path, workload and other flows; its startups are set when it runs.
     pub study: StudyText,
-    /// What is asked of the results of its study.
+    /// The criteria that the results of its study must meet.
     pub criteria: Vec<Criterion>,
 }
 

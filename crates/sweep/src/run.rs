@@ -31,7 +31,7 @@ pub enum RunError {
 pub struct Shard(pub usize, pub usize);
 
 impl Shard {
-    /// The whole sweep, as against a part of it.
+    /// The whole sweep, not a shard of it.
     pub const ALL: Self = Self(0, 1);
 
     /// Reads `k/n`, k from 1 to n.

@@ -118,7 +118,7 @@ impl Holds {
 pub struct Started {
     /// The plan as its file has it.
     pub text: String,
-    /// The number of its runs, of all startups.
+    /// Number of its runs, over all startups.
     pub runs: usize,
     /// The number of chunks that its runs are divided into.
     pub chunks: usize,
@@ -131,7 +131,7 @@ pub struct Part {
     pub name: String,
     /// The number of rows that are stored.
     pub rows: usize,
-    /// The bytes of its files.
+    /// Size of its files, in bytes.
     pub bytes: u64,
 }
 

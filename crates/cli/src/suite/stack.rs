@@ -131,17 +131,16 @@ mod live {
     impl Folder {
         fn create() -> Result<Self> {
             // The folder of temporary files is everybody's: what has the name already may be a link of another user.
-            for n in 0.. {
+            let mut n = 0;
+            loop {
                 let name = format!("slowstart-suite-{}-{n}", std::process::id());
                 let dir = std::env::temp_dir().join(name);
                 match fs::create_dir(&dir) {
-                    Err(e) if e.kind() == ErrorKind::AlreadyExists && n < 100 => {}
-                    made => {
-                        return made.map(|()| Self(dir.clone())).with_context(|| dir.display().to_string());
-                    }
+                    Ok(()) => return Ok(Self(dir)),
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists && n < 100 => n += 1,
+                    Err(e) => return Err(e).context(dir.display().to_string()),
                 }
             }
-            unreachable!("the last attempt returns")
         }
 
         /// Makes the file of this size, of zeros; its name is its size.

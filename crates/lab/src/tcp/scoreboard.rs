@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// Size of a set of segments.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// The number of segments of it.
+    /// Number of segments in the set.
     pub packets: u32,
     /// The payload bytes of these segments.
     pub bytes: u64,
@@ -39,7 +39,7 @@ impl Count {
 pub struct Delivered {
     /// Bytes, acknowledged cumulatively or by SACK.
     pub bytes: u64,
-    /// The number of segments of it.
+    /// Number of segments, acknowledged cumulatively or by SACK.
     pub packets: u32,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,

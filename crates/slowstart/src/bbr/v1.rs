@@ -71,7 +71,7 @@ struct Aggregation {
     rounds: u8,
 }
 
-/// BBR, version 1: a controller that is a whole of its own.
+/// BBR version 1, startup and avoidance in one; one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     state: State,

@@ -107,7 +107,7 @@ struct Full {
     now: bool,
 }
 
-/// BBR, version 3: a controller that is a whole of its own.
+/// BBR version 3, startup and avoidance in one; one instance a connection.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     state: State,

@@ -205,8 +205,8 @@ impl<C: Controller + Clone> Sender<C> {
     #[cold]
     fn on_interface_full(&mut self, now: Instant) {
         self.counters.stalls += 1;
-        let reduces = !matches!(self.phase, Phase::Open | Phase::Disorder);
-        if !self.profile.stalls || reduces || self.board.una() < self.stalled {
+        let reducing = !matches!(self.phase, Phase::Open | Phase::Disorder);
+        if !self.profile.stalls || reducing || self.board.una() < self.stalled {
             return;
         }
         self.stalled = self.next;
