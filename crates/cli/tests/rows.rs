@@ -1,7 +1,7 @@
 //! What is written conforms to the JSON Schemas, and CSV has their columns.
 
 use serde_json::Value;
-use slowstart_lab::columns::columns;
+use slowstart_lab::columns::{Kind, columns};
 use slowstart_lab::record::{
     EVENT_SCHEMA, EventRow, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Sample as SampleOfRun,
 };
@@ -193,7 +193,7 @@ fn csv_has_the_columns_of_the_schema() {
 }
 
 /// The lines of a list of columns. The four columns of an estimate are one line, and so are all estimates of a path that is
-/// part of a row.
+/// part of a row. A column without a type is a number.
 fn lines(schema: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for c in columns(schema) {
@@ -203,6 +203,7 @@ fn lines(schema: &str) -> Vec<String> {
                 "- `fork_path_*` (estimates): The path, as of `fit`.".to_string()
             }
             Some(of) => format!("- `{of}_*` (estimate)"),
+            None if matches!(c.kind, Kind::Integer | Kind::Number) => format!("- `{}`: {}", c.name, c.about),
             None if c.values.is_empty() => format!("- `{}` ({}): {}", c.name, c.kind.name(), c.about),
             None => format!("- `{}` ({}: {}): {}", c.name, c.kind.name(), c.values.join(", "), c.about),
         };
@@ -236,7 +237,10 @@ fn the_document_lists_the_columns() {
         wanted += &rest[..from];
         wanted += "\n";
         for line in lines(schema) {
-            let column = line.split_once("): ").map(|(column, _)| format!("{column})"));
+            let column = ["): ", "`: "].iter().find_map(|end| {
+                let (column, _) = line.split_once(end)?;
+                Some(format!("{column}{}", &end[..1]))
+            });
             let shown = if described.insert(line.clone()) { line } else { column.unwrap_or(line) };
             writeln!(wanted, "{shown}").expect("a String takes everything");
         }
