@@ -68,7 +68,7 @@ fn read<T: Send>(
         let mut all = Vec::new();
         let done = open::open(Path::new(file)).and_then(|(kind, input)| {
             let input = Box::new(Interruptible { input, reads: 0, raised: Arc::clone(&raised) });
-            stream(kind, input, options, |t| all.push(each(t)), |_| ())
+            stream(kind, input, options, &mut |t| all.push(each(t)), &mut |_| ())
         });
         (all, done)
     });

@@ -178,8 +178,8 @@ fn read(file: &Path, options: &Options, results: &mut Results) -> Result<u64> {
     let name = || file.display().to_string();
     let (kind, input) = open::open(file).with_context(name)?;
     let bar = progress();
-    let each = |t: AnalysedTransfer| results.add(file, &t);
-    let summary = stream(kind, input, options, each, |read| bar.set_position(read));
+    let mut each = |t: AnalysedTransfer| results.add(file, &t);
+    let summary = stream(kind, input, options, &mut each, &mut |read| bar.set_position(read));
     bar.finish_and_clear();
     let summary = summary.with_context(name)?;
     if let Some(e) = &summary.incomplete {

@@ -85,10 +85,10 @@ pub fn read(
     kind: Kind,
     input: open::Input,
     options: &Options,
-    progress: impl FnMut(u64),
+    mut progress: impl FnMut(u64),
 ) -> Result<Report, InputError> {
     let mut transfers = Vec::new();
-    let summary = stream(kind, input, options, |t| transfers.push(t), progress)?;
+    let summary = stream(kind, input, options, &mut |t| transfers.push(t), &mut progress)?;
     transfers.sort_by_key(|t| t.row.connection);
     Ok(Report { summary, transfers })
 }
@@ -96,12 +96,13 @@ pub fn read(
 /// Analyses a stream of a kind. `each` gets every transfer when its connection is over; nothing is kept of it, so memory is
 /// that of the live connections. If the stream is damaged, the transfers of the part before the damage are reported, and
 /// the summary has the error; it is returned as an error if there is no such transfer.
+// Not generic, so that the readers are compiled once and not in each crate that calls it.
 pub fn stream(
     kind: Kind,
     input: open::Input,
     options: &Options,
-    mut each: impl FnMut(AnalysedTransfer),
-    mut progress: impl FnMut(u64),
+    each: &mut dyn FnMut(AnalysedTransfer),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<Summary, InputError> {
     let mut summary = Summary {
         kind,

@@ -43,7 +43,7 @@ fn read(head: &str, part: &str, bytes: u64) -> Result<Summary, String> {
     let repeated = Repeat { part: part.as_bytes().to_vec(), at: 0, left: bytes };
     let input = Cursor::new(head.as_bytes().to_vec()).chain(repeated);
     let (kind, input) = open::detect(Box::new(input)).map_err(|e| e.to_string())?;
-    stream(kind, input, &Options::default(), |_| {}, |_| {}).map_err(|e| e.to_string())
+    stream(kind, input, &Options::default(), &mut |_| {}, &mut |_| {}).map_err(|e| e.to_string())
 }
 
 /// Texts of 200 MB, which gzip makes a thousand times smaller. A parser that holds a tree of the values needs
@@ -133,7 +133,8 @@ fn many_connections_are_read_in_bounded_memory() {
     let before = peak_mb();
     let (kind, input) = open::detect(Box::new(input)).expect("a capture");
     let mut rows = 0;
-    let summary = stream(kind, input, &options, |t| rows += t.row.startups.len(), |_| {}).expect("a capture");
+    let summary =
+        stream(kind, input, &options, &mut |t| rows += t.row.startups.len(), &mut |_| {}).expect("a capture");
     let used = peak_mb() - before;
     assert_eq!((summary.connections, summary.transfers), (u64::from(CONNECTIONS), u64::from(CONNECTIONS)));
     println!("{used} MB for {CONNECTIONS} connections");
@@ -177,7 +178,8 @@ fn very_many_sockets_are_read_in_bounded_memory() {
         count_peak_anew();
         let (kind, input) = open::detect(input).expect("known");
         let mut rows = 0;
-        let summary = stream(kind, input, &Options::default(), |_| rows += 1, |_| {}).expect("a part");
+        let summary =
+            stream(kind, input, &Options::default(), &mut |_| rows += 1, &mut |_| {}).expect("a part");
         let why = summary.incomplete.expect("cut").to_string();
         let used = peak_mb();
         println!("{used} MB for {rows} sockets");
@@ -196,7 +198,7 @@ fn long_names_are_held_up_to_the_limit() {
         let input = Cursor::new(head.as_bytes().to_vec()).chain(text.take(450_000_000));
         let (kind, input) = open::detect(Box::new(input)).expect("known");
         count_peak_anew();
-        let done = stream(kind, input, &Options::default(), |_| {}, |_| {});
+        let done = stream(kind, input, &Options::default(), &mut |_| {}, &mut |_| {});
         let used = peak_mb();
         println!("{used} MB for names in {kind:?}");
         assert!(used < (MOST_HELD >> 20) as u64 * 3 / 2, "{kind:?}: {used} MB");

@@ -81,7 +81,7 @@ pub fn analyse(file: File, startups: &[String], fork: bool, base: &str) -> Resul
     let mut found = Found::default();
     // With `fork` the largest transfer so far, whose row comes last, as on the command line.
     let mut pending: Option<AnalysedTransfer> = None;
-    let each = |mut t: AnalysedTransfer| {
+    let mut each = |mut t: AnalysedTransfer| {
         t.row.file = Some(name.to_string());
         if !fork || t.findings.is_none() {
             return found.add(t);
@@ -99,7 +99,8 @@ pub fn analyse(file: File, startups: &[String], fork: bool, base: &str) -> Resul
             }
         }
     };
-    let summary = stream(kind, input, &options, each, |_| {}).map_err(|e| format!("{name}: {e}"))?;
+    let summary =
+        stream(kind, input, &options, &mut each, &mut |_| {}).map_err(|e| format!("{name}: {e}"))?;
     let mut not_continued = None;
     match pending {
         Some(mut t) => {

@@ -213,10 +213,10 @@ impl Advise {
             let name = || file.display().to_string();
             let bar = progress();
             let read = open::open(file).and_then(|(kind, input)| {
-                let each = |t: AnalysedTransfer| {
+                let mut each = |t: AnalysedTransfer| {
                     recorded.add(format!("{}, connection {}", short(file), t.row.connection), &t);
                 };
-                stream(kind, input, &options, each, |read| bar.set_position(read))
+                stream(kind, input, &options, &mut each, &mut |read| bar.set_position(read))
             });
             bar.finish_and_clear();
             match read.with_context(name) {

@@ -144,11 +144,11 @@ fn read_file(file: &Path, options: &Options, results: &mut Results<'_>) -> Resul
     let name = || file.display().to_string();
     let (kind, input) = open::open(file).with_context(name)?;
     let bar = progress();
-    let each = |mut t: AnalysedTransfer| {
+    let mut each = |mut t: AnalysedTransfer| {
         t.row.file = Some(name());
         results.add(t);
     };
-    let summary = stream(kind, input, options, each, |read| bar.set_position(read));
+    let summary = stream(kind, input, options, &mut each, &mut |read| bar.set_position(read));
     bar.finish_and_clear();
     summary.with_context(name)
 }

@@ -181,8 +181,8 @@ impl<'a> Results<'a> {
         };
         let mut found = None;
         let (kind, input) = open::open(&file)?;
-        let each = |t: AnalysedTransfer| found = found.take().or((t.row.from == from).then_some(t));
-        stream(kind, input, &options, each, |_| {})?;
+        let mut each = |t: AnalysedTransfer| found = found.take().or((t.row.from == from).then_some(t));
+        stream(kind, input, &options, &mut each, &mut |_| {})?;
         let Some(t) = found else { return Ok(()) };
         match continued(&t, &options.candidates) {
             Ok(fork) => {

@@ -419,12 +419,12 @@ mod live {
         let named = |e: &dyn std::fmt::Display| failed(format!("--qlog {}: {e}", file.display()));
         let (kind, input) = open(file).map_err(|e| named(&e))?;
         let mut largest: Option<Transfer> = None;
-        let each = |t: AnalysedTransfer| {
+        let mut each = |t: AnalysedTransfer| {
             if largest.as_ref().is_none_or(|l| t.row.bytes > l.bytes) {
                 largest = Some(t.row);
             }
         };
-        stream(kind, input, &Options::default(), each, |_| ()).map_err(|e| named(&e))?;
+        stream(kind, input, &Options::default(), &mut each, &mut |_| ()).map_err(|e| named(&e))?;
         Ok(largest.and_then(|t| match t.exit {
             Some(e) => Some((e.time_s, Some(e.cwnd_bytes))),
             None => (t.class == ExitClass::None).then_some((f64::INFINITY, None)),

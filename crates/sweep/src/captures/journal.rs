@@ -86,7 +86,7 @@ fn write_lines(
     let file = name.to_string_lossy().into_owned();
     let mut record = FileRecord { key, file, bytes, rows: 0, left_out: 0, error: None, failed: false };
     let mut written: io::Result<()> = Ok(());
-    let each = |mut t: AnalysedTransfer| {
+    let mut each = |mut t: AnalysedTransfer| {
         if written.is_err() {
             return;
         }
@@ -97,7 +97,8 @@ fn write_lines(
             .map_err(io::Error::from)
             .and_then(|()| out.write_all(b"\n"));
     };
-    let summary = open::open(path).and_then(|(kind, input)| stream(kind, input, options, each, |_| {}));
+    let summary =
+        open::open(path).and_then(|(kind, input)| stream(kind, input, options, &mut each, &mut |_| {}));
     match summary {
         Ok(summary) => {
             record.left_out = summary.left_out;
