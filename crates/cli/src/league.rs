@@ -128,7 +128,11 @@ impl League {
             bail!("--baseline: found {b:?}, expected one of the startups: {}", contenders.join(", "));
         }
         let terms = Terms {
-            baseline: self.baseline.as_deref().unwrap_or_else(|| default_startup(engine.name())),
+            baseline: self
+                .baseline
+                .as_deref()
+                .or_else(|| default_startup(engine.name()))
+                .unwrap_or(&contenders[0]),
             margin: self.margin,
         };
         let baseline = self.earlier()?;

@@ -134,22 +134,23 @@ pub struct Decision<'a> {
     harm: &'a [Harm],
 }
 
-/// The default of an engine: what its users run today.
-pub fn default_startup(engine: &str) -> &'static str {
-    match engine {
-        "kernel" => "cubic",
-        // noq and quinn: CUBIC with slow start as RFC 9002 has it.
-        "quic" => "standard",
-        _ => "hystart",
-    }
+/// What the users of an engine run today: the engine as rows name it, its default startup, and what that is.
+const DEFAULTS: [(&str, &str, &str); 3] = [
+    ("sim", "hystart", "Linux' default"),
+    ("kernel", "cubic", "Linux' default"),
+    // noq and quinn: CUBIC with slow start as RFC 9002 has it.
+    ("quic", "standard", "the default of QUIC stacks"),
+];
+
+/// The default of an engine by its name, such as `sim` or `quic:quinn`; `None` of one that is not known.
+pub fn default_startup(engine: &str) -> Option<&'static str> {
+    let name = engine.split(':').next();
+    DEFAULTS.iter().find(|d| Some(d.0) == name).map(|d| d.1)
 }
 
 /// What a baseline is, for a header: `Linux' default`.
 pub fn role(row: &Row, label: &str) -> Option<&'static str> {
-    (label == default_startup(&row.engine)).then_some(match row.engine.as_str() {
-        "quic" => "the default of QUIC stacks",
-        _ => "Linux' default",
-    })
+    DEFAULTS.iter().find(|d| d.0 == row.engine && d.1 == label).map(|d| d.2)
 }
 
 /// About how many runs would make the interval exclude zero, if the median stays: an interval narrows with the root of the
@@ -199,8 +200,8 @@ impl<'a> Decision<'a> {
             harm: terms.harm,
         };
         let Some(first) = all.first() else { return decision };
-        let wanted = terms.baseline.unwrap_or_else(|| default_startup(&first.rows[0].engine));
-        let base = all.iter().position(|s| s.label == wanted).unwrap_or(0);
+        let wanted = terms.baseline.or_else(|| default_startup(&first.rows[0].engine));
+        let base = all.iter().position(|s| Some(s.label.as_str()) == wanted).unwrap_or(0);
         let gains: Vec<f64> = all
             .iter()
             .map(|s| {
@@ -354,6 +355,22 @@ mod tests {
 
     fn decide<'a>(rows: &'a [Row], baseline: &'a str) -> Decision<'a> {
         Decision::new(rows, &Terms { baseline: Some(baseline), ..Terms::default() })
+    }
+
+    #[test]
+    fn the_default_is_that_of_the_engine_and_an_unknown_engine_has_none() {
+        let named = ["sim", "kernel", "quic", "quic:noq", "ns-3"].map(default_startup);
+        assert_eq!(named, [Some("hystart"), Some("cubic"), Some("standard"), Some("standard"), None]);
+        let mut all = [rows("standard", &[1.0; 4]), rows("hystart", &[1.0; 4])].concat();
+        let of = |all: &[Row]| {
+            let decision = Decision::new(all, &Terms::default());
+            decision.baseline().expect("a baseline").summary.label.clone()
+        };
+        assert_eq!((of(&all).as_str(), role(&all[4], "hystart")), ("hystart", Some("Linux' default")));
+        for r in &mut all {
+            r.engine = "ns-3".into();
+        }
+        assert_eq!((of(&all).as_str(), role(&all[4], "hystart")), ("standard", None));
     }
 
     /// A study of random startups: times that share the path of their run, losses and queues.
