@@ -76,13 +76,17 @@ def compare(
     against: Sequence[str] | None = None,
     remember: str | None = None,
     engine: str | None = None,
+    baseline: str | None = None,
+    margin: float = 3,
     progress: bool = False,
     samples: bool = True,
 ) -> Comparison:
     """Compares startups over a path: a built-in name, a TOML file, or a line such as ``rate=50Mbit rtt=80ms``.
 
     ``startups`` are names, perhaps with parameters (``"search:threshold=0.3"``), or classes with a method ``on_ack``; all of
-    the registry without it. ``runs`` to ``engine`` are the keys of a study file: ``engine="quic:quinn"`` runs a QUIC stack. Without ``samples`` the result has rows only.
+    the registry without it. ``runs`` to ``engine`` are the keys of a study file: ``engine="quic:quinn"`` runs a QUIC stack.
+    The verdict compares with ``baseline``, by default what the engine runs by default, and takes differences below ``margin``
+    percent for none. Without ``samples`` the result has rows only.
 
     >>> compare("rate=20Mbit rtt=40ms", startups=["standard"], runs=1, size="500kB").rows["run"]
     [0]
@@ -110,6 +114,8 @@ def compare(
             against=against,
             remember=remember,
             engine=engine,
+            baseline=baseline,
+            margin=margin,
             progress=told,
             samples=samples,
         )
@@ -118,16 +124,25 @@ def compare(
 
 
 def run(
-    study: str | PathLike[str], *, engine: str | None = None, progress: bool = False, samples: bool = True
+    study: str | PathLike[str],
+    *,
+    engine: str | None = None,
+    baseline: str | None = None,
+    margin: float = 3,
+    progress: bool = False,
+    samples: bool = True,
 ) -> Comparison:
-    """Runs a study file, or a study as TOML text. ``engine`` goes before its key ``engine``.
+    """Runs a study file, or a study as TOML text. ``engine`` goes before its key ``engine``; ``baseline`` and ``margin`` are
+    those of ``compare``.
 
     >>> run('path = "rate=20Mbit rtt=40ms"\\nstartups = ["standard"]\\nsize = "500kB"\\nruns = 1\\n').rows["class"]
     ['late']
     """
     told, end = bar(progress)
     try:
-        return _slowstart.run(fspath(study), engine=engine, progress=told, samples=samples)
+        return _slowstart.run(
+            fspath(study), engine=engine, baseline=baseline, margin=margin, progress=told, samples=samples
+        )
     finally:
         end()
 

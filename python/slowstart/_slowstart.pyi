@@ -223,6 +223,8 @@ def compare(
     against: Sequence[str] | None = None,
     remember: str | None = None,
     engine: str | None = None,
+    baseline: str | None = None,
+    margin: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     samples: bool = True,
 ) -> Comparison: ...
@@ -230,6 +232,8 @@ def run(
     study: str,
     *,
     engine: str | None = None,
+    baseline: str | None = None,
+    margin: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     samples: bool = True,
 ) -> Comparison: ...

@@ -1,7 +1,7 @@
 //! `compare` and `run`.
 
 use crate::bad;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Judged};
 use crate::connection::{INTERPRETER, Raised, end_of_run, forget, register};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -11,7 +11,6 @@ use slowstart::startup::foreign::Foreign;
 use slowstart_lab::engine::Sampling;
 use slowstart_lab::engines::{Engine, Watched, run_jobs};
 use slowstart_lab::record::Row;
-use slowstart_lab::report::decision::Terms;
 use slowstart_lab::report::study::{middle, sampling, shown_run};
 use slowstart_lab::run::{Job, Outcome};
 use slowstart_lab::scenario::{Contender, Study, StudyText, check_rows};
@@ -87,7 +86,7 @@ fn study(engine: &dyn Engine, text: &StudyText, given: Vec<Given<'_>>) -> PyResu
 
 /// Compares startups over a path. Each keyword is a key of a study file.
 #[pyfunction]
-#[pyo3(signature = (path, startups=None, *, runs=None, seed=None, size=None, duration=None, avoidance=None, profile=None, set=None, app=None, against=None, remember=None, engine=None, progress=None, samples=true))]
+#[pyo3(signature = (path, startups=None, *, runs=None, seed=None, size=None, duration=None, avoidance=None, profile=None, set=None, app=None, against=None, remember=None, engine=None, baseline=None, margin=None, progress=None, samples=true))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -104,6 +103,8 @@ pub(crate) fn compare(
     against: Option<Vec<String>>,
     remember: Option<String>,
     engine: Option<String>,
+    baseline: Option<String>,
+    margin: Option<f64>,
     progress: Option<Py<PyAny>>,
     samples: bool,
 ) -> PyResult<Comparison> {
@@ -127,7 +128,7 @@ pub(crate) fn compare(
     let result = study.and_then(|study| {
         let labels: Vec<&str> = study.contenders.iter().map(|c| c.label.as_str()).collect();
         let call = format!("slowstart.compare({:?}, startups={labels:?}, runs={})", text.path, study.runs);
-        computed(py, &*engine, study, call, progress.as_ref(), samples)
+        computed(py, &*engine, study, call, Judged::new(baseline, margin), progress.as_ref(), samples)
     });
     forget();
     result
@@ -135,11 +136,13 @@ pub(crate) fn compare(
 
 /// Runs a study file, or a study in TOML (a text with a line break). `engine` goes before its key `engine`.
 #[pyfunction]
-#[pyo3(signature = (study, *, engine=None, progress=None, samples=true))]
+#[pyo3(signature = (study, *, engine=None, baseline=None, margin=None, progress=None, samples=true))]
 pub(crate) fn run(
     py: Python<'_>,
     study: &str,
     engine: Option<&str>,
+    baseline: Option<String>,
+    margin: Option<f64>,
     progress: Option<Py<PyAny>>,
     samples: bool,
 ) -> PyResult<Comparison> {
@@ -151,7 +154,8 @@ pub(crate) fn run(
     let text = text.map_err(bad)?;
     let engine = slowstart_engines::of(engine, &text).map_err(bad)?;
     let checked = engine.study(&text, root).map_err(bad)?;
-    computed(py, &*engine, checked, format!("slowstart.run({study:?})"), progress.as_ref(), samples)
+    let judged = Judged::new(baseline, margin);
+    computed(py, &*engine, checked, format!("slowstart.run({study:?})"), judged, progress.as_ref(), samples)
 }
 
 /// Handles Ctrl-C, then calls `progress` with the number of finished runs and that of all.
@@ -166,10 +170,12 @@ fn computed(
     engine: &dyn Engine,
     study: Study,
     call: String,
+    judged: Judged,
     progress: Option<&Py<PyAny>>,
     samples: bool,
 ) -> PyResult<Comparison> {
     check_rows([&study]).map_err(bad)?;
+    judged.check(&study).map_err(bad)?;
     let jobs = study.jobs();
     let mut rows: Vec<Row> = Vec::with_capacity(jobs.len());
     // Samples of runs that cannot be repeated.
@@ -189,7 +195,7 @@ fn computed(
         let run = if engine.is_real_clock() {
             middle(&rows[..runs.min(rows.len())]).run
         } else {
-            shown_run(&rows, &Terms::default())
+            shown_run(&rows, &judged.terms())
         };
         let chosen: Vec<_> = rows
             .chunks(runs)
@@ -201,14 +207,14 @@ fn computed(
                 let index = job.contender * runs + job.run as usize;
                 median.push((index, std::mem::take(&mut kept[index])));
             }
-            return Ok(Comparison { study, call, rows, median });
+            return Ok(Comparison { study, call, judged, rows, median });
         }
         each(py, engine, &study, &chosen, |py, outcome| {
             median.push((outcome.job.contender * runs + outcome.job.run as usize, outcome.trace));
             report(py, progress, rows.len(), jobs.len())
         })?;
     }
-    Ok(Comparison { study, call, rows, median })
+    Ok(Comparison { study, call, judged, rows, median })
 }
 
 /// Runs jobs, those of native startups on all processors without the interpreter, those of startups in Python on this

@@ -7,11 +7,45 @@ use slowstart_lab::columns::columns;
 use slowstart_lab::record::{EVENT_SCHEMA, OfRun, ROW_SCHEMA, Row, SAMPLE_SCHEMA, Trace};
 use slowstart_lab::report;
 use slowstart_lab::report::data::SAMPLES;
-use slowstart_lab::report::decision::{Decision, Terms};
+use slowstart_lab::report::decision::{Decision, MARGIN, Terms};
 use slowstart_lab::report::link::PLAYGROUND;
 use slowstart_lab::report::study::{Drawn, curve, page};
-use slowstart_lab::report::summary::label;
+use slowstart_lab::report::summary::{label, label_of};
 use slowstart_lab::scenario::Study;
+
+/// What differences are judged by.
+pub(crate) struct Judged {
+    /// The label of the baseline; `None` for the default of the engine.
+    baseline: Option<String>,
+    /// Differences of less than this share are none.
+    margin: f64,
+}
+
+impl Judged {
+    /// With a margin in percent.
+    pub(crate) fn new(baseline: Option<String>, margin_percent: Option<f64>) -> Self {
+        Self { baseline, margin: margin_percent.map_or(MARGIN, |m| m / 100.0) }
+    }
+
+    /// Fails if the margin is none, or if no startup of the study has the name of the baseline.
+    pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
+        if !(0.0..=1.0).contains(&self.margin) {
+            return Err(format!("margin: found {}, expected 0 to 100 percent", self.margin * 100.0));
+        }
+        let labels: Vec<String> =
+            study.contenders.iter().map(|c| label_of(&c.startup_name, &c.params)).collect();
+        match &self.baseline {
+            Some(b) if !labels.contains(b) => {
+                Err(format!("baseline: found {b:?}, expected one of the startups: {}", labels.join(", ")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        Terms { baseline: self.baseline.as_deref(), margin: self.margin, ..Terms::default() }
+    }
+}
 
 /// The result of a comparison or a study: a row for each run, and one run of each startup over time, over the same path.
 #[pyclass(module = "slowstart", frozen)]
@@ -19,6 +53,8 @@ pub(crate) struct Comparison {
     pub(crate) study: Study,
     /// The call that made it, for the page.
     pub(crate) call: String,
+    /// What the verdict and the page judge differences by.
+    pub(crate) judged: Judged,
     /// In the order of [`Study::jobs`].
     pub(crate) rows: Vec<Row>,
     /// The index of the row of the run with the baseline's median, of each startup, and that run over time.
@@ -59,7 +95,7 @@ impl Comparison {
     /// What the baseline needs, the best answer that costs nothing, and what the fastest costs.
     #[getter]
     fn verdict(&self) -> String {
-        report::verdict(&Decision::new(&self.rows, &Terms::default()))
+        report::verdict(&Decision::new(&self.rows, &self.judged.terms()))
     }
 
     /// The page with the table and the charts, as HTML.
@@ -72,7 +108,7 @@ impl Comparison {
             .map(|((at, trace), label)| Drawn { label, row: &self.rows[*at], trace })
             .collect();
         let curves = self.median.iter().map(|(at, t)| curve(&self.study, *at, &self.rows[*at], t, SAMPLES));
-        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND, &Terms::default())
+        page(&self.study, &self.rows, &drawn, curves.collect(), &self.call, PLAYGROUND, &self.judged.terms())
     }
 
     /// The page in a frame, for Jupyter.

@@ -41,6 +41,19 @@ def test_compare_gives_rows_samples_events_and_a_page():
     assert "<table>" in result.rows._repr_html_() and "<p>4 rows</p>" in result.rows._repr_html_()
 
 
+def test_the_verdict_compares_with_the_baseline_that_is_named():
+    chosen = {"startups": ["search", "hystart", "standard"], "runs": 4, "size": "2MB", "samples": False}
+    assert "hystart" in slowstart.compare(PATH, **chosen).verdict
+    result = slowstart.compare(PATH, baseline="standard", **chosen)
+    assert "standard" in result.verdict and "standard" in result.html()
+    assert result.verdict != slowstart.compare(PATH, baseline="standard", margin=100, **chosen).verdict
+    study = f'path = "{PATH}"\nstartups = ["standard", "search"]\nsize = "500kB"\nruns = 2\n'
+    assert "search" in slowstart.run(study, baseline="search", samples=False).verdict
+    for wrong, words in [({"baseline": "cubic"}, "baseline: found \"cubic\", expected one of the startups: search"), ({"margin": -1}, "margin: found -1")]:
+        with pytest.raises(ValueError, match=words):
+            slowstart.compare(PATH, **wrong, **chosen)
+
+
 def test_the_same_call_gives_the_same_rows():
     rows = [slowstart.compare("geo", startups=["search"], runs=2, size="300kB").rows.to_dict() for _ in range(2)]
     assert rows[0] == rows[1]
