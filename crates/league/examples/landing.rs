@@ -137,65 +137,77 @@ fn table(played: &[Played], after: usize, title: &str, value: impl Fn(&Played) -
     println!();
 }
 
-/// The picture: time and packets lost of each rule (a colour) with each landing (a dot), before CUBIC.
+/// A mark of the landing of this index around a place, with its title.
+fn mark(landing: usize, x: f64, y: f64, colour: &str, title: &str) -> String {
+    let circle =
+        |looks: &str| format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" {looks}><title>{title}</title></circle>");
+    let corners = |points: &[(f64, f64)]| {
+        let at: Vec<String> = points.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
+        format!("<polygon fill=\"{colour}\" points=\"{}\"><title>{title}</title></polygon>", at.join(" "))
+    };
+    match landing {
+        0 => circle(&format!("r=\"5\" fill=\"{colour}\"")),
+        1 => circle(&format!("r=\"8\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"")),
+        2 => corners(&[(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)]),
+        3 => corners(&[(-6.0, 5.0), (0.0, -6.0), (6.0, 5.0)]),
+        _ => corners(&[(-7.0, 0.0), (0.0, -7.0), (7.0, 0.0), (0.0, 7.0)]),
+    }
+}
+
+/// The picture: time and packets lost of each rule (a colour) with each landing (a mark), before CUBIC.
 fn picture(played: &[Played]) -> String {
     const STYLE: &str = "text{font:13px system-ui,'DejaVu Sans',sans-serif;fill:#444}.t{font-size:20px;font-weight:700;fill:#111}\
-                         .g{stroke:#000;stroke-opacity:.1}.l{fill:none;stroke-width:2;stroke-opacity:.5}.h{font-weight:700}";
+                         .g{stroke:#000;stroke-opacity:.1}.l{fill:none;stroke-width:2;stroke-opacity:.4}.h{font-weight:700}";
     let shown: Vec<&Played> = played.iter().filter(|p| p.choice.after == 0).collect();
-    let ends = |of: fn(&Played) -> f64| {
-        let values = || shown.iter().map(|p| of(p));
-        (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
-    };
-    let ((left, right), (low, high)) = (ends(Played::mean_regret), ends(|p| p.lost().max(1.0)));
-    let x = |v: f64| 70.0 + 640.0 * (v - left) / (right - left);
-    let y = |v: f64| 350.0 - 280.0 * (v.max(1.0).ln() - low.ln()) / (high.ln() - low.ln());
+    let most = |of: fn(&Played) -> f64| shown.iter().map(|p| of(p)).fold(0.0, f64::max);
+    // From the time of the oracle and no loss.
+    let (right, high) = ((most(Played::mean_regret) * 4.0).ceil() / 4.0, (most(Played::lost) / 100.0).ceil());
+    let x = |v: f64| 70.0 + 640.0 * (v - 1.0) / (right - 1.0);
+    let y = |hundreds: f64| 360.0 - 290.0 * hundreds / high;
     let mut body = String::new();
-    let _ =
-        writeln!(body, "<text class=\"t\" x=\"16\" y=\"30\">When to leave, and what to leave with</text>");
-    for i in 0..=4 {
-        let v = left + (right - left) * f64::from(i) / 4.0;
+    let _ = writeln!(
+        body,
+        "<text class=\"t\" x=\"16\" y=\"30\">When to leave decides more than what to leave with</text>"
+    );
+    for i in 0..=(4.0 * (right - 1.0)) as u32 {
+        let v = 1.0 + f64::from(i) / 4.0;
         let at = x(v);
-        let _ = writeln!(body, "<line class=\"g\" x1=\"{at:.1}\" y1=\"60\" x2=\"{at:.1}\" y2=\"360\"/>");
+        let _ = writeln!(body, "<line class=\"g\" x1=\"{at:.1}\" y1=\"70\" x2=\"{at:.1}\" y2=\"360\"/>");
         let _ = writeln!(body, "<text x=\"{at:.1}\" y=\"378\" text-anchor=\"middle\">{v:.2}</text>");
     }
-    for power in 0..5 {
-        let v = 10_f64.powi(power);
-        if v >= low && v <= high {
-            let at = y(v);
-            let _ = writeln!(body, "<line class=\"g\" x1=\"70\" y1=\"{at:.1}\" x2=\"710\" y2=\"{at:.1}\"/>");
-            let _ = writeln!(body, "<text x=\"62\" y=\"{:.1}\" text-anchor=\"end\">{v:.0}</text>", at + 4.0);
-        }
+    for i in 0..=high as u32 {
+        let at = y(f64::from(i));
+        let _ = writeln!(body, "<line class=\"g\" x1=\"70\" y1=\"{at:.1}\" x2=\"710\" y2=\"{at:.1}\"/>");
+        let _ = writeln!(body, "<text x=\"62\" y=\"{:.1}\" text-anchor=\"end\">{}</text>", at + 4.0, 100 * i);
     }
     let _ = writeln!(
         body,
         "<text x=\"390\" y=\"402\" text-anchor=\"middle\">mean time to 10 MB over that of an oracle</text>\n\
-         <text x=\"16\" y=\"52\">packets lost, mean</text>"
+         <text x=\"16\" y=\"54\">packets lost, mean</text>"
     );
     for (rule, (name, _)) in RULES.iter().enumerate() {
-        let own: Vec<&&Played> = shown.iter().filter(|p| p.choice.rule == rule).collect();
         let colour = COLOURS[rule];
-        let points: Vec<(f64, f64)> = own.iter().map(|p| (x(p.mean_regret()), y(p.lost()))).collect();
-        let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let of_rule = || shown.iter().filter(|p| p.choice.rule == rule);
+        let places = of_rule().map(|p| (p.choice.landing, x(p.mean_regret()), y(p.lost() / 100.0)));
+        let places: Vec<(usize, f64, f64)> = places.collect();
+        let line: Vec<String> = places.iter().map(|(_, x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(body, "<polyline class=\"l\" stroke=\"{colour}\" points=\"{}\"/>", line.join(" "));
-        for ((px, py), p) in points.iter().zip(&own) {
-            let landing = LANDINGS[p.choice.landing];
-            let _ = writeln!(
-                body,
-                "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"5\" fill=\"{colour}\"><title>{name}, {landing}</title></circle>"
-            );
-            let _ = writeln!(
-                body,
-                "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{landing}</text>",
-                px + 7.0,
-                py + 4.0
-            );
+        for (landing, x, y) in places {
+            let _ =
+                writeln!(body, "{}", mark(landing, x, y, colour, &format!("{name}, {}", LANDINGS[landing])));
         }
-        let at = 80.0 + 24.0 * rule as f64;
+        let at = 84.0 + 24.0 * rule as f64;
         let _ = writeln!(
             body,
-            "<circle cx=\"770\" cy=\"{:.1}\" r=\"5\" fill=\"{colour}\"/><text class=\"h\" x=\"782\" y=\"{at:.1}\">{name}</text>",
-            at - 4.0
+            "<rect x=\"745\" y=\"{:.1}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>\
+             <text class=\"h\" x=\"772\" y=\"{at:.1}\">{name}</text>",
+            at - 10.0
         );
+    }
+    for (landing, name) in LANDINGS.iter().enumerate() {
+        let at = 256.0 + 24.0 * landing as f64;
+        let shape = mark(landing, 752.0, at - 5.0, "#444", name);
+        let _ = writeln!(body, "{shape}<text x=\"772\" y=\"{at:.1}\">{name}</text>");
     }
     let about = "Each exit rule with each window to leave with, before CUBIC: mean time to 10 MB over that of an oracle, and mean packets lost.";
     format!(
