@@ -1,5 +1,7 @@
 //! `slowstart suite`: whether startups meet the criteria of RFC 9743.
 
+#[cfg(feature = "kernel")]
+mod live;
 mod stack;
 
 use crate::engine::{EngineArg, interrupt_of};
