@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use slowstart_lab::record::{Row, Sample};
 use slowstart_lab::report::chart::{Axis, Chart, Key, Point};
 use slowstart_lab::report::data::{self, Curve, Data, More, Unit};
+use slowstart_lab::report::figure::{Figure, Figures};
 use slowstart_lab::report::live;
 
 fn value(draw: ChartKind, s: &Sample) -> Option<f64> {
@@ -40,22 +41,46 @@ fn stalls(s: &RunResult) -> Vec<Point> {
     s.samples.iter().map(|x| (x.time_s - s.start_s, upto(x.time_s))).collect()
 }
 
-fn points(draw: ChartKind, s: &RunResult) -> Vec<Point> {
-    if draw == ChartKind::Stalls {
-        return stalls(s);
-    }
+/// The line of one flow, over the time since the start of the flow studied.
+fn line(draw: ChartKind, samples: &[Sample], start_s: f64) -> Vec<Point> {
     // A third of the samples is enough for a chart of this width.
-    let thin = s.samples.iter().step_by(3);
-    thin.filter_map(|x| Some((x.time_s - s.start_s, value(draw, x)?))).collect()
+    let thin = samples.iter().step_by(3);
+    thin.filter_map(|x| Some((x.time_s - start_s, value(draw, x)?))).collect()
+}
+
+fn points(draw: ChartKind, s: &RunResult) -> Vec<Point> {
+    if draw == ChartKind::Stalls { stalls(s) } else { line(draw, &s.samples, s.start_s) }
 }
 
 /// A chart of one quantity of a study.
 fn chart(id: usize, study: &str, draw: ChartKind, runs: &[&RunResult]) -> Markup {
     let lines: Vec<(&str, Vec<Point>)> = runs.iter().map(|s| (s.label.as_str(), points(draw, s))).collect();
+    let (x, y) = axes(draw, &lines);
+    line_chart(id, study, axis(draw), &x, &y, &lines)
+}
+
+/// The names of the flows of a run that is drawn alone.
+const FLOWS: [&str; 2] = ["first flow", "second flow"];
+
+/// The charts of a run with several flows, with identifiers from `id`: one for each quantity, with a line for each flow.
+fn flows(id: usize, study: &str, s: &RunResult) -> (Vec<Markup>, Vec<Figure>) {
+    let each = |(i, draw): (usize, &ChartKind)| {
+        let beside = s.beside.iter().map(|other| line(*draw, other, s.start_s));
+        let lines: Vec<(&str, Vec<Point>)> =
+            FLOWS.into_iter().zip([points(*draw, s)].into_iter().chain(beside)).collect();
+        let (x, y) = axes(*draw, &lines);
+        let title = format!("{study}: {}", s.label);
+        (line_chart(id + i, &title, axis(*draw), &x, &y, &lines), Figure::new(&title, &x, &y, &lines))
+    };
+    s.charts.iter().enumerate().map(each).unzip()
+}
+
+/// The axes of lines of a quantity over time.
+fn axes(draw: ChartKind, lines: &[(&str, Vec<Point>)]) -> (Axis, Axis) {
     let all = || lines.iter().flat_map(|(_, p)| p);
     let x = Axis::cut("time (s)", all().map(|p| p.0).fold(0.0, f64::max));
     let y = Axis::round(axis(draw), all().map(|p| p.1).filter(|y| y.is_finite()).fold(0.0, f64::max));
-    line_chart(id, study, axis(draw), &x, &y, &lines)
+    (x, y)
 }
 
 /// A figure of named lines. `id` must be unique on the page.
@@ -109,6 +134,14 @@ pub fn charts(studies: &[&str], results: &[RunResult]) -> Markup {
             let first = |s: &&RunResult| s.study == *study && s.run == 0 && !s.charts.is_empty();
             let runs: Vec<&RunResult> = results.iter().filter(first).collect();
             let kinds = &runs.first()?.charts;
+            if runs.iter().any(|s| !s.beside.is_empty()) {
+                // As the papers draw them: each startup alone, with all of its flows.
+                let (charts, figures): (Vec<_>, Vec<_>) =
+                    runs.iter().enumerate().map(|(i, s)| flows(id + i * kinds.len(), study, s)).unzip();
+                id += runs.len() * kinds.len();
+                let fixed = html! { div class="charts" { @for c in charts.iter().flatten() { (c) } } };
+                return Some((*study, live(&fixed, &Figures::new(figures.into_iter().flatten().collect()))));
+            }
             let charts = html! {
                 div class="charts" {
                     @for (i, kind) in kinds.iter().enumerate() { (chart(id + i, study, *kind, &runs)) }

@@ -52,6 +52,8 @@ pub struct RunResult {
     pub stalls: u64,
     /// Samples of the flow studied.
     pub samples: Vec<Sample>,
+    /// Samples of each flow beside it that charts draw too: those that the study names, in the same direction.
+    pub beside: Vec<Vec<Sample>>,
     /// Events of the flow studied.
     pub events: Vec<EventRow>,
     /// ACKs of the flow studied before its first loss was detected; empty unless the study keeps them.

@@ -7,10 +7,10 @@ use crate::bins::Ack;
 use crate::experiment::{Cell, Experiment, ExperimentError, offline_label};
 use crate::result::{ChartKind, RunResult};
 use slowstart::units::Instant;
-use slowstart_lab::engine::{Engine, Sampling};
+use slowstart_lab::engine::{Direction, Engine, Sampling};
 use slowstart_lab::engines::{EngineError, Watched};
 use slowstart_lab::eval::{self, Ended};
-use slowstart_lab::record::{ExitRow, Row};
+use slowstart_lab::record::{ExitRow, Row, Sample};
 use slowstart_lab::run::{Job, in_order};
 use slowstart_lab::scenario;
 use slowstart_replay::analysis::Keep;
@@ -82,6 +82,7 @@ fn run_elsewhere(
         packet: packet.wire as f64,
         stalls: 0,
         samples: outcome.trace.samples,
+        beside: Vec::new(),
         events: outcome.trace.events,
         acks: Vec::new(),
         charts: cell.charts.clone(),
@@ -104,6 +105,7 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
             packet: f64::NAN,
             stalls: 0,
             samples: Vec::new(),
+            beside: Vec::new(),
             events: Vec::new(),
             acks: Vec::new(),
             charts: Vec::new(),
@@ -117,6 +119,11 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
     let others = cell.background.as_ref().map_or(Ok(Vec::new()), |b| b.flows(&study, seed))?;
     let gauges = cell.charts.contains(&ChartKind::Train);
     let (mut engine, end) = study.prepare_among(Job { contender: 0, run }, sampling, gauges, others);
+    if !cell.charts.is_empty() {
+        for (i, b) in study.against.iter().enumerate() {
+            engine.flows[i + 1].spec.recorded = b.direction == Direction::Download;
+        }
+    }
     let mut log = AckLog::new();
     let keeps_acks = !cell.offline.is_empty() || cell.acks;
     if keeps_acks {
@@ -134,6 +141,11 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
     let rows: Vec<Row> =
         (0..=study.against.len()).map(|i| eval::row(&study, contender(i), &engine, i, run, seed)).collect();
     let at = |t: Instant| t.since(Instant::ZERO).as_secs_f64();
+    let mut flows: Vec<Vec<Sample>> = vec![Vec::new(); rows.len()];
+    for s in std::mem::take(&mut engine.trace.samples) {
+        flows[s.flow as usize].push(s);
+    }
+    let samples = flows.remove(0);
     let result = RunResult {
         study: cell.study.clone(),
         label: cell.label.clone(),
@@ -144,8 +156,9 @@ fn run_cell(cell: &Cell, run: u32) -> Result<Vec<RunResult>, scenario::StudyErro
         mss: f64::from(study.profile.mss),
         packet: f64::from(study.profile.packet()),
         stalls: engine.flows[0].ends[engine.flows[0].sender()].tx.counters.stalls,
-        samples: std::mem::take(&mut engine.trace.samples),
-        events: std::mem::take(&mut engine.trace.events),
+        samples,
+        beside: flows.into_iter().filter(|s| !s.is_empty()).collect(),
+        events: std::mem::take(&mut engine.trace.events).into_iter().filter(|e| e.flow == 0).collect(),
         acks: log.acks,
         charts: cell.charts.clone(),
         web: None,

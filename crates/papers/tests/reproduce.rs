@@ -77,6 +77,34 @@ fn quick_experiments_give_their_recorded_verdicts() {
     }
 }
 
+/// Where a study adds a flow beside the one studied, a chart of each startup has a line for both.
+#[test]
+fn both_flows_are_drawn() {
+    let text = |against: &str| {
+        format!(
+            "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n[[study]]\nname = 's'\npath = 'rate=5Mbit rtt=20ms'\n\
+             startups = ['standard', 'hystart']\nagainst = [{against}]\ncharts = ['window', 'threshold']\nduration = '2s'\n\
+             [[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\nmeasure = 'timeouts'\nof = ['standard']\nat_most = 1.0\n"
+        )
+    };
+    let drawn = |against: &str| {
+        let e = Experiment::read("x/y", &text(against)).unwrap_or_else(|e| panic!("{e}"));
+        let results = run::all(&e, 1, false, || ()).unwrap_or_else(|e| panic!("{e}"));
+        let alone = results.iter().all(|r| r.samples.iter().all(|s| s.flow == 0));
+        assert!(alone, "the measures of a run are those of the flow studied");
+        let page = page::html(&e, &judge::judge(&e, &results), &results);
+        let named = |flow: &str| page.matches(flow).count();
+        (results[0].beside.len(), named("first flow"), named("second flow"))
+    };
+    // Two startups, each with two charts.
+    let (beside, first, second) = drawn("'{startup}@1s'");
+    assert_eq!((beside, first), (1, second));
+    assert!(second >= 4, "{second}");
+    // A flow in the other direction is not drawn.
+    assert_eq!(drawn("'cubic@1s/up'"), (0, 0, 0));
+    assert_eq!(drawn(""), (0, 0, 0));
+}
+
 #[test]
 fn errors_name_file_and_value() {
     let head = "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n";
