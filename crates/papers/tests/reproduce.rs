@@ -82,7 +82,7 @@ fn quick_experiments_give_their_recorded_verdicts() {
 fn both_flows_are_drawn() {
     let text = |against: &str| {
         format!(
-            "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n[[study]]\nname = 's'\npath = 'rate=5Mbit rtt=20ms'\n\
+            "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\n[[study]]\nname = 's'\npath = 'rate=5Mbit rtt=20ms ack_rate=5Mbit'\n\
              startups = ['standard', 'hystart']\nagainst = [{against}]\ncharts = ['window', 'threshold']\nduration = '2s'\n\
              [[claim]]\nid = 'c'\nsays = 'c'\nverdict = 'holds'\nmeasure = 'timeouts'\nof = ['standard']\nat_most = 1.0\n"
         )

@@ -27,6 +27,8 @@ pub enum Measure {
     FarSlower(f64),
     /// The median response time of answers of more than the first and up to the second number of bytes.
     MedianOfSizes(f64, f64),
+    /// The shortest response time of answers of more than the first and up to the second number of bytes.
+    LeastOfSizes(f64, f64),
     /// The shortest response time of answers up to this many bytes.
     LeastUpTo(f64),
     /// Spearman's rank correlation of the response times of consecutive connections.
@@ -66,6 +68,7 @@ impl Measure {
             ("web_far_quantile_s", [share]) => Self::FarQuantileS(*share),
             ("web_far_slower", [seconds]) => Self::FarSlower(*seconds),
             ("web_median_of_sizes", [from, to]) => Self::MedianOfSizes(*from, *to),
+            ("web_least_of_sizes", [from, to]) => Self::LeastOfSizes(*from, *to),
             ("web_least_up_to", [bytes]) => Self::LeastUpTo(*bytes),
             ("web_correlation", []) => Self::Correlation,
             ("web_spurious_over_lost", []) => Self::SpuriousOverLost,
@@ -84,6 +87,10 @@ impl Measure {
     /// The value in a run, if the run has one.
     pub fn of(&self, result: &WebResult) -> Option<f64> {
         let studied = || result.retried.iter().filter(|h| h.studied);
+        let of_sizes = |share: f64, from: f64, to: f64| {
+            let within = |h: &&RetriedConnection| h.bytes as f64 > from && h.bytes as f64 <= to;
+            quantile(share, studied().filter(within).map(RetriedConnection::rtts))
+        };
         let far = || studied().filter(|h| h.rtt_s >= 0.05).map(|h| h.response_s);
         match *self {
             Self::Mean => mean(studied().map(RetriedConnection::rtts)),
@@ -99,13 +106,9 @@ impl Measure {
             }
             Self::FarQuantileS(share) => quantile(share, far()),
             Self::FarSlower(seconds) => mean(far().map(|s| if s > seconds { 100.0 } else { 0.0 })),
-            Self::MedianOfSizes(from, to) => {
-                let within = |h: &&RetriedConnection| h.bytes as f64 > from && h.bytes as f64 <= to;
-                quantile(0.5, studied().filter(within).map(RetriedConnection::rtts))
-            }
-            Self::LeastUpTo(bytes) => {
-                quantile(0.0, studied().filter(|h| h.bytes as f64 <= bytes).map(RetriedConnection::rtts))
-            }
+            Self::MedianOfSizes(from, to) => of_sizes(0.5, from, to),
+            Self::LeastOfSizes(from, to) => of_sizes(0.0, from, to),
+            Self::LeastUpTo(bytes) => of_sizes(0.0, 0.0, bytes),
             Self::Correlation => correlation(&studied().map(RetriedConnection::rtts).collect::<Vec<_>>()),
             Self::SpuriousOverLost => {
                 let took = |spurious: bool| {
@@ -156,4 +159,33 @@ fn correlation(values: &[f64]) -> Option<f64> {
     let spread: f64 = rank.iter().map(|r| (r - middle).powi(2)).sum();
     let both: f64 = rank.windows(2).map(|w| (w[0] - middle) * (w[1] - middle)).sum();
     (spread > 0.0).then(|| both / spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_chosen_by_size() {
+        let answer = |bytes, response_s| RetriedConnection {
+            bytes,
+            rtt_s: 0.1,
+            response_s,
+            waited_s: 1.0,
+            waited_more_s: 0.0,
+            studied: true,
+        };
+        let retried = vec![
+            answer(1000, 0.2),
+            answer(1500, 0.3),
+            answer(1501, 0.4),
+            answer(4380, 0.9),
+            answer(4381, 0.1),
+        ];
+        let result = WebResult { retried, ..WebResult::default() };
+        let of =
+            |name: &str| Measure::named(name, &[1500.0, 4380.0]).and_then(|m| m.of(&result)).map(f64::round);
+        assert_eq!(of("web_least_of_sizes"), Some(4.0));
+        assert_eq!(of("web_median_of_sizes"), Some(9.0));
+    }
 }
