@@ -10,13 +10,7 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
-table{border-collapse:collapse;margin:.6em 0;display:block;max-width:100%;overflow-x:auto}td,th{border:1px solid #ccc;padding:.2em .5em;text-align:left;vertical-align:top}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}.meets{background:#e3f2e3}.does-not-meet{background:#f7dada;font-weight:600}\
-.undecided{background:#fdf3d0}.not-observed{background:#eee}.about{color:#555;margin:.2em 0}h2{margin-top:1.6em}h3{margin:1em 0 .2em}\
-.bar{display:flex;height:1.1em;width:20em;border:1px solid #999}.bar i{display:block}.grid{overflow-x:auto}.grid td+td,.grid th+th{text-align:center}\
-svg{display:block;max-width:100%;font:12px system-ui,sans-serif}.within{fill:#e3f2e3}.dot{fill:#246;fill-opacity:.55}.beyond{fill:#b00}\
-svg line{stroke:#555;stroke-dasharray:3 2}.axis{fill:#555;font-size:10px}";
+const STYLE: &str = include_str!("style.css");
 
 fn class(v: Verdict) -> &'static str {
     match v {
