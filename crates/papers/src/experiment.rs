@@ -206,9 +206,15 @@ impl Cell {
         Some(web::run(web, &self.label, profile, seeds.any(), *full))
     }
 
-    /// The study, in which each run draws its path if the path is an ensemble. For a cell that the simulator runs.
+    /// The study, in which each run draws its path if the path is an ensemble. For a cell that the simulator runs. A flow
+    /// beside the one studied that has its startup has its avoidance too: the figures of the papers show flows of one kind.
     pub fn study(&self) -> Result<Study, StudyError> {
-        Study::check(&self.text, None)
+        let mut study = Study::check(&self.text, None)?;
+        let studied = &study.contenders[0];
+        for other in study.against.iter_mut().filter(|other| other.contender.label == studied.label) {
+            other.contender = studied.clone();
+        }
+        Ok(study)
     }
 
     /// The engine that runs it, with the study as that reads it; `None` if it is the simulator.

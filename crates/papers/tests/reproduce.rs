@@ -77,6 +77,22 @@ fn quick_experiments_give_their_recorded_verdicts() {
     }
 }
 
+/// A flow beside the one studied that has its startup has its avoidance too; another has its own.
+#[test]
+fn both_flows_have_one_avoidance() {
+    let avoidance = |against: &str| {
+        let text = format!(
+            "title = 't'\nfigure = 'f'\ncovers = ['H1']\nabout = 'a'\nclaim = []\n[[study]]\nname = 's'\npath = 'rate=5Mbit rtt=20ms'\n\
+             startups = ['standard']\nagainst = ['{against}']\navoidance = 'reno'\nduration = '2s'\n"
+        );
+        let e = Experiment::read("x/y", &text).unwrap_or_else(|e| panic!("{e}"));
+        let study = e.cells(1, false).expect("cells")[0].study().expect("as written");
+        study.against[0].contender.avoidance_name.clone()
+    };
+    assert_eq!(avoidance("{startup}@1s").as_deref(), Some("reno"));
+    assert_eq!(avoidance("cubic@1s").as_deref(), Some("cubic"));
+}
+
 /// Where a study adds a flow beside the one studied, a chart of each startup has a line for both.
 #[test]
 fn both_flows_are_drawn() {
