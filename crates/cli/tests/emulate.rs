@@ -6,7 +6,8 @@
 mod jumping_clock;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::Pid;
+use slowstart_linux::emulate::possible;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,11 +21,11 @@ const PATH: &str = "rate=100Mbit rtt=4ms queue=1bdp";
 static ONE: Mutex<()> = Mutex::new(());
 
 fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let able = geteuid().is_root() && Path::new("/dev/net/tun").exists() && has("ip") && has("tc");
-    if !able {
-        println!("skipped: emulator test {test} (needs root, /dev/net/tun and iproute2)");
+    if let Err(why) = possible() {
+        println!("skipped: emulator test {test} ({why})");
+        return None;
     }
-    able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+    Some(ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn has(program: &str) -> bool {

@@ -6,7 +6,9 @@ use common::Net;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use slowstart::units::{Bytes, Instant, Rate, Span};
 use slowstart_lab::path::{Kind, PathSpec};
-use slowstart_linux::emulate::{CLIENT, DirectionStats, Emulation, SERVER, remove_stale_namespaces};
+use slowstart_linux::emulate::{
+    CLIENT, DirectionStats, Emulation, SERVER, possible, remove_stale_namespaces,
+};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -19,11 +21,11 @@ use std::time::Duration;
 static ONE: Mutex<()> = Mutex::new(());
 
 fn able(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let able = nix::unistd::geteuid().is_root() && Path::new("/dev/net/tun").exists();
-    if !able {
-        println!("skipped: emulator test {test} (needs root and /dev/net/tun)");
+    if let Err(why) = possible() {
+        println!("skipped: emulator test {test} ({why})");
+        return None;
     }
-    able.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+    Some(ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn start(line: &str, seed: u64) -> Emulation {

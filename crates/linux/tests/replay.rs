@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use nix::unistd::Pid;
 use slowstart_lab::path::PathSpec;
-use slowstart_linux::emulate::{Emulation, SERVER};
+use slowstart_linux::emulate::{Emulation, SERVER, possible};
 use slowstart_replay::observer::Candidate;
 use slowstart_replay::replay::{Options, replay};
 use slowstart_replay::transfer::Transfer;
@@ -137,11 +137,11 @@ fn read(file: &Path) -> Transfer {
 #[test]
 fn the_exit_of_the_kernel_is_found_from_either_end() {
     let tool = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    let root = nix::unistd::geteuid().is_root();
-    if !root || !Path::new("/dev/net/tun").exists() || !tool("tcpdump") || !tool("ss") {
-        let why = "skipped: the kernel's round trip (needs root, /dev/net/tun, tcpdump and ss)\n";
-        std::io::stderr().write_all(why.as_bytes()).expect("stderr");
-        return;
+    if let Err(why) = possible() {
+        return println!("skipped: the kernel's round trip ({why})");
+    }
+    if !tool("tcpdump") || !tool("ss") {
+        return println!("skipped: the kernel's round trip (needs tcpdump and ss)");
     }
     for (name, line, bytes) in [
         ("delay", "rate=50Mbit rtt=60ms queue=2bdp", 12_000_000),

@@ -22,10 +22,13 @@ pub use seen::{Seen, seen};
 
 use crate::error::KernelError;
 use namespaces::{Namespaces, run};
+use rustix::thread::{CapabilitySet, capabilities};
 use slowstart::units::Rate;
 use slowstart_lab::path::{PathFacts, PathSpec};
 use slowstart_lab::tcp::ecn::EcnRule;
+use std::env;
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +41,32 @@ pub const SERVER: &str = "10.77.0.1";
 pub const CLIENT: &str = "10.77.0.2";
 /// Queue length of each device in packets: more than any burst, so that only the path drops packets.
 const DEVICE_QUEUE: u32 = 20_000;
+
+/// Fails if this process cannot set up a path.
+///
+/// # Errors
+/// With the first that is missing: `CAP_NET_ADMIN`, `CAP_SYS_ADMIN`, `/dev/net/tun`, `ip` or `tc`.
+pub fn possible() -> Result<(), KernelError> {
+    let held = capabilities(None).map_or(CapabilitySet::empty(), |c| c.effective);
+    for (name, needed) in
+        [("CAP_NET_ADMIN", CapabilitySet::NET_ADMIN), ("CAP_SYS_ADMIN", CapabilitySet::SYS_ADMIN)]
+    {
+        if !held.contains(needed) {
+            let why = format!("not permitted: it needs {name}, so run it as root");
+            return Err(KernelError::refused("emulator", why));
+        }
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        return Err(KernelError::refused("emulator", "there is no /dev/net/tun: load the module tun"));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    match ["ip", "tc"].iter().find(|tool| !env::split_paths(&path).any(|dir| dir.join(tool).exists())) {
+        Some(tool) => {
+            Err(KernelError::refused("emulator", format!("there is no program {tool}: install iproute2")))
+        }
+        None => Ok(()),
+    }
+}
 
 /// A running path. Dropping it stops the forwarding, ends the programs in both namespaces and removes the namespaces.
 #[derive(Debug)]
@@ -53,8 +82,9 @@ impl Emulation {
     /// Sets up the path; with `record` the report holds every packet.
     ///
     /// # Errors
-    /// Without root, `/dev/net/tun`, `ip` or `tc`.
+    /// Where it is not [`possible`], or if a program of iproute2 fails.
     pub fn start(spec: &PathSpec, seed: u64, record: bool) -> Result<Self, KernelError> {
+        possible()?;
         if spec.proxy().is_some() {
             return Err(KernelError::refused("emulator", "it has no proxy: name the path without it"));
         }
