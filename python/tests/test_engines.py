@@ -34,6 +34,6 @@ def test_the_kernel_runs_a_study_or_says_why_not():
     try:
         rows = slowstart.compare(PATH, ["search"], runs=1, engine="kernel").rows
     except (ValueError, RuntimeError, OSError) as e:
-        assert "kernel" in str(e)
+        assert any(word in str(e) for word in ("kernel", "emulator", "CAP_BPF")), e
     else:
         assert rows["engine"] == ["kernel"]
