@@ -63,8 +63,8 @@ for way in "${ways[@]}"; do
   run "$way" 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
   last=$(tail -1 "$log")
-  # The reason is what a line says last, in parentheses.
-  twice=$(sed -n 's/^skipped: .* \((.*)\)$/\1/p' "$log" | sort | uniq -d)
+  # The reason is what a line of the summary, after the last empty line, says last, in parentheses.
+  twice=$(tac "$log" | sed '/^$/q' | sed -n 's/^skipped: .* \((.*)\)$/\1/p' | sort | uniq -d)
   results+=("$way: $last")
   if ((status)) || [[ $last != *" 0 failed, "* ]]; then failed=1; fi
   if [[ $twice ]]; then
