@@ -50,6 +50,17 @@ by_reason() {
     END { for (i = 1; i <= n; i++) print "skipped: " all[order[i]] order[i] }'
 }
 
+# What a log says of its failures: errors, the names of failed tests, and what each printed as it failed.
+why() {
+  grep -E '^error|^test .* FAILED$|^FAILED |^not ok ' "$1" | head -n 40
+  # libtest repeats the output of failed tests between `failures:` and the result.
+  awk '/^failures:$/ { failures = 1 }
+    /^test result:/ { failures = 0 }
+    /^stack backtrace:$/ { left = 0 }
+    failures && /panicked at/ { left = seen[$0]++ ? 0 : 12 }
+    failures && left-- > 0' "$1" | cut -c 1-300 | head -n 120
+}
+
 # Prints the summary; its status is that of the whole run.
 finish() {
   # Lines that tests print when they skip, and ignored tests.
@@ -60,6 +71,7 @@ finish() {
   echo
   while read -r name; do
     echo "FAILED: $name, see $logs/$name.log"
+    why "$logs/$name.log"
     grep -q '^test result: FAILED' "$logs/$name.log" || failed=$((failed + 1))
   done < <(cat "$logs/broken" 2>/dev/null)
   ((${#skipped[@]} == 0)) || printf '%s\n' "${skipped[@]}" | by_reason
